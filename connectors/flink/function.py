@@ -105,6 +105,9 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         What the topics are called on the broker.
     hands_back
         Whether the state of each key is written to the topic `state` where the inputs end.
+    is_drained
+        Whether that was done. Then nothing is taken and nothing ends any more: the job only commits
+        what was written.
 
     """
 
@@ -118,8 +121,10 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         group: str,
         names: Mapping[TopicName, str],
         hands_back: bool = False,
+        is_drained: bool = False,
     ) -> None:
         self._make_settings = make_settings
+        self._is_drained = is_drained
         self._hands_back = hands_back
         self._group = group
         self._names = dict(names)
@@ -142,6 +147,8 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
         """End what is due for a key."""
+        if self._is_drained:
+            return []
         key = ctx.get_current_key()
         if timestamp == END:
             return self._handed_back(key) if self._hands_back else []

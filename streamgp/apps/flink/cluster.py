@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
 
 from streamgp.config.validation import ConfigError
 
 _INSTALL = "`bash docker/flink-environment.sh DIR` makes an environment with it (docs/flink.md)"
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.*)$", re.MULTILINE)
-_LOCAL = {
+_CHECKPOINTS = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+}
+"""Settings of each job, unless the caller says otherwise: those of a cluster do not count for it.
+
+Without checkpoints no result could be read.
+"""
+_LOCAL = {
     "execution.checkpointing.num-retained": "2",
     # What fails at once again ends the process, and its supervisor has the last word.
     "restart-strategy.type": "failure-rate",
@@ -28,8 +37,15 @@ _LOCAL = {
     "taskmanager.memory.managed.size": "128m",
 }
 """Settings of Flink for a cluster in this process, unless the caller says otherwise."""
-TAKEN_OVER = "taken-over"
-"""Directory, beside the checkpoints, of what was taken over from workers."""
+TAKING_OVER, TAKEN_OVER = "taking-over", "taken-over"
+"""Directories, beside the checkpoints, of what is being, and was, taken over from workers."""
+TAKING, HANDING = "taking over", "handing back"
+"""What jobs do that do not work for long."""
+TEMPORARY = "temporary"
+"""Directory, beside the checkpoints, of what Flink needs no longer than it runs."""
+_ENDED = ("FINISHED", "CANCELED", "FAILED")
+_PATIENCE_S = 10.0
+_open = build_opener(ProxyHandler({})).open  # Flink itself asks no proxy for its clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +74,7 @@ class Cluster:
         *,
         begin_at: str | None,
         is_taken_over: bool = False,
+        directory: str = ".",
     ) -> Any:
         """Start a job; return what Flink gives to hold it by.
 
@@ -71,9 +88,10 @@ class Cluster:
             Checkpoint or savepoint to go on from.
         is_taken_over
             Whether that was made by the job that takes over from workers.
+        directory
+            Where it makes checkpoints on a cluster in this process, below those of all jobs.
 
         """
-        os.environ.setdefault("JVM_ARGS", "-Xmx512m")
         # In a process of its own for each task; threads of this one would wait for each other.
         os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 (its name)
         from pyflink.common import Configuration
@@ -81,7 +99,7 @@ class Cluster:
         from pyflink.java_gateway import get_gateway
 
         configuration = Configuration()
-        for key, value in self._settings(begin_at, is_taken_over).items():
+        for key, value in self._settings(begin_at, is_taken_over, directory).items():
             configuration.set_string(key, value)
         if self.remote is None:
             environment = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -101,12 +119,40 @@ class Cluster:
         """Return where savepoints of a kind are to be written; None: where the cluster says."""
         return (self.checkpoints / kind).resolve().as_uri() if self.remote is None else None
 
-    def _settings(self, begin_at: str | None, is_taken_over: bool) -> dict[str, str]:
-        settings: dict[str, str] = {}
+    def check_idle(self, group: str) -> None:
+        """Check that no job of a group is on a cluster elsewhere.
+
+        Raises
+        ------
+        ConfigError
+            If one is, or the cluster does not answer.
+
+        """
         if self.remote is None:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            return
+        url = "http://{}:{}/jobs/overview".format(*self.remote)
+        try:
+            with _open(url, timeout=_PATIENCE_S) as response:
+                jobs = json.load(response)["jobs"]
+        except (OSError, ValueError, KeyError) as error:
+            raise ConfigError(f"no cluster of Flink answers at {url}: {error}") from None
+        names = [name_of(group, doing) for doing in (None, TAKING, HANDING)]
+        for job in jobs:
+            if job["name"] in names and job["state"] not in _ENDED:
+                raise ConfigError(
+                    f"the cluster has {job['name']!r} as job {job['jid']}, and two would do "
+                    "everything twice; stop it first (`flink stop`, or `flink cancel` if it is to "
+                    "take over or to hand back)"
+                )
+
+    def _settings(
+        self, begin_at: str | None, is_taken_over: bool, directory: str
+    ) -> dict[str, str]:
+        settings = dict(_CHECKPOINTS)
+        if self.remote is None:
             settings |= _LOCAL
-            settings["execution.checkpointing.dir"] = self.checkpoints.resolve().as_uri()
+            checkpoints = (self.checkpoints / directory).resolve()
+            settings["execution.checkpointing.dir"] = checkpoints.as_uri()
             settings["python.executable"] = sys.executable
         if begin_at is not None:
             settings["execution.state-recovery.path"] = begin_at
@@ -114,6 +160,20 @@ class Cluster:
                 # It holds how far the job that made it had read, which is nothing to this one.
                 settings["execution.state-recovery.ignore-unclaimed-state"] = "true"
         return {**settings, **self.flink}
+
+
+def use_temporary(directory: Path) -> None:
+    """Have Java and Python put there what is temporary, which a kill leaves, in place of before's.
+
+    Must be called before Flink is started, by its only user.
+    """
+    directory = directory.resolve()
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    os.environ["TMPDIR"] = str(directory)
+    if " " not in str(directory):  # PyFlink cuts these at spaces, and knows no quotes
+        arguments = os.environ.get("JVM_ARGS", "-Xmx512m")
+        os.environ["JVM_ARGS"] = f"-Djava.io.tmpdir={directory} {arguments}"
 
 
 def check_environment() -> None:
@@ -131,6 +191,18 @@ def check_environment() -> None:
     home = Path(os.environ.get("FLINK_HOME", spec.submodule_search_locations[0]))
     if not list(home.glob("lib/flink-sql-connector-kafka-*.jar")):
         raise ConfigError(f"{home / 'lib'} has no Kafka connector of Flink; {_INSTALL}")
+
+
+def name_of(group: str, doing: str | None = None) -> str:
+    """Return the name of a job.
+
+    Examples
+    --------
+    >>> name_of("rooms"), name_of("rooms", TAKING)
+    ('streamgp rooms', 'streamgp rooms: taking over')
+
+    """
+    return f"streamgp {group}" if doing is None else f"streamgp {group}: {doing}"
 
 
 def remote_of(url: str) -> tuple[str, int]:
@@ -178,7 +250,7 @@ def stop_with_savepoint(job: Any, directory: str | None, *, drain: bool) -> Any:
 def last_checkpoint(directory: Path) -> str | None:
     """Return the newest complete checkpoint of all jobs that have used a directory, as an address.
 
-    One of them may be what was taken over from workers.
+    One of them may be what was taken over from workers, once the topics say so.
 
     Examples
     --------
@@ -186,11 +258,24 @@ def last_checkpoint(directory: Path) -> str | None:
     True
 
     """
-    found = [
-        *directory.glob("*/chk-*/_metadata"),
-        *directory.glob(f"{TAKEN_OVER}/savepoint-*/_metadata"),
-    ]
-    newest = max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+    return _newest([*directory.glob("*/chk-*"), *directory.glob(f"{TAKEN_OVER}/savepoint-*")])
+
+
+def last_savepoint(directory: Path) -> str | None:
+    """Return the newest complete savepoint in a directory, as an address.
+
+    Examples
+    --------
+    >>> last_savepoint(Path("/nonexistent")) is None
+    True
+
+    """
+    return _newest(directory.glob("savepoint-*"))
+
+
+def _newest(directories: Iterable[Path]) -> str | None:
+    complete = [path / "_metadata" for path in directories if (path / "_metadata").exists()]
+    newest = max(complete, key=lambda path: path.stat().st_mtime_ns, default=None)
     return None if newest is None else newest.parent.resolve().as_uri()
 
 

@@ -34,8 +34,14 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import Deployment, everything, write_all
 from streamgp.apps.flink.cluster import (
+    HANDING,
     TAKEN_OVER,
+    TAKING,
+    TAKING_OVER,
+    TEMPORARY,
     Cluster,
+    last_savepoint,
+    name_of,
     reason_in,
     stop_with_savepoint,
     was_taken_over,
@@ -77,14 +83,25 @@ class Move:
 
     # --- from workers to Flink
 
-    def take_over(self, build: Callable[[str, Mapping[int, Any]], Callable[[Any], None]]) -> str:
+    def take_over(
+        self,
+        build: Callable[[str, Mapping[int, Any]], Callable[[Any], None]],
+        *,
+        saved_at: str | None,
+    ) -> str:
         """Load what workers have learned; return the savepoint to go on from.
+
+        What was interrupted is brought to its end by the same call. Until the topics say that Flink
+        keeps what is learned, workers may have learned more, and it is loaded once more; from then
+        on what is saved counts.
 
         Parameters
         ----------
         build
             Given the name of a group and what of each partition belongs to no key, returns what
             adds the loading job to an environment.
+        saved_at
+            What there is to go on from: of an earlier call, or of a job that has worked.
 
         Raises
         ------
@@ -93,15 +110,49 @@ class Move:
 
         """
         check_idle(self.there, "take over")
+        directory = self.cluster.checkpoints / TAKING_OVER
+        if self.kept_by_flink():
+            found = saved_at or last_savepoint(directory)
+            if found is None:
+                raise ConfigError(
+                    "Flink has taken over already; name what was saved by then with --from, as the "
+                    "line `taken-over` of the log has it"
+                )
+        else:
+            if saved_at is not None and not was_taken_over(saved_at):
+                raise ConfigError(
+                    f"there is {saved_at} to go on from; start without --take-over, or take that "
+                    "away first"
+                )
+            for path in (directory, self.cluster.checkpoints / TAKEN_OVER):
+                shutil.rmtree(path, ignore_errors=True)
+            found = self._load(build)
+        self.mark()
+        if directory.exists():
+            directory.rename(self.cluster.checkpoints / TAKEN_OVER)
+        return found.replace(f"/{TAKING_OVER}/", f"/{TAKEN_OVER}/")
+
+    def _load(self, build: Callable[[str, Mapping[int, Any]], Callable[[Any], None]]) -> str:
         shared = self.learned()
         group = self._new_group("to-flink")
         job = self.cluster.start(
-            f"streamgp {self.there.group}: taking over", build(group, shared), begin_at=None
+            name_of(self.there.group, TAKING),
+            build(group, shared),
+            begin_at=None,
+            directory=TAKING_OVER,
         )
         self._wait_until_read(job, group, COMPACTED)
-        savepoint = self._savepoint(job, TAKEN_OVER, drain=False)
+        savepoint = self._savepoint(job, TAKING_OVER, drain=False)
         say(logging.INFO, "taken-over", savepoint=savepoint)
         return savepoint
+
+    def kept_by_flink(self) -> set[int]:
+        """Return the partitions of which the topics say that Flink keeps what is learned."""
+        kept = {}
+        for record in everything(self.there.topics, "state", what="looking"):
+            if record.key == CONFIGURATION_KEY:
+                kept[record.partition] = is_mark(record)
+        return {number for number, is_kept in kept.items() if is_kept}
 
     def mark(self) -> None:
         """Have the topics say that Flink keeps what is learned."""
@@ -144,7 +195,7 @@ class Move:
 
     def hand_back(
         self,
-        build: Callable[[str, Mapping[Place, int]], Callable[[Any], None]],
+        build: Callable[[str, Mapping[Place, int], bool], Callable[[Any], None]],
         *,
         begin_at: str | None,
     ) -> None:
@@ -155,8 +206,8 @@ class Move:
         Parameters
         ----------
         build
-            Given the name of a group and the ends of the inputs, returns what adds the job to an
-            environment.
+            Given the name of a group, the ends of the inputs, and whether only what was written
+            for them is to be committed, returns what adds the job to an environment.
         begin_at
             Checkpoint or savepoint to go on from.
 
@@ -167,37 +218,35 @@ class Move:
 
         """
         check_idle(self.there, "hand back")
-        plan = self._plan
-        ends = _read(plan)
-        if ends is None:
-            if begin_at is None:
-                raise ConfigError(
-                    "there is no checkpoint or savepoint to hand back; name it with --from"
-                )
-            backlog = self.there.topics.backlog(self.there.group)
-            ends = {
-                place: of.position + of.n_missed + of.n_waiting for place, of in backlog.items()
-            }
-            self.mark()
-            self.erase_state()
-            plan.parent.mkdir(parents=True, exist_ok=True)
-            write_snapshot(plan, json.dumps([[*place, n] for place, n in ends.items()]).encode())
-        drained = self._drained()
-        if drained is not None or begin_at is not None:
-            group = self._new_group("to-workers")
-            job = self.cluster.start(
-                f"streamgp {self.there.group}: handing back",
-                build(group, ends),
-                begin_at=drained or begin_at,
-                is_taken_over=drained is None and was_taken_over(begin_at),
+        ends = _read(self._plan)
+        kept = self.kept_by_flink()
+        if ends is not None and len(kept) < self.there.topics.n_partitions():
+            self._sign_for_workers()  # the group's positions are set, and may have gone on since
+            return
+        if not kept:
+            raise ConfigError(
+                "nothing is to be handed back: the topics say that workers keep what is learned; "
+                "start them"
             )
-            if drained is None:
-                self._wait_until_read(job, group, WORKER_INPUTS, ends)
-                self._savepoint(job, _HANDED_BACK, drain=True)
-            self._wait_for_end(job)
-        self._sign_for_workers(ends)
-        shutil.rmtree(self.cluster.checkpoints, ignore_errors=True)
-        say(logging.INFO, "handed-back", group=self.there.group)
+        drained = self._drained()
+        if drained is None and begin_at is None:
+            raise ConfigError(
+                "there is no checkpoint or savepoint to hand back; name it with --from"
+            )
+        if ends is None:
+            ends = self._begin()
+        group = self._new_group("to-workers")
+        job = self.cluster.start(
+            name_of(self.there.group, HANDING),
+            build(group, ends, drained is not None),
+            begin_at=drained or begin_at,
+            is_taken_over=drained is None and was_taken_over(begin_at),
+        )
+        self._wait_until_read(job, group, WORKER_INPUTS, ends)
+        self._savepoint(job, _HANDED_BACK, drain=True)
+        self._wait_for_end(job)
+        self._put_workers(ends)
+        self._sign_for_workers()
 
     def check_not_begun(self) -> None:
         """Refuse to go on working where the way back was interrupted.
@@ -232,7 +281,18 @@ class Move:
         )
         write_all(self.there, erased, program="upkeep")
 
-    def _sign_for_workers(self, ends: Mapping[Place, int]) -> None:
+    def _begin(self) -> dict[Place, int]:
+        """Decide up to where Flink takes the inputs, once its state is all that counts."""
+        backlog = self.there.topics.backlog(self.there.group)
+        ends = {place: of.position + of.n_missed + of.n_waiting for place, of in backlog.items()}
+        self.mark()
+        self.erase_state()
+        plan = json.dumps([[*place, n] for place, n in ends.items()])
+        write_snapshot(self._plan, plan.encode())
+        return ends
+
+    def _put_workers(self, ends: Mapping[Place, int]) -> None:
+        """Have the group read on at the ends of what Flink has taken."""
         from connectors.kafka.topics import KafkaTopics
 
         failed: dict[int, dict[str, int]] = {}
@@ -256,7 +316,15 @@ class Move:
             for number in range(self.there.topics.n_partitions())
         ]
         write_all(self.there, forgotten, program="upkeep")
+
+    def _sign_for_workers(self) -> None:
+        """Have the topics say that workers keep what is learned; the checkpoints are void then."""
         self._sign(signature(self.loops.configuration, self.there.group))
+        for path in self.cluster.checkpoints.iterdir():
+            if path.is_dir() and path.name != TEMPORARY:
+                shutil.rmtree(path)
+        self._plan.unlink()  # last, as long as it is there this is not at its end
+        say(logging.INFO, "handed-back", group=self.there.group)
 
     # --- both
 
@@ -327,8 +395,7 @@ class Move:
     def _drained(self) -> str | None:
         if self.cluster.remote is not None:
             return None
-        found = self.cluster.checkpoints.glob(f"{_HANDED_BACK}/savepoint-*/_metadata")
-        return next((path.parent.resolve().as_uri() for path in found), None)
+        return last_savepoint(self.cluster.checkpoints / _HANDED_BACK)
 
 
 def is_mark(record: Record) -> bool:

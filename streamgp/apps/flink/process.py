@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors.flink.client_properties import client_properties
+from connectors.storage.snapshots import InUseError, StateDirectory, StateError
 from connectors.topics import COMPACTED, WORKER_INPUTS, Place, Topics
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, LOST_BROKER, Stop
@@ -25,11 +26,14 @@ from streamgp.apps.deployment.deployment import (
     topic_problems,
 )
 from streamgp.apps.flink.cluster import (
+    TEMPORARY,
     Cluster,
     check_environment,
     last_checkpoint,
+    name_of,
     reason_in,
     remote_of,
+    use_temporary,
     was_taken_over,
 )
 from streamgp.apps.flink.moving import Move, Stopped, is_mark
@@ -109,67 +113,70 @@ def run_flink(
     checkpoints = Path(config.worker.state) / "flink"
     settings = {"parallelism.default": str(options.parallelism), **options.flink}
     cluster = Cluster(checkpoints=checkpoints, remote=remote, flink=settings)
-    topics = open_topics(config)
-    with closing(topics):
-        if create_topics:
-            check_creation(config)
-            for done in topics.create():
-                say(logging.INFO, "topics", done=done)
-        problems = topic_problems(topics, config)
-        if problems:
-            raise ConfigError("; ".join(problems))
-        there = Deployment(config=config, topics=topics)
-        move = Move(there=there, loops=loops, cluster=cluster, stop=stop)
-        client = client_properties(address.servers, address.security(config))
-        plan = _Plan(config, str(config_file), client, topics.n_partitions())
-        begin_at = options.begin_at
-        if begin_at is None and remote is None:
-            begin_at = last_checkpoint(checkpoints)
-        if stop():
-            return DONE
-        try:
-            if options.hand_back:
-                move.hand_back(plan.hand_back, begin_at=begin_at)
+    with _alone(checkpoints):
+        use_temporary(checkpoints / TEMPORARY)
+        with closing(open_topics(config)) as topics:
+            if create_topics:
+                check_creation(config)
+                for done in topics.create():
+                    say(logging.INFO, "topics", done=done)
+            problems = topic_problems(topics, config)
+            if problems:
+                raise ConfigError("; ".join(problems))
+            client = client_properties(address.servers, address.security(config))
+            plan = _Plan(config, str(config_file), client, topics.n_partitions())
+            there = Deployment(config=config, topics=topics)
+            move = Move(there=there, loops=loops, cluster=cluster, stop=stop)
+            begin_at = options.begin_at
+            if begin_at is None and remote is None:
+                begin_at = last_checkpoint(checkpoints)
+            if stop():
                 return DONE
-            move.check_not_begun()
-            takes_over = options.take_over
-            if takes_over:
-                if begin_at is not None:
-                    raise ConfigError(
-                        f"there is {begin_at} to go on from; start without --take-over, or take "
-                        "that away first"
-                    )
-                begin_at = move.take_over(plan.load)
-            elif begin_at is None:
-                _check_fresh(topics, config)
-            else:
-                takes_over = was_taken_over(begin_at)
-            if takes_over or begin_at is None:
-                move.mark()
-        except Stopped:
+            try:
+                cluster.check_idle(there.group)
+                if options.hand_back:
+                    move.hand_back(plan.hand_back, begin_at=begin_at)
+                    return DONE
+                move.check_not_begun()
+                if options.take_over:
+                    begin_at = move.take_over(plan.load, saved_at=begin_at)
+                elif begin_at is None:
+                    _check_fresh(topics, config)
+                    move.mark()
+            except Stopped:
+                return DONE
+        say(
+            logging.INFO,
+            "started",
+            broker=config.broker.url,
+            group=config.worker.group,
+            parallelism=options.parallelism,
+            cluster=options.submit or "in this process",
+            goes_on_from=begin_at or "nothing",
+        )
+        job = cluster.start(
+            name_of(config.worker.group),
+            plan.work,
+            begin_at=begin_at,
+            is_taken_over=options.take_over or was_taken_over(begin_at),
+        )
+        if options.submit is not None:
+            say(logging.INFO, "submitted", job=str(job.get_job_id()), cluster=options.submit)
             return DONE
-    say(
-        logging.INFO,
-        "started",
-        broker=config.broker.url,
-        group=config.worker.group,
-        parallelism=options.parallelism,
-        cluster=options.submit or "in this process",
-        goes_on_from=begin_at or "nothing",
-    )
-    job = cluster.start(
-        f"streamgp {config.worker.group}",
-        plan.work,
-        begin_at=begin_at,
-        is_taken_over=takes_over,
-    )
-    if options.submit is not None:
-        say(logging.INFO, "submitted", job=str(job.get_job_id()), cluster=options.submit)
-        return DONE
-    return _follow(job, stop)
+        return _follow(job, stop)
 
 
 # --- inside
+
+
+def _alone(directory: Path) -> StateDirectory:
+    """Keep other processes of this machine from the same checkpoints."""
+    try:
+        return StateDirectory(directory)
+    except InUseError as error:
+        raise ConfigError(f"another `streamgp flink` is at work: {error}") from None
+    except StateError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
@@ -202,9 +209,11 @@ class _Plan:
         """Add the job that works to an environment."""
         self._work(environment, self.config.worker.group, None)
 
-    def hand_back(self, group: str, ends: Mapping[Place, int]) -> Callable[[Any], None]:
+    def hand_back(
+        self, group: str, ends: Mapping[Place, int], is_drained: bool
+    ) -> Callable[[Any], None]:
         """Return what adds the job that hands back."""
-        return lambda environment: self._work(environment, group, ends)
+        return lambda environment: self._work(environment, group, ends, is_drained=is_drained)
 
     def load(self, group: str, shared: Mapping[int, Any]) -> Callable[[Any], None]:
         """Return what adds the job that takes over."""
@@ -218,7 +227,14 @@ class _Plan:
 
         return add
 
-    def _work(self, environment: Any, reads_as: str, ends: Mapping[Place, int] | None) -> None:
+    def _work(
+        self,
+        environment: Any,
+        reads_as: str,
+        ends: Mapping[Place, int] | None,
+        *,
+        is_drained: bool = False,
+    ) -> None:
         from connectors.flink.function import LoopFunction
         from connectors.flink.job import build
 
@@ -230,6 +246,7 @@ class _Plan:
             group=self.config.worker.group,
             names=settings.names,
             hands_back=ends is not None,
+            is_drained=is_drained,
         )
         build(environment, settings, function)
 

@@ -1,17 +1,21 @@
 """What `streamgp flink` says where it cannot begin; tests/flink has it at work."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
 import tomllib
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from streamgp.apps.flink import cluster
+from connectors.storage.snapshots import StateDirectory
+from streamgp.apps.flink import cluster, process
 from streamgp.cli.main import cli
+from streamgp.config.validation import ConfigError
 
 ROOT = Path(__file__).parents[3]
 KAFKA = 'broker = "kafka://127.0.0.1:1"\n'
@@ -76,6 +80,54 @@ def test_the_newest_checkpoint_that_is_complete_is_taken(tmp_path):
             metadata.touch()
             os.utime(metadata, (n, n))
     assert cluster.last_checkpoint(tmp_path) == (tmp_path / "job2/chk-1").as_uri()
+
+
+def test_two_at_once_would_do_everything_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "check_environment", lambda: None)
+    with StateDirectory(tmp_path / "state/flink"):
+        said = run(tmp_path, f'{KAFKA}[worker]\nstate = "{tmp_path / "state"}"\n')
+    assert "another `streamgp flink` is at work" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "is_busy"),
+    [
+        ("streamgp rooms", "RUNNING", True),
+        ("streamgp rooms: handing back", "RESTARTING", True),
+        ("streamgp rooms", "CANCELED", False),
+        ("streamgp rooms2", "RUNNING", False),
+    ],
+)
+def test_a_job_of_the_group_that_is_on_the_cluster_is_named(monkeypatch, name, state, is_busy):
+    jobs = {"jobs": [{"jid": "0af1", "name": name, "state": state}]}
+    monkeypatch.setattr(cluster, "_open", lambda *_, **__: BytesIO(json.dumps(jobs).encode()))
+    there = cluster.Cluster(checkpoints=Path("flink"), remote=("one", 8081), flink={})
+    if is_busy:
+        with pytest.raises(ConfigError, match=f"the cluster has '{name}' as job 0af1"):
+            there.check_idle("rooms")
+    else:
+        there.check_idle("rooms")
+
+
+def test_a_cluster_that_does_not_answer_is_told_of():
+    there = cluster.Cluster(checkpoints=Path("flink"), remote=("127.0.0.1", 1), flink={})
+    with pytest.raises(
+        ConfigError, match=r"no cluster of Flink answers at http://127\.0\.0\.1:1/jobs"
+    ):
+        there.check_idle("rooms")
+
+
+def test_what_is_temporary_lies_with_the_checkpoints(tmp_path, monkeypatch):
+    for name in ("TMPDIR", "JVM_ARGS"):
+        monkeypatch.setenv(name, "-Xmx1g")
+    directory = tmp_path / "temporary"
+    cluster.use_temporary(directory)
+    (directory / "left").touch()
+    cluster.use_temporary(directory)
+    assert not list(directory.iterdir())
+    assert os.environ["TMPDIR"] == str(directory)
+    assert os.environ["JVM_ARGS"].startswith(f"-Djava.io.tmpdir={directory} ")
+    assert os.environ["JVM_ARGS"].endswith(" -Xmx1g")
 
 
 def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():
