@@ -39,6 +39,7 @@ seed = 1
 [worker]
 group = "{name}"
 state = "{state}"
+keyed = {keyed}
 [topics]
 prefix = "{name}."
 partitions = {partitions}
@@ -48,21 +49,34 @@ answer_horizon_s = 3600.0
 """
 
 
-def deployed(broker, directory, name, *, expires_s=36000.0):
+def deployed(broker, directory, name, *, expires_s=36000.0, keyed=True, more=""):
     """Write a configuration, make its topics; return the path, the configuration and the topics."""
     path = directory / f"{name}.toml"
     text = CONFIG.format(
         name=name,
         servers=broker.servers,
         state=directory / name,
-        partitions=N_PARTITIONS,
+        keyed=str(keyed).lower(),
+        partitions=N_PARTITIONS if keyed else 1,
         expires_s=expires_s,
     )
-    path.write_text(text)
+    path.write_text(text + more)
     config = load_deployed(path)
     topics = open_topics(config)
     topics.create()
     return path, config, topics
+
+
+def processes_of(session):
+    """Return the processes of a session, by number and command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if int((path / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                found.append((int(path.name), (path / "cmdline").read_bytes()))
+        except OSError:
+            continue
+    return found
 
 
 class Job:
@@ -112,15 +126,7 @@ class Job:
 
     def processes(self):
         """Return the processes of the job, by number and command line."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                session = int((path / "stat").read_text().rpartition(")")[2].split()[3])
-                if session == self._process.pid:
-                    found.append((int(path.name), (path / "cmdline").read_bytes()))
-            except OSError:
-                continue
-        return found
+        return processes_of(self._process.pid)
 
 
 class Written:
@@ -207,12 +213,12 @@ def shown(records):
     return {entity: sorted(those, key=lambda each: each[0]) for entity, those in found.items()}
 
 
-def run(python, directory, *, n_keys, n_moves, rounds):
+def run(python, directory, *, n_keys, n_moves, rounds, flags):
     random.seed(1)
     with Broker() as broker:
         path, config, topics = deployed(broker, directory, GROUP, expires_s=EXPIRES_S)
         records = traffic(n_keys, n_moves)
-        job = Job(python, path, directory)
+        job = Job(python, path, directory, flags=flags)
         began = time.monotonic()
         try:
             job.start(1)
@@ -260,6 +266,7 @@ def main():
         default=[2],
         help="parallelism after each round of two kills",
     )
+    parser.add_argument("-D", dest="flink", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--keep", action="store_true", help="keep what lies on the disk")
     options = parser.parse_args()
     if not options.python.exists():
@@ -274,6 +281,7 @@ def main():
             n_keys=options.keys,
             n_moves=options.moves,
             rounds=options.rounds,
+            flags=[word for each in options.flink for word in ("-D", each)],
         )
     except Unavailable as missing:
         print(f"left out: {missing}")

@@ -3,7 +3,9 @@
 A real broker and two deployments get the same events, labels and answers: one has a worker all the
 time, the other a worker, then Flink (`--take-over`), which is killed, then a worker again
 (`--hand-back`). Answers are to questions that the other side has asked. What both predict, ask and
-learn must be the same but for the times.
+learn must be the same but for the times. So it is for a loop of each key, for one of all keys, and
+for events that are windows over raw rows, one of which is open at each move. With `--kills` both
+ways are killed at one moment after the other, and the same command is called again.
 
 """
 
@@ -20,40 +22,63 @@ from itertools import zip_longest
 from pathlib import Path
 
 from connectors.topics import Outgoing, partition_of
-from tests.flink.__main__ import ENVIRONMENT, N_PARTITIONS, Job, deployed
+from tests.flink import dying
+from tests.flink.__main__ import ENVIRONMENT, Job, deployed
 from tests.kafka_broker import Broker, Unavailable
 
 KEYS = [f"key{n}" for n in range(6)]
 N_EVENTS, N_STAGES = 20, 3
+DYING = "tests.flink.dying"
+WINDOW_S = 3
+BEGAN = int(time.time()) // WINDOW_S * WINDOW_S - 120
+"""When the rows begin, one a second: the first of a window, and none is yet to come."""
+SETTINGS = {
+    "keys": "",
+    "one": "",
+    "windows": f'[windows]\nlength_s = {WINDOW_S}\nfeatures = ["mean"]\nidle_s = 36000.0\n',
+}
+"""What the deployments have, and what their configurations hold besides."""
 OUTPUTS = ("predictions", "requests", "consensus", "dead-letters")
 TIMES = ("at", "occurred_at", "requested_at", "expires_at", "learned_at")
 SETTLED_S = 4.0
 
 
-def traffic(stage):
-    """Return answers to what was asked before a stage, and the stage's events."""
+def traffic(stage, kind):
+    """Return answers to what was asked before a stage, and the stage's events, or rows."""
     rng = random.Random(stage)
     answers, events = [], []
     first = stage * N_EVENTS
     for key in KEYS:
-        for n in range(0, first, 3):
+        for n in range(0, n_events(first, kind), 3):
+            name = f"{key}@{BEGAN + WINDOW_S * n}" if kind == "windows" else f"{key}-e{n}"
             y = rng.choice(["home", "work"])
-            given = {"answer_id": f"a{stage}-{n}", "event_id": f"e{n}", "y": y}
-            answers.append((key, {**given, "request_id": f"e{n}/label"}))
+            given = {"answer_id": f"{name}-{stage}", "event_id": name, "y": y}
+            answers.append((key, {**given, "request_id": f"{name}/label"}))
         for n in range(first, first + N_EVENTS):
             x = {"light": rng.random(), "noise": rng.random()}
             label = {"y": "home" if x["light"] < 0.5 else "work"} if rng.random() < 0.4 else {}
-            events.append((key, {"event_id": f"e{n}", "x": x, **label}))
+            events.append(
+                (key, {"event_id": f"{key}-e{n}", "x": x, "occurred_at": float(BEGAN + n), **label})
+            )
     return answers, events
+
+
+def n_events(n_sent, kind):
+    """Return how many events come of what was sent of one key: windows are closed by a row."""
+    return max(n_sent - 1, 0) // WINDOW_S if kind == "windows" else n_sent
 
 
 class Side:
     """One of the two deployments."""
 
-    def __init__(self, broker, python, directory, name):
-        self.config, _, self.topics = deployed(broker, directory, name)
+    def __init__(self, broker, python, directory, name, kind):
+        self.kind = kind
+        self.config, _, self.topics = deployed(
+            broker, directory, name, keyed=kind != "one", more=SETTINGS[kind]
+        )
+        self.n_partitions = self.topics.n_partitions()
         self.name, self.directory, self.python = name, directory, python
-        self.process, self.n_events = None, 0
+        self.process, self._n_sent = None, dict.fromkeys(KEYS, 0)
         self._reader, self.found = self.topics.reader(OUTPUTS), []
 
     def start_worker(self):
@@ -76,14 +101,25 @@ class Side:
         job.start(2)
         return job
 
+    def flink_that_dies(self, moments, *flags):
+        """Have a move killed at some moments, each time after a start of its own."""
+        for moment in moments:
+            os.environ["DIES_AFTER"] = moment
+            job = Job(self.python, self.config, self.directory, module=DYING, flags=flags)
+            try:
+                job.start(2)
+                assert job.wait(300) == -signal.SIGKILL, f"it was not killed at {moment}"
+            finally:
+                job.kill()
+
     def send(self, topic, records):
         writer = self.topics.writer("feeder")
         for key, value in records:
             entity, data = key.encode(), json.dumps(value).encode()
-            number = partition_of(entity, N_PARTITIONS)
+            number = partition_of(entity, self.n_partitions)
             writer.send(Outgoing(topic=topic, partition=number, key=entity, value=data))
+            self._n_sent[key] += topic == "events"
         writer.close()
-        self.n_events += len(records) if topic == "events" else 0
 
     def settle(self, patience_s=240.0):
         """Wait until all inputs are worked off, and nothing more comes of them."""
@@ -94,6 +130,10 @@ class Side:
             if new or self._n_waiting() or self.n_predictions < self.n_events:
                 quiet = time.monotonic()
             assert time.monotonic() < end, f"{self.n_predictions} of {self.n_events} predictions"
+
+    @property
+    def n_events(self):
+        return sum(n_events(n, self.kind) for n in self._n_sent.values())
 
     @property
     def n_predictions(self):
@@ -121,7 +161,7 @@ class Side:
 
 def stage(side, n, *, n_held_back=0):
     """Send the answers of a stage, then its events, and wait for what comes of each."""
-    answers, events = traffic(n)
+    answers, events = traffic(n, side.kind)
     side.send("answers", answers)
     side.settle()
     side.send("events", events[: len(events) - n_held_back])
@@ -129,14 +169,14 @@ def stage(side, n, *, n_held_back=0):
     return events[len(events) - n_held_back :]
 
 
-def run(python, directory):
+def run(python, directory, kind, *, kills):
     began = time.monotonic()
 
     def tell(text):
         print(f"{time.monotonic() - began:.0f} s: {text}", flush=True)
 
     with Broker() as broker:
-        stays, moves = (Side(broker, python, directory, name) for name in ("stays", "moves"))
+        stays, moves = (Side(broker, python, directory, name, kind) for name in ("stays", "moves"))
         job = None
         try:
             stays.start_worker()
@@ -147,11 +187,17 @@ def run(python, directory):
             moves.start_worker()
             stage(moves, 0)
             moves.stop_worker()
+            if kills:
+                moves.flink_that_dies(dying.TAKING_OVER, "--take-over")
+                tell("killed while it took over")
             job = moves.flink("--take-over")
             left = stage(moves, 1, n_held_back=40)
             tell("taken over, and at work")
             job.kill()
             moves.send("events", left)  # taken by the job that hands back
+            if kills:
+                moves.flink_that_dies(dying.HANDING_BACK, "--hand-back")
+                tell("killed while it handed back")
             job = moves.flink("--hand-back")
             assert job.wait(300) == 0
             moves.settle()
@@ -168,7 +214,7 @@ def run(python, directory):
         both = ours.keys() | theirs.keys()
         differing = [each for each in both if ours.get(each) != theirs.get(each)]
         n = sum(map(len, ours.values()))
-        tell(f"{n} messages of {len(KEYS)} keys; different: {differing or 'nothing'}")
+        tell(f"{kind}: {n} messages of {len(KEYS)} keys; different: {differing or 'nothing'}")
         for each in differing[:3]:
             pairs = zip_longest(ours.get(each, []), theirs.get(each, []))
             print(each, *next(pair for pair in pairs if pair[0] != pair[1]), sep="\n  ")
@@ -178,13 +224,16 @@ def run(python, directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", type=Path, default=ENVIRONMENT / "bin/python")
+    parser.add_argument("--kind", choices=list(SETTINGS), default="keys")
+    parser.add_argument("--kills", action="store_true", help="kill both ways at many moments")
     options = parser.parse_args()
     if not options.python.exists():
         print(f"left out: no PyFlink at {options.python}")
         return 0
     try:
         with tempfile.TemporaryDirectory(prefix="streamgp-flink-") as name:
-            return 0 if run(str(options.python), Path(name)) else 1
+            good = run(str(options.python), Path(name), options.kind, kills=options.kills)
+            return 0 if good else 1
     except Unavailable as missing:
         print(f"left out: {missing}")
         return 0

@@ -1,0 +1,254 @@
+"""The conversation on a standalone cluster of Flink: python -m tests.flink.cluster [--help]
+
+A job manager and two task managers, each a Java process of its own, as the scripts of Flink start
+them, and a real broker. The job is submitted, and killed are in turn a Python worker, a task
+manager with its Python workers, and the job manager alone, after which the job is submitted again
+from its last checkpoint, with another parallelism. What is compared is as for `tests.flink`.
+
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from streamgp.apps.flink.cluster import last_checkpoint
+from tests.flink.__main__ import (
+    ENVIRONMENT,
+    EXPIRES_S,
+    GROUP,
+    Job,
+    Written,
+    deployed,
+    differences,
+    processes_of,
+    send,
+    traffic,
+)
+from tests.kafka_broker import Broker, Unavailable, free_ports
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = """
+env.java.opts.all: "{java_options} -Djava.io.tmpdir={directory}/temporary"
+jobmanager.bind-host: localhost
+jobmanager.rpc.address: localhost
+jobmanager.rpc.port: {rpc_port}
+jobmanager.memory.process.size: 900m
+rest.address: localhost
+rest.bind-address: localhost
+rest.port: {rest_port}
+taskmanager.bind-host: localhost
+taskmanager.host: localhost
+taskmanager.numberOfTaskSlots: 2
+taskmanager.memory.process.size: 1200m
+taskmanager.memory.managed.size: 128m
+heartbeat.interval: 1 s
+heartbeat.timeout: 15 s
+restart-strategy.type: fixed-delay
+restart-strategy.fixed-delay.attempts: 100
+restart-strategy.fixed-delay.delay: 1 s
+execution.checkpointing.dir: file://{directory}/checkpoints
+"""
+
+
+class StandaloneCluster:
+    """A job manager and task managers, each in a session of its own."""
+
+    def __init__(self, python, directory):
+        home = next(python.parents[1].glob("lib/python*/site-packages/pyflink"))
+        rest_port, rpc_port = free_ports(2)
+        self.url = f"http://localhost:{rest_port}"
+        default = (home / "conf/config.yaml").read_text()
+        java_options = default.partition("all: ")[2].partition("\n")[0]
+        conf, lib = directory / "conf", directory / "lib"
+        for path in (conf, lib, directory / "temporary"):
+            path.mkdir()
+        for name in ("log4j-console.properties", "logback-console.xml"):
+            (conf / name).symlink_to(home / "conf" / name)
+        (conf / "config.yaml").write_text(
+            SETTINGS.format(
+                directory=directory,
+                rest_port=rest_port,
+                rpc_port=rpc_port,
+                java_options=java_options,
+            )
+        )
+        for jar in (*home.glob("lib/*.jar"), *home.glob("opt/flink-python-*.jar")):
+            (lib / jar.name).symlink_to(jar)
+        self._home, self._directory = home, directory
+        self._environ = {
+            **os.environ,
+            "FLINK_CONF_DIR": str(conf),
+            "FLINK_LIB_DIR": str(lib),
+            "FLINK_LOG_DIR": str(directory),
+            "FLINK_PID_DIR": str(directory),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONHASHSEED": "0",
+            "TMPDIR": str(directory / "temporary"),
+        }
+        self._manager, self._workers = None, []
+
+    def start_manager(self, patience_s=120.0):
+        self._manager = self._start("jobmanager")
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                with urlopen(f"{self.url}/overview", timeout=5.0):
+                    return
+            except (URLError, TimeoutError):
+                assert time.monotonic() < until, "the job manager does not answer"
+                time.sleep(0.5)
+
+    def start_worker(self):
+        self._workers.append(self._start("taskmanager"))
+
+    def kill_manager(self):
+        self._manager.kill()  # it alone: the task managers go on, for a while
+        self._manager.wait()
+
+    def kill_worker(self):
+        """Kill a task manager and its Python workers, as if its machine were lost."""
+        worker = self._workers.pop(random.randrange(len(self._workers)))
+        self._kill(worker)
+
+    def kill_a_python_worker(self):
+        found = [
+            pid
+            for worker in self._workers
+            for pid, line in processes_of(worker.pid)
+            if b"beam_boot" in line
+        ]
+        os.kill(random.choice(found), signal.SIGKILL)
+
+    def kill(self):
+        for process in (self._manager, *self._workers):
+            if process is not None:
+                self._kill(process)
+
+    def check(self):
+        for process in (self._manager, *self._workers):
+            assert process.poll() is None, f"{process.args} has ended"
+
+    def _start(self, kind):
+        log = (self._directory / f"{kind}.log").open("ab")
+        words = ["bash", str(self._home / f"bin/{kind}.sh"), "start-foreground"]
+        return subprocess.Popen(
+            words, env=self._environ, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def _kill(self, process):
+        for pid, _ in processes_of(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def submit(cluster, python, config, directory, parallelism):
+    flags = ["--submit", cluster.url, "-D", f"python.executable={python}"]
+    checkpoint = last_checkpoint(directory / "checkpoints")
+    if checkpoint is not None:
+        flags += ["--from", checkpoint]
+    job = Job(str(python), config, directory, flags=flags)
+    job.start(parallelism)
+    try:
+        status = job.wait(240)
+    finally:
+        job.kill()
+    assert status == 0, f"it was not submitted: status {status}"
+
+
+def run(python, directory, *, n_keys, n_moves, rounds):
+    random.seed(1)
+    with Broker() as broker:
+        path, config, topics = deployed(broker, directory, GROUP, expires_s=EXPIRES_S)
+        records = traffic(n_keys, n_moves)
+        cluster = StandaloneCluster(python, directory)
+        began = time.monotonic()
+
+        def tell(text):
+            print(f"{time.monotonic() - began:.0f} s: {text}", flush=True)
+
+        try:
+            cluster.start_manager()
+            cluster.start_worker()
+            cluster.start_worker()
+            submit(cluster, python, path, directory, 2)
+            tell("submitted")
+            written = Written(topics)
+            share = -(-len(records) // (3 * len(rounds) + 1))
+            n_sent = 0
+            for n, at in enumerate(range(0, len(records), share)):
+                part = records[at : at + share]
+                send(topics, part)
+                written.wait_for(n_sent + 0.5 * len(part), cluster, 240.0)
+                n_sent += len(part)
+                tell(f"{written.n_taken} inputs")
+                if n == 3 * len(rounds):
+                    break
+                match n % 3:
+                    case 0:
+                        cluster.kill_a_python_worker()
+                        tell("killed a Python worker")
+                    case 1:
+                        cluster.kill_worker()
+                        cluster.start_worker()
+                        tell("killed a task manager")
+                    case 2:
+                        cluster.kill_manager()
+                        cluster.start_manager()
+                        submit(cluster, python, path, directory, rounds[n // 3])
+                        tell(f"killed the job manager; parallelism {rounds[n // 3]}")
+            written.wait_for(n_sent, cluster, 240.0)
+            written.follow(EXPIRES_S + 3.0, cluster)
+        finally:
+            cluster.kill()
+            topics.close()
+        keys, n_said, n_found, n_keys_seen = differences(written, config)
+        tell(
+            f"{n_keys_seen - len(keys)} of {n_keys_seen} keys equal; {n_sent} inputs sent, "
+            f"{written.n_taken} taken; {len(written.traces) - written.n_taken} timers; "
+            f"{n_found} messages, {n_said} expected; {3 * len(rounds)} kills"
+        )
+        return not keys and written.n_taken == n_sent and n_found == n_said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--python", type=Path, default=ENVIRONMENT / "bin/python")
+    parser.add_argument("--keys", type=int, default=20)
+    parser.add_argument("--moves", type=int, default=30, help="for each key")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        nargs="*",
+        default=[1, 3],
+        help="parallelism after each round of three kills",
+    )
+    options = parser.parse_args()
+    if not options.python.exists():
+        print(f"left out: no PyFlink at {options.python}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the cluster and the broker, too
+    try:
+        with tempfile.TemporaryDirectory(prefix="streamgp-flink-") as name:
+            good = run(
+                options.python,
+                Path(name),
+                n_keys=options.keys,
+                n_moves=options.moves,
+                rounds=options.rounds,
+            )
+    except Unavailable as missing:
+        print(f"left out: {missing}")
+        return 0
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
