@@ -139,7 +139,9 @@ def test_what_the_image_installs_is_what_the_package_asks_for():
     for text in (*project["project"]["dependencies"], *extras["page"], *extras["metrics"]):
         wanted = Requirement(text)
         assert versions[canonicalize_name(wanted.name)] in wanted.specifier
-        assert brought_by(wanted) <= versions.keys()
+        # What is for another Python is not installed here, to be asked.
+        if wanted.marker is None or wanted.marker.evaluate():
+            assert brought_by(wanted) <= versions.keys()
     built = pinned("build-requirements.txt")
     for text in project["build-system"]["requires"]:
         wanted = Requirement(text)

@@ -112,7 +112,10 @@ class PageScene:
         try:
             with urllib.request.urlopen(f"{self.url}/healthz", timeout=5.0) as answer:
                 return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
+        except OSError:
             return False
 
 

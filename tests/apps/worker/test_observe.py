@@ -30,7 +30,8 @@ def read(url: str) -> tuple[int, str]:
         with urllib.request.urlopen(url, timeout=10.0) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
