@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
@@ -111,7 +112,8 @@ class Job:
 
     def kill(self):
         for pid, _ in self.processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # some end with those killed before
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     def wait(self, seconds):
