@@ -51,7 +51,7 @@ class Machine:
         programs = folder / "bin"
         programs.mkdir()
         program = programs / "streamgp"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamgp.cli.main "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamgp "$@"\n')
         program.chmod(0o755)
         self._environment = {
             **os.environ,

@@ -247,9 +247,10 @@ def until(is_so: Callable[[], Any], patience_s: float = _PATIENCE_S) -> None:
 
 
 def events_of(lines: Iterable[bytes]) -> Iterable[tuple[str, Any]]:
-    """Yield the events of a stream."""
-    kind = ""
+    """Yield the events of a stream, which says something now and then: not for ever."""
+    kind, end = "", time.monotonic() + 4.0 * _PATIENCE_S
     for line in lines:
+        assert time.monotonic() < end, "no such event in time"
         name, _, value = line.decode().rstrip("\n").partition(": ")
         if name == "event":
             kind = value

@@ -225,6 +225,7 @@ def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> N
             assert next_of("gone") == {"id": "k/e1/label"}
             write(topics, request("e2"))
             assert next_of("card") == {"id": "k/e2/label"}
+            assert ann.card()["id"] == "k/e2/label"
             write(topics, Cancel(request_id="e2/label", key="k", why="it is clear", at=2000.0))
             assert next_of("gone") == {"id": "k/e2/label", "why": "it is clear"}
 
