@@ -265,8 +265,10 @@ def test_rights_that_only_workers_need_are_not_asked_of_a_visitor(small: Small) 
 def test_directory_without_topics_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = Small(tmp_path, monkeypatch)
     monkeypatch.undo()
-    assert small.wrong("watch", "--broker", f"file://{tmp_path}/nowhere") == (
-        f"{tmp_path}/nowhere is not there; make the topics with --create-topics"
+    broker = f"file://{tmp_path}/nowhere"
+    assert small.wrong("watch", "--broker", broker) == (
+        f"{tmp_path}/nowhere is not there; make the topics with --create-topics: "
+        f"`streamgp check {small.config_file} --broker {broker} --create-topics`"
     )
 
 
