@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+import msgspec
+
+from streamgp.common.printable import printable
 from streamgp.config.validation import ConfigError
 
 _INSTALL = "`bash docker/flink-environment.sh DIR` makes an environment with it (docs/flink.md)"
@@ -46,6 +49,18 @@ TEMPORARY = "temporary"
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 _PATIENCE_S = 10.0
 _open = build_opener(ProxyHandler({})).open  # Flink itself asks no proxy for its clusters
+
+
+class _Job(msgspec.Struct):
+    jid: str
+    name: str
+    state: str
+
+
+class _Overview(msgspec.Struct):
+    """Answer of a cluster that is asked for its jobs."""
+
+    jobs: list[_Job]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,14 +148,15 @@ class Cluster:
         url = "http://{}:{}/jobs/overview".format(*self.remote)
         try:
             with _open(url, timeout=_PATIENCE_S) as response:
-                jobs = json.load(response)["jobs"]
-        except (OSError, ValueError, KeyError) as error:
-            raise ConfigError(f"no cluster of Flink answers at {url}: {error}") from None
+                jobs = msgspec.json.decode(response.read(), type=_Overview).jobs
+        except (OSError, HTTPException, msgspec.DecodeError) as error:
+            reason = printable(str(error).strip())
+            raise ConfigError(f"no cluster of Flink answers at {url}: {reason}") from None
         names = [name_of(group, doing) for doing in (None, TAKING, HANDING)]
         for job in jobs:
-            if job["name"] in names and job["state"] not in _ENDED:
+            if job.name in names and job.state not in _ENDED:
                 raise ConfigError(
-                    f"the cluster has {job['name']!r} as job {job['jid']}, and two would do "
+                    f"the cluster has {job.name!r} as job {job.jid}, and two would do "
                     "everything twice; stop it first (`flink stop`, or `flink cancel` if it is to "
                     "take over or to hand back)"
                 )

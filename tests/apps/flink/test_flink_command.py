@@ -3,8 +3,10 @@
 import ast
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import tomllib
 from io import BytesIO
 from pathlib import Path
@@ -115,6 +117,31 @@ def test_a_cluster_that_does_not_answer_is_told_of():
         ConfigError, match=r"no cluster of Flink answers at http://127\.0\.0\.1:1/jobs"
     ):
         there.check_idle("rooms")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"SSH-2.0-OpenSSH_9\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{"jobs":[{}]}',
+    ],
+    ids=["no HTTP", "cut", "no object", "another program"],
+)
+def test_another_program_at_the_address_of_a_cluster_is_told_of(reply):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with server.accept()[0] as client:
+                client.recv(1000)
+                client.sendall(reply)
+
+        threading.Thread(target=answer).start()
+        address = server.getsockname()[:2]
+        there = cluster.Cluster(checkpoints=Path("flink"), remote=address, flink={})
+        with pytest.raises(ConfigError, match=r"no cluster of Flink answers at http://.*: \S"):
+            there.check_idle("rooms")
 
 
 def test_what_is_temporary_lies_with_the_checkpoints(tmp_path, monkeypatch):
