@@ -205,6 +205,17 @@ def differences(written, config):
     return keys, len(said), len(found), len(ours)
 
 
+def compared(written, config, n_sent):
+    """Return whether all inputs were taken and all messages are those of plain loops; in words."""
+    keys, n_said, n_found, n_keys = differences(written, config)
+    good = not keys and written.n_taken == n_sent and n_found == n_said
+    return good, (
+        f"{n_keys - len(keys)} of {n_keys} keys equal; {n_sent} inputs sent, "
+        f"{written.n_taken} taken; {len(written.traces) - written.n_taken} timers; "
+        f"{n_found} messages, {n_said} expected"
+    )
+
+
 def shown(records):
     """Return what was written by entity and topic, in order; headers in any order, as Flink has."""
     found = defaultdict(list)
@@ -246,14 +257,9 @@ def run(python, directory, *, n_keys, n_moves, rounds, flags):
         finally:
             job.kill()
             topics.close()
-        keys, n_said, n_found, n_keys_seen = differences(written, config)
-        timers = len(written.traces) - written.n_taken
-        print(
-            f"{n_keys_seen - len(keys)} of {n_keys_seen} keys equal; {n_sent} inputs sent, "
-            f"{written.n_taken} taken; {timers} timers; {n_found} messages, {n_said} expected; "
-            f"{2 * len(rounds)} kills; {time.monotonic() - began:.0f} s"
-        )
-        return not keys and written.n_taken == n_sent and n_found == n_said
+        good, outcome = compared(written, config, n_sent)
+        print(f"{outcome}; {2 * len(rounds)} kills; {time.monotonic() - began:.0f} s")
+        return good
 
 
 def main():
