@@ -1,4 +1,4 @@
-"""What a class has and its methods take, remembered: it takes long to ask, and loops are many."""
+"""Methods of classes and parameters of functions, remembered: to ask takes long, loops are many."""
 
 from __future__ import annotations
 

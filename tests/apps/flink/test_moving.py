@@ -132,6 +132,17 @@ def take_over(small: Small, saved_at: str | None = None) -> str:
     return move(small).take_over(no_job, saved_at=saved_at)
 
 
+def kill_take_over_at(
+    small: Small, monkeypatch: pytest.MonkeyPatch, owner: type, step: str
+) -> None:
+    """Take over up to a step, before which nothing is there to go on from."""
+    with monkeypatch.context() as killed:
+        killed.setattr(owner, step, no_job)
+        with pytest.raises(AssertionError):
+            take_over(small)
+    assert last_checkpoint(small.path / "flink") is None
+
+
 def checkpoint(small: Small, name: str) -> str:
     (small.path / "flink" / name).mkdir(parents=True)
     (small.path / "flink" / name / "_metadata").touch()
@@ -150,11 +161,7 @@ def test_what_was_loaded_before_workers_went_on_is_loaded_again(
     small: Small, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.work()
-    with monkeypatch.context() as killed:
-        killed.setattr(Move, "mark", no_job)
-        with pytest.raises(AssertionError):
-            take_over(small)
-    assert last_checkpoint(small.path / "flink") is None
+    kill_take_over_at(small, monkeypatch, Move, "mark")
     small.put(small.event("later", "ann", y="hall"))
     small.work()
     saved_at = take_over(small)
@@ -166,11 +173,7 @@ def test_what_was_loaded_before_the_topics_said_so_is_kept(
     small: Small, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.work()
-    with monkeypatch.context() as killed:
-        killed.setattr(Path, "rename", no_job)
-        with pytest.raises(AssertionError):
-            take_over(small)
-    assert last_checkpoint(small.path / "flink") is None
+    kill_take_over_at(small, monkeypatch, Path, "rename")
     saved_at = take_over(small)
     assert last_checkpoint(small.path / "flink") == saved_at
     assert take_over(small, saved_at) == saved_at  # and once more
