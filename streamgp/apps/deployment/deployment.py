@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -238,10 +239,9 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
         # A visitor needs not all rights that a worker needs, but the topics must be there.
         missing = [line for line in topics.problems() if _CURE in line]
         if missing:
-            where = "" if broker is None else f" --broker {broker}"
-            raise click.ClickException(
-                f"{'; '.join(missing)}: `streamgp check {config_file}{where} {_CURE}`"
-            )
+            where = [] if broker is None else ["--broker", broker]
+            command = shlex.join(["streamgp", "check", str(config_file), *where, _CURE])
+            raise click.ClickException(f"{'; '.join(missing)}: `{command}`")
         yield Deployment(config=config, topics=topics)
     finally:
         # Once the broker is gone closing may fail in its own way, which is then no news.
