@@ -13,6 +13,7 @@ import click
 from connectors.jsonl import check_beginning, count_lines, remove_lines
 from connectors.storage.snapshots import StateDirectory, new_part, read_snapshot, write_snapshot
 from connectors.tables.cells import key_of
+from streamgp.apps.console import number
 from streamgp.apps.replay.checkpoint import (
     REPLAY,
     Cut,
@@ -83,7 +84,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     if not (what or n_messages or key in cut.forgetting):
         raise click.ClickException(f"{state.path} knows no key {key!r}; nothing was removed")
     if files:
-        what.append(f"{_number(n_messages, 'message')} in {_shown(origin['out'])}")
+        what.append(f"{number(n_messages, 'message')} in {_shown(origin['out'])}")
     # First the note of what is being forgotten: while it stands there, no replay goes on with half
     # of it. Then everything else, each step of which can be taken twice. The state last: as long
     # as the key is in it, `forget` knows what it has to remove.
@@ -128,13 +129,13 @@ def _without(
     sink.load_state(game["sink"])
     answers = [*source["given"], *(answer for _, answer in queue["waiting"])]
     n_answers = sum(answer["key"] == key for answer in answers)
-    what = [f"{_number(n_answers, 'answer')} on their way"] if n_answers else []
+    what = [f"{number(n_answers, 'answer')} on their way"] if n_answers else []
     for each in keys:
         own = counter.forget(each)
         if own is not None:
             sink.forget(each, own.n_rejected)
             if each == key:
-                what.insert(0, f"a learner with {_number(own.n_learned, 'label')}")
+                what.insert(0, f"a learner with {number(own.n_learned, 'label')}")
     source = {
         **source,
         "given": [answer for answer in source["given"] if answer["key"] not in keys],
@@ -169,7 +170,3 @@ def _shown(out: str) -> str:
     """Return a path as the user would write it here."""
     here = Path.cwd()
     return str(Path(out).relative_to(here) if Path(out).is_relative_to(here) else out)
-
-
-def _number(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
