@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -20,11 +23,15 @@ from streamgp.common.validation import check_whole
 from streamgp.gp.arrays import padded
 from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.inducing_regression import ProjectedGP
+from streamgp.gp.marginal_likelihood import Spread, Steps, at_once
 from streamgp.kernels import Kernel
 
 
 class Adoption:
-    """An exact process with other hyper-parameters that learns the examples of another by and by.
+    """A process with other hyper-parameters that comes to know what another one does, by and by.
+
+    An exact process learns the examples of the other. Where some of these are gone, a copy of the
+    process takes the hyper-parameters over, and then learns the examples that have come since.
 
     Parameters
     ----------
@@ -33,12 +40,65 @@ class Adoption:
 
     """
 
-    # _gp     the process, None before the first example
+    # _gp     the exact process, None before the first example
     # _begun  the first example of the other, and the number of features, when it was made
+    # _other  the copy, None before it was made
+    # _work   what makes that take the hyper-parameters over
+    # _since  examples that it has to learn after that: points and targets
     def __init__(self, noise_variance: float) -> None:
         self.noise_variance = noise_variance
         self._gp: ExactGP | None = None
         self._begun: tuple[list[int], int | None] = [], None
+        self._other: BoundedGP | None = None
+        self._work: Spread[None] | None = None
+        self._since: deque[tuple[Array, Array]] = deque()
+
+    def note(self, x: Array, y: Array) -> None:
+        """Record an example that the process has learned while this is under way."""
+        if self._other is not None:
+            self._since.append((x, y))
+
+    def successor(
+        self, gp: BoundedGP, kernel_for: Callable[[int], Kernel], work: float
+    ) -> BoundedGP | None:
+        """Return a process as if `gp` had taken the hyper-parameters over at the first call.
+
+        Parameters
+        ----------
+        gp
+            A process that has given up examples; each that it has learned since was noted.
+        kernel_for, work
+            As for `NumberedGP.adopt`.
+
+        Returns
+        -------
+        The process; None if there is more to do.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If an example that has come since cannot be learned with them.
+
+        """
+        if self._other is None or self._work is None:
+            self._other = other = deepcopy(gp)
+            kernel = kernel_for(other._d or 0)
+            self._work = Spread(partial(other.adopt_steps, kernel, self.noise_variance))
+            work -= 100.0 + gp.max_points**2 / 125.0  # for the copy
+        other = self._other
+        if not self._work.has_ended:
+            left = self._work.advance(work)
+            if left is None:
+                return None
+            work = left
+        n_learned = 0
+        while self._since and (n_learned < 2 or work > 0.0):
+            x, y = self._since.popleft()
+            other.widen(len(x), kernel_for(len(x)))
+            other.append(x, y)
+            work -= other.cost
+            n_learned += 1
+        return None if self._since else other
 
     def taught(self, retained: Sequence[int], d: int | None = None) -> ExactGP | None:
         """Return the process so far; None if it has to learn other examples, or none was begun."""
@@ -136,6 +196,11 @@ class BoundedGP(ABC):
         return self._gp.kernel
 
     @property
+    def cost(self) -> float:
+        """Microseconds to predict an example and to learn it, about, when others were given up."""
+        return 80.0 + self.max_points**2 / 1400.0
+
+    @property
     def points(self) -> Sequence[Array]:
         """The points of the retained examples, as they were handed over."""
         return self._points
@@ -180,6 +245,14 @@ class BoundedGP(ABC):
             If the point is, up to rounding, determined by the old ones. Nothing is learned then.
 
         """
+
+    def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
+        """Do what `append` does; what it does only now and then is divided into steps.
+
+        Other than `append`, it may have given up examples though it refuses the new one.
+        """
+        yield from ()
+        return self.append(x, y)
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
@@ -246,6 +319,11 @@ class BoundedGP(ABC):
         self._gp = gp
         self.noise_variance = adoption.noise_variance
         return []
+
+    def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
+        """Go on with other hyper-parameters and the retained examples; all changes come last."""
+        self._gp = yield from self._exact_steps(kernel, noise_variance)
+        self.noise_variance = noise_variance
 
     def reset_to_prior(self) -> list[int]:
         """Return to the prior: forget all examples, but no function.
@@ -331,10 +409,14 @@ class BoundedGP(ABC):
 
     def _exact(self, kernel: Kernel) -> ExactGP:
         """Return an exact process that was taught the retained examples."""
-        gp = ExactGP(kernel, self.noise_variance)
+        return at_once(self._exact_steps(kernel, self.noise_variance))
+
+    def _exact_steps(self, kernel: Kernel, noise_variance: float) -> Steps[ExactGP]:
+        gp = ExactGP(kernel, noise_variance)
         for _ in range(self.n_targets):
             gp.add_target()
         for x, y in zip(*self._examples(), strict=True):
+            yield microseconds(gp.n)
             gp.append(x, y)
         return gp
 

@@ -16,6 +16,7 @@ from scipy.linalg.blas import ddot
 from streamgp.base import Array, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.gp.arrays import SymmetricMatrix
+from streamgp.gp.marginal_likelihood import CUBIC, Steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
 # (Csató and Opper's tolerance, relative). To keep others would cost digits and gain nothing.
@@ -125,8 +126,8 @@ class Basis:
         self._M: Array = np.zeros((0, 2 * capacity + 2))
 
     @classmethod
-    def of(cls, capacity: int, K: Array, means: Array, S: Array) -> Self:
-        """Return a basis from what is known at points that are new to each other.
+    def of_steps(cls, capacity: int, K: Array, means: Array, S: Array) -> Steps[Self]:
+        """Compute a basis from what is known at points that are new to each other.
 
         Parameters
         ----------
@@ -140,16 +141,22 @@ class Basis:
             Their posterior covariance, shape (n, n).
 
         """
-        basis = cls(capacity)
-        basis.n = len(K)
+        n = len(K)
+        yield CUBIC * n**3
         L, _ = lapack.dpotrf(K, lower=0)
-        basis._Q.set(lapack.dpotri(L, lower=0)[0])
+        yield 2.0 * CUBIC * n**3
+        inverse, _ = lapack.dpotri(L, lower=0)
+        yield 2.0 * CUBIC * n**3
+        basis = cls(capacity)
+        basis.n = n
+        basis._Q.set(inverse)
+        yield 2.0 * CUBIC * n**3
         basis._S.set(S)
         basis._diagonal[:-1] = basis._Q.diagonal()
-        basis._use[: basis.n] = basis._use[-1]
+        basis._use[:n] = basis._use[-1]
         for mean in means:
             basis.add_target()
-            padded = np.concatenate([mean, np.zeros(capacity - basis.n)])
+            padded = np.concatenate([mean, np.zeros(capacity - n)])
             basis._shift(padded, np.append(np.zeros(basis.n_targets - 1), 1.0))
         return basis
 

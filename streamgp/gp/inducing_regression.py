@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look
-from streamgp.gp.marginal_likelihood import under_another_prior
+from streamgp.gp.marginal_likelihood import CUBIC, Steps, another_prior_steps
 from streamgp.kernels import Kernel
 
 # --- Points of which one can take the place of another, and which of many to begin with.
@@ -161,9 +162,9 @@ class ProjectedGP:
         return None, {**state, "_last": None, "_means": None}
 
     @classmethod
-    def of(
+    def of_steps(
         cls, exact: ExactGP, X: Sequence[Array], Y: Sequence[Array], capacity: int
-    ) -> tuple[Self, list[int]]:
+    ) -> Steps[tuple[Self, list[int]]]:
         """Project an exact process on those of its points that are new to each other.
 
         Its posterior at these points is kept as it is; what it knows of the others beyond what
@@ -184,22 +185,36 @@ class ProjectedGP:
 
         """
         noise, n, m = exact.noise_variance, exact.n, exact.n_targets
+        cubic = CUBIC * n**3
+        yield 5.0 * n
         points = Slots(exact.kernel)
         points.settle(X[0])
         points.extend(X)
+        yield 5.0 * n
         K = points.prior_covariances()
+        yield 2.0 * cubic
         chosen = new_to_each_other(K)
-        inverse, _ = lapack.dpotri(exact._factor.dense(), lower=1)
+        yield 2.0 * cubic
+        factor = exact._factor.dense()
+        yield 2.0 * cubic
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        yield 2.0 * cubic
         G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
         # K - K Γ K (GPML Eq. 2.26), and the same without cancellation where noise is small.
         small = noise < float(np.diagonal(K).max())
-        S = noise * np.eye(n) - noise * noise * G if small else K - K @ G @ K
+        if small:
+            S = noise * np.eye(n) - noise * noise * G
+        else:
+            yield 3.0 * cubic
+            KG = K @ G
+            yield 3.0 * cubic
+            S = K - KG @ K
         # K Γ y (GPML Eq. 2.25), which is the target less its noise. Function after function: the
         # bits of one do not depend on how many there are.
         targets = np.array(Y).reshape(n, m).T.copy()
         means = np.array([y - noise * np.vecdot(G, y) for y in targets]).reshape(m, n)
         square = np.ix_(chosen, chosen)
-        basis = Basis.of(capacity, K[square], means[:, chosen], S[square])
+        basis = yield from Basis.of_steps(capacity, K[square], means[:, chosen], S[square])
         points.keep(chosen)
         gp = cls(noise, points, [Y[i] for i in chosen], basis)
         gp.n = n
@@ -296,12 +311,13 @@ class ProjectedGP:
         self._points.narrow(d, kernel)
         self._last = None
 
-    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int] | None:
+    def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[list[int] | None]:
         """Go on with other hyper-parameters, as if they had always been these.
 
         What all observations say of the functions at the basis points is kept. What they say of
         those between is as it followed from these by the prior of then, and the variances with
-        which they were expected, but for noise, are those of then as well.
+        which they were expected, but for noise, are those of then as well. Only the last step
+        changes something.
 
         Returns
         -------
@@ -309,21 +325,26 @@ class ProjectedGP:
         if the posterior is too certain to tell what was observed; nothing has changed then.
 
         """
-        points = self._points
-        kernel_then = points.kernel
-        K = kernel_then.matrix(points.rows)
+        n = self._points.n
+        yield CUBIC * n**3
+        points = copy(self._points)
+        K = points.kernel.matrix(points.rows)
         points.measure(kernel)
         prior = kernel.matrix(points.rows)
+        yield CUBIC * n**3
+        posterior = self._basis.posterior()
         gain = self.noise_variance / noise_variance
-        found = under_another_prior(K, *self._basis.posterior(), prior, gain)
+        found = yield from another_prior_steps(K, *posterior, prior, gain)
         if found is None:
-            points.measure(kernel_then)
             return None
         means, S = found
+        yield 2.0 * CUBIC * n**3
         chosen = new_to_each_other(prior)
         square = np.ix_(chosen, chosen)
-        self._basis = Basis.of(self._basis.capacity, prior[square], means[:, chosen], S[square])
+        capacity = self._basis.capacity
+        basis = yield from Basis.of_steps(capacity, prior[square], means[:, chosen], S[square])
         points.keep(chosen)
+        self._points, self._basis = points, basis
         self._targets = [self._targets[i] for i in chosen]
         self.noise_variance = noise_variance
         self._last = self._means = None

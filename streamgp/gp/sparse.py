@@ -15,6 +15,7 @@ from streamgp.gp.bounded import Adoption, BoundedGP
 from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.inducing_regression import ProjectedGP
+from streamgp.gp.marginal_likelihood import Steps, at_once
 from streamgp.kernels import Kernel
 
 
@@ -80,7 +81,7 @@ class SparseGP(BoundedGP):
                 gp.append(x, y)
                 self._take(x, y)
                 return []
-            gp, chosen = ProjectedGP.of(gp, *self._examples(), self.max_points)
+            gp, chosen = at_once(ProjectedGP.of_steps(gp, *self._examples(), self.max_points))
         slot = gp.append(x, y)  # refuses what it cannot learn before anything has changed
         self._gp = gp
         gone = [] if chosen is None else self._keep(chosen)
@@ -92,6 +93,16 @@ class SparseGP(BoundedGP):
             gone.append(self.retained[slot])
         self._take(x, y, slot)
         return gone
+
+    def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
+        """Do what `append` does; points are given up for the first time in steps."""
+        gp, gone = self._gp, []
+        if isinstance(gp, ExactGP) and gp.n >= self.max_points:
+            found = yield from ProjectedGP.of_steps(gp, *self._examples(), self.max_points)
+            self._gp, chosen = found
+            gone = self._keep(chosen)
+            yield self.cost
+        return gone + self.append(x, y)
 
     def relabel(self, number: int, y: Array) -> None:
         """Replace the targets of an example; raises KeyError if it is not retained."""
@@ -117,19 +128,36 @@ class SparseGP(BoundedGP):
     ) -> list[int] | None:
         """Go on with other hyper-parameters, as if they had always been these.
 
-        What was absorbed is kept, so far as it is known at the points, all at once; `log_evidence`
-        goes on from where it was. A process without noise is exact again and knows the retained
-        examples only.
+        What was absorbed is kept, so far as it is known at the points; `log_evidence` goes on from
+        where it was. A process without noise is exact again and knows the retained examples only.
+
+        Once examples were given up, it is as if this had been done at once at the first call, and
+        what has come since, which `Adoption.note` was told, had been learned after that.
         """
-        gp, noise_variance = self._gp, adoption.noise_variance
-        if isinstance(gp, ExactGP):
+        if isinstance(self._gp, ExactGP):
             return super().adopt(adoption, kernel_for, work)
-        check_noise_variance(noise_variance)
-        chosen = gp.adopt(kernel_for(self._d or 0), noise_variance) if noise_variance else None
+        check_noise_variance(adoption.noise_variance)
+        other = adoption.successor(self, kernel_for, work)
+        if other is None:
+            return None
+        while other.n_targets < self.n_targets:
+            other.add_target()
+        kept = set(other.retained)
+        gone = [number for number in self.retained if number not in kept]
+        for name in BoundedGP.__slots__:
+            setattr(self, name, getattr(other, name))
+        return gone
+
+    def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
+        """Go on with other hyper-parameters; all changes come last."""
+        gp, chosen = self._gp, None
+        if isinstance(gp, ProjectedGP) and noise_variance:
+            chosen = yield from gp.adopt_steps(kernel, noise_variance)
         if chosen is None:
-            return super().adopt(Adoption(noise_variance), kernel_for)
-        self.noise_variance = noise_variance
-        return self._keep(chosen)
+            yield from super().adopt_steps(kernel, noise_variance)
+        else:
+            self.noise_variance = noise_variance
+            self._keep(chosen)
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
@@ -195,6 +223,10 @@ class WindowGP(BoundedGP):
 
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn an example, and return the numbers of those that are forgotten for it."""
+        return at_once(self.append_steps(x, y))
+
+    def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
+        """Do what `append` does; a quarter is forgotten in steps."""
         self._gp.append(x, y)
         self._take(x, y)
         if len(self.retained) <= self.max_points:
@@ -202,5 +234,5 @@ class WindowGP(BoundedGP):
         n = max(self.max_points // 4, 1)
         gone = self.retained[:n]
         del self.retained[:n], self._points[:n], self._targets[:n]
-        self._gp = self._exact(self.kernel)
+        self._gp = yield from self._exact_steps(self.kernel, self.noise_variance)
         return gone

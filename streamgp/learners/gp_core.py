@@ -436,7 +436,7 @@ class FeatureGP:
             tuning.settle(before, n)
             return False
         if left < WORK and not self.is_exact:
-            return False  # where examples were given up, this cannot be divided
+            return False  # where examples were given up, a copy is made, which takes time as well
         given, columns = self._settings.given(prior, self.columns), self.columns
         kernel = given.kernel if search.taken is None else given.moved_to(search.taken).kernel
 

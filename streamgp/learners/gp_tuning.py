@@ -24,7 +24,7 @@ from streamgp.gp.hyperparameters import (
     fit_steps,
     prediction_steps,
 )
-from streamgp.gp.marginal_likelihood import Criterion, Steps, likelihood_steps
+from streamgp.gp.marginal_likelihood import Criterion, Spread, Steps, likelihood_steps
 from streamgp.gp.sparse import SparseGP
 
 FIRST_FIT = 32
@@ -48,8 +48,9 @@ class Tuning:
     """State of the hyperparameter search of one learner.
 
     The work of a search is spread over the examples that follow: hyper-parameters are fitted, those
-    found are tried, and then a process with them learns the examples. The search sees the examples
-    as they were at its start, so that it finds what it would find at once.
+    found are tried, and then a process with them learns the examples, or takes over what one knows
+    that has given examples up. The search sees the examples as they were at its start, so that it
+    finds what it would find at once.
 
     A search under way is not saved: learning the examples again begins it with the same one. For
     that reason it begins once more if an example is relabelled or forgotten meanwhile.
@@ -95,6 +96,8 @@ class Tuning:
     def note(self, number: int, x: Array, y: Array) -> None:
         """Record an example."""
         self._recent.append((number, x, y))
+        if self.search is not None and self.search.adoption is not None:
+            self.search.adoption.note(x, y)
 
     def relabel(self, number: int, y: Array, n: int) -> None:
         """Record other targets of an example; there are `n`."""
@@ -233,42 +236,21 @@ class Search:
     min_noise_variance: float = MIN_NOISE_VARIANCE
     max_points: int | None
     kind: type[BoundedGP]
-    # _steps    what is left; _n_begun of them were begun, and _cost is that of the next
+    # _spread  the search, until it has ended
     taken: Array | None = field(default=None, init=False)
     adoption: Adoption | None = field(default=None, init=False)
-    _steps: Steps[Array | None] | None = field(default=None, init=False, repr=False)
-    _n_begun: int = field(default=0, init=False)
-    _cost: float = field(default=0.0, init=False)
+    _spread: Spread[Array | None] = field(init=False, repr=False)
 
-    def __getstate__(self) -> State:
-        return {**self.__dict__, "_steps": None}
+    def __post_init__(self) -> None:
+        self._spread = Spread(self._all_steps)
 
     def advance(self, work: float = math.inf) -> float | None:
-        """Do some steps, at least one; return what is left of the work, None before the end.
-
-        Parameters
-        ----------
-        work
-            Microseconds to spend, as steps are estimated.
-
-        """
-        steps = self._steps
-        if steps is None:
-            steps = self._steps = self._all_steps()
-            for _ in range(self._n_begun):
-                next(steps)
-        spent = self._cost
-        while True:
-            try:
-                self._cost = next(steps)
-            except StopIteration as end:
-                self.taken = end.value
-                self.adoption = Adoption(self._with(self.taken).noise_variance)
-                return work - spent
-            self._n_begun += 1
-            spent += self._cost
-            if spent > work:
-                return None
+        """Do some steps, as `Spread.advance` does."""
+        left = self._spread.advance(work)
+        if left is not None:
+            self.taken = self._spread.result
+            self.adoption = Adoption(self._with(self.taken).noise_variance)
+        return left
 
     def _with(self, vector: Array | None) -> Hyperparameters:
         return self.prior if vector is None else self.prior.moved_to(vector)
@@ -307,11 +289,9 @@ class Search:
         for _ in range(Y.shape[1]):
             gp.add_target()
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            # To give points up for the first time is enough for one example.
-            bounded = WORK if i == most else 80.0 + most * most / 1400.0
-            yield microseconds(i) if i < most else bounded
+            yield microseconds(i) if i < most else gp.cost
             means[i], variances[i] = gp.predict(x)
-            gp.append(x, y)
+            yield from gp.append_steps(x, y)
         return means, variances
 
 

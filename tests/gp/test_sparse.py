@@ -2,6 +2,7 @@ import copy
 import json
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from streamgp.gp.bounded import Adoption
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
+from streamgp.gp.marginal_likelihood import Spread
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import SquaredExponential
 
@@ -362,6 +364,64 @@ def test_adopting_by_and_by_while_examples_come_is_adopting_at_once(kind):
     assert steps == 12  # two examples at a time catch up with one
     adopt(twin, SquaredExponential(2.0), 0.1)
     assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+
+
+@given(
+    st.integers(0, 30),
+    st.lists(st.sampled_from([0.0, 100.0, 500.0, math.inf]), min_size=1, max_size=5),
+    st.sampled_from([0.0, 0.1]),
+    st.booleans(),
+)
+def test_where_examples_were_given_up_it_is_as_if_adopted_at_the_first_call(n, work, noise, copied):
+    """Wherever it is cut, with new features and functions meanwhile, and of a copy as well."""
+    X, Y = problem(n + 400, d=3, m=2)
+    gp, twin = (SparseGP(SquaredExponential(), 0.5, 20) for _ in range(2))
+    adoption, kernel, found = Adoption(noise), SquaredExponential(2.0), None
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        d, m = (2, 1) if i < 25 + n else (3, 2)
+        for one in (gp, twin):
+            one.widen(d)
+            one.append(x[:d], y[:m])
+        adoption.note(x[:d], y[:m])
+        if i == 21 + n:
+            adopt(twin, kernel, noise)
+        if i >= 21 + n:
+            if copied:
+                gp, adoption = pickle.loads(pickle.dumps((gp, adoption)))
+            found = gp.adopt(adoption, lambda _: kernel, work[i % len(work)])
+        if found is not None:
+            break
+    assert found is not None
+    assert gp.state() == twin.state()
+    assert bits(gp.predict(X[0, :d])) == bits(twin.predict(X[0, :d]))
+
+
+def test_what_is_no_longer_retained_after_an_adoption_is_told():
+    X, Y = problem(90)
+    gp, adoption = taught(X[:40], Y[:40], max_points=20), Adoption(0.1)
+    for x, y in zip(X[40:], Y[40:], strict=True):
+        before = gp.retained.copy()
+        gone = gp.adopt(adoption, lambda _: SquaredExponential(3.0), work=0.0)
+        if gone is not None:
+            break
+        gp.append(x, y)
+        adoption.note(x, y)
+    assert gone
+    assert set(before) - set(gp.retained) == set(gone)
+
+
+@pytest.mark.parametrize("kind", [SparseGP, WindowGP])
+def test_learning_in_steps_is_learning_at_once(kind):
+    X, Y = problem(70)
+    gp, twin = (kind(SquaredExponential(), 0.5, 20) for _ in range(2))
+    n_steps = 0
+    for x, y in zip(X, Y, strict=True):
+        learning = Spread(partial(gp.append_steps, x, y))
+        while learning.advance(work=0.0) is None:
+            n_steps += 1
+        assert learning.result == twin.append(x, y)
+    assert n_steps >= 10
+    assert gp.state() == twin.state()
 
 
 def test_a_window_that_moves_on_is_adopted_from_its_first_example():
