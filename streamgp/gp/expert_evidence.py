@@ -47,6 +47,7 @@ class Statistics:
 
     # _A, _B, _yy       the sums, (m, p, p), (m, p, t) and (t, t), without what waits
     # _rows, _targets   features and targets that wait, in the order learned
+    # _spectrum         eigenvalues and -vectors of _A at the last fit, None once examples have come
     def __init__(
         self,
         m: int,
@@ -61,6 +62,7 @@ class Statistics:
         self._yy = np.zeros((0, 0))
         self._rows: list[Array] = []
         self._targets: list[Array] = []
+        self._spectrum: tuple[Array, Array] | None = None
         self.n = 0.0
 
     def add_target(self) -> None:
@@ -75,9 +77,13 @@ class Statistics:
         """Drop the sums of all experts but these."""
         self._fold()
         self._A, self._B = self._A[kept], self._B[kept]
+        if self._spectrum is not None:
+            a, Q = self._spectrum
+            self._spectrum = a[kept], Q[kept]
 
     def note(self, features: Array, y: Array) -> None:
         """Add an example: features (m, p) and targets (t,)."""
+        self._spectrum = None
         self._rows.append(features)
         self._targets.append(y)
         self.n = self._forgetting * self.n + 1.0
@@ -97,8 +103,10 @@ class Statistics:
 
         """
         self._fold()
+        if self._spectrum is None:
+            self._spectrum = np.linalg.eigh(self._A)
+        a, Q = self._spectrum
         # Rounding can leave a little less than nothing.
-        a, Q = np.linalg.eigh(self._A)
         a = np.maximum(a, 0.0)
         C = np.matmul(Q.transpose(0, 2, 1), self._B)
         curve = _Evidence(
@@ -247,20 +255,23 @@ class _Evidence:
 
     def noise_variances(self, ratios: Array) -> Array:
         """Noise variance of largest evidence for each ratio (m, g), not below its limit."""
+        return self._noise_variances(self._unexplained(ratios))
+
+    def values(self, ratios: Array) -> Array:
+        """Log evidence for each ratio (m, g), but for a constant."""
         unexplained = self._unexplained(ratios)
+        noise = self._noise_variances(unexplained)
+        log_det = self.n * np.log(noise) + np.log1p(self.a[:, None, :] / ratios[:, :, None]).sum(
+            axis=2
+        )
+        values: Array = -0.5 * (unexplained / noise + self.k * log_det)
+        return values
+
+    def _noise_variances(self, unexplained: Array) -> Array:
         least = self.least_noise_share * self.yy / (self.n * self.k)
         # d/d noise of (unexplained / noise + n k log noise) = 0
         found: Array = np.maximum(unexplained / (self.n * self.k), max(least, 1e-300))
         return found
-
-    def values(self, ratios: Array) -> Array:
-        """Log evidence for each ratio (m, g), but for a constant."""
-        noise = self.noise_variances(ratios)
-        log_det = self.n * np.log(noise) + np.log1p(self.a[:, None, :] / ratios[:, :, None]).sum(
-            axis=2
-        )
-        values: Array = -0.5 * (self._unexplained(ratios) / noise + self.k * log_det)
-        return values
 
     def _unexplained(self, ratios: Array) -> Array:
         """Return `y'y - y'Phi (Phi'Phi + r I)^-1 Phi'y`: noise variance times misfit."""
