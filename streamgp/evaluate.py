@@ -104,16 +104,16 @@ class InteractiveResult:
     n_taken_back: int = 0
 
     def __repr__(self) -> str:
-        challenges = f"{self.n_challenges:,d} challenges"
+        challenges = _counted(self.n_challenges, "challenge")
         if self.challenge_precision is not None:
             challenges += (
                 f" ({self.challenge_precision:.1%} justified, {self.n_repaired:,d} repaired, "
                 f"{self.n_spoiled:,d} spoiled)"
             )
-        learned = f"{self.n_learned:,d} labels learned"
+        learned = f"{_counted(self.n_learned, 'label')} learned"
         if self.wrong_kept is not None:
             learned += f" ({self.wrong_kept:.1%} wrong)"
-        parts = [f"{self.n_asked:,d} labels asked", challenges, learned]
+        parts = [f"{_counted(self.n_asked, 'label')} asked", challenges, learned]
         for count, what in (
             (self.n_declined, "declined"),
             (self.n_expired, "expired"),
@@ -122,7 +122,11 @@ class InteractiveResult:
         ):
             if count:
                 parts.append(f"{count:,d} {what}")
-        return f"{self.metric}\n{self.n_events:,d} events: {', '.join(parts)}"
+        return f"{self.metric}\n{_counted(self.n_events, 'event')}: {', '.join(parts)}"
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,d} {what}{'s' * (n != 1)}"
 
 
 def interactive_val_score(
