@@ -47,6 +47,7 @@ from streamgp.query.registry import Kind, TargetName, rules
 
 
 _LONGEST_TOPIC = 249  # Kafka's limit
+_MAX_BYTES = 1 << 20  # of a file
 _TLS_SETTINGS = ("ca_file", "cert_file", "key_file", "key_password_env", "key_password_file")
 _SASL_SETTINGS = ("mechanism", "username", "password_env", "password_file")
 
@@ -221,15 +222,31 @@ def load(path: Path) -> Config:
 
 def load_worker(path: Path) -> WorkerConfig:
     """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
+    return parse_worker(text_of(path), source=str(path))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, is no UTF-8 text, or is too long for a configuration.
+
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{path}: has more than {_MAX_BYTES} bytes; expected a configuration")
+    try:
+        return data.decode("utf-8-sig")  # some editors begin with a mark
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
-    return parse_worker(text, source=str(path))
 
 
 def with_annotators(config: Config, texts: Sequence[str]) -> Config:

@@ -309,6 +309,11 @@ def test_binary_file_is_told(tmp_path: Path) -> None:
         load(path)
 
 
+def test_file_that_is_too_long_is_told_without_reading_it() -> None:
+    with pytest.raises(ConfigError, match=r"/dev/zero: has more than 1048576 bytes; expected a"):
+        load(Path("/dev/zero"))
+
+
 # --- numbers that are none
 
 

@@ -39,7 +39,7 @@ from streamgp.apps.flink.cluster import (
 from streamgp.apps.flink.moving import Move, Stopped, is_mark
 from streamgp.apps.worker.logging import say
 from streamgp.config.broker_url import KafkaAddress, parse_address
-from streamgp.config.load import parse_worker
+from streamgp.config.load import parse_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 
@@ -240,7 +240,7 @@ class _Plan:
 
         settings = self._settings(reads_as, ends)
         # The file, as classes of its settings are made when it is read and cannot travel.
-        text = Path(self.source).read_text(encoding="utf-8-sig")
+        text = text_of(Path(self.source))
         function = LoopFunction(
             partial(_loops_of, text, self.source),
             group=self.config.worker.group,

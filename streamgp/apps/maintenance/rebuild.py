@@ -32,7 +32,7 @@ from streamgp.common.feature_values import is_number
 from streamgp.common.printable import printable
 from streamgp.config.broker_url import FileAddress, parse_address
 from streamgp.config.build import Model, build_model, build_total_budget, build_windows
-from streamgp.config.load import consistent, load_worker
+from streamgp.config.load import consistent, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.learner import SkepticalLearner
@@ -334,7 +334,7 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
 
     """
     new = load_worker(learner_file)
-    named = tomllib.loads(learner_file.read_text(encoding="utf-8"))
+    named = tomllib.loads(text_of(learner_file))
     changes = {name: getattr(new, name) for name in LEARNER_SETTINGS if name in named}
     if not changes:
         raise ConfigError(

@@ -102,6 +102,13 @@ def test_same_learner_agrees_with_itself(small: Small) -> None:
         assert n in ("12", "24")
 
 
+def test_mark_at_the_start_of_the_file_is_passed_over(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    file = new_file(small)
+    file.write_text(BAYES, encoding="utf-8-sig")
+    assert list(rows_of(small.done("rebuild", "--learner", file))) == ["ann"]
+
+
 def test_accuracy_is_that_of_predictions_before_learning(small: Small) -> None:
     with_labels(small, keys=("ann",))
     before = [m for m in small.said("predictions") if isinstance(m, Prediction)]
