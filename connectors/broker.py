@@ -115,7 +115,7 @@ class Sink(Protocol):
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Take one message; `cause` is the input that brought it about, None for a timer.
 
-        A dead letter carries the bytes of its cause.
+        A dead letter carries the bytes of its cause. A `Retraction` has no topic of its own.
         """
         ...
 
@@ -234,7 +234,9 @@ class TopicsSink:
         self._unsent: list[Outgoing] = []
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Take one message until the next flush."""
+        """Take one message until the next flush; of a `Retraction` the lines that follow it."""
+        if isinstance(message, Retraction):
+            return
         topic = topic_of(message, self._homes)
         if isinstance(message, Rejected):
             data = encode(message)

@@ -31,6 +31,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 
 FILES: dict[type, str] = {
@@ -93,7 +94,9 @@ class MessageFiles:
         self._by_type = {kind: self._files[name] for kind, name in FILES.items()}
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:  # noqa: ARG002
-        """Write one message."""
+        """Write one message; of a `Retraction` the lines that follow it say what it changed."""
+        if isinstance(message, Retraction):
+            return
         file = self._by_type.get(type(message))
         if file is None:
             raise TypeError(f"message must be an answer or an output, got {message!r:.60}")

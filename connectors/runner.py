@@ -173,10 +173,8 @@ class _Run:
         self._driver.end_before(now)
 
     def _send(self, message: Message, _now: float) -> None:
-        if isinstance(message, Retraction):
-            return  # what stands in place of what was taken back follows
         self._sink.send(message, cause=self._cause)
-        self._n_sent += 1
+        self._n_sent += not isinstance(message, Retraction)
         self.unflushed = True
 
     def flush(self) -> None:

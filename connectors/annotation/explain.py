@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from connectors.annotation.label_text import shown_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
 from streamgp.interactive.messages import (
+    ASKED_AGAIN,
     Challenge,
     LabelledExample,
     LabelRequest,
@@ -218,6 +219,7 @@ CODES: Final[Mapping[str, str]] = {
     "OutsideInterval": "outside",
     "LeaveOneOutReview": "doubtful_since",
     "ReservoirAsk": "informative",
+    ASKED_AGAIN: "again",
 }
 """What the rules say, by their names in a request."""
 
@@ -231,6 +233,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "disagree": "several models predict different things",
     "every": "every event is asked about",
     "random": "a random check",
+    "again": "asked again, as an annotator is in quarantine",
     "informative": "of the latest events, its label would help most",
     "doubtful": "the label does not fit what was learned before",
     "doubtful_since": "the label does not fit what was learned since",

@@ -90,6 +90,7 @@ class AnnotationInbox:
     # _said_by    which of them have answered about each event
     # _skipped    by annotator: number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
+    # _excluded   annotators whom a label request has excluded
     def __init__(
         self,
         annotator: str | None = None,
@@ -113,6 +114,7 @@ class AnnotationInbox:
         self.timeline = Timeline()
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
+        self._excluded: set[str] = set()
 
     # --- what the topics hold
 
@@ -261,9 +263,9 @@ class AnnotationInbox:
 
     def _is_authorised(self, request: Request, annotator: str | None) -> bool:
         """Say whether the workers take the answer of an annotator to a request."""
-        return isinstance(request, LabelRequest) or self._people.may_overrule(
-            annotator, request.annotator
-        )
+        if isinstance(request, LabelRequest):
+            return annotator not in request.excluded
+        return self._people.may_overrule(annotator, request.annotator)
 
     def is_remembered(self, question: Question, now: float) -> bool:
         """Say whether the workers still remember the event of a question."""
@@ -471,6 +473,8 @@ class AnnotationInbox:
         if isinstance(request, Challenge):
             self._note_challenge(request, at)
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
+        else:
+            self._excluded.update(request.excluded)
         if self._answers:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at
@@ -546,9 +550,9 @@ class AnnotationInbox:
     def _of_others(
         self, now: float, annotator: str | None, only_key: str | None
     ) -> Iterator[Question]:
-        """Return the open challenges that an annotator may not answer."""
+        """Return the open questions that an annotator may not answer."""
         for question in self._waiting.in_order(now, only_key):
-            if isinstance(question.request, LabelRequest):
+            if isinstance(question.request, LabelRequest) and annotator not in self._excluded:
                 return  # these come behind all challenges
             if not self.may_answer(question, annotator):
                 yield question

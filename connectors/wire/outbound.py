@@ -16,6 +16,7 @@ from connectors.wire.inbound import headers, posix_seconds, rfc3339
 from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import ERASED_BY, consensus_key
 from streamgp.interactive.messages import (
+    ASKED_AGAIN,
     Answer,
     Cancel,
     Challenge,
@@ -313,12 +314,19 @@ _STAGES: dict[Fault, str] = {
     "failed": "learn",
 }
 
+
+def _id_of(request: LabelRequest) -> str:
+    """Return the id of the record of a label request; one that is made again has another one."""
+    again = request.reason == ASKED_AGAIN
+    return f"{request.request_id}/again/{len(request.excluded)}" if again else request.request_id
+
+
 _Route: TypeAlias = tuple[TopicName, Callable[[Any], str], Callable[[Any], float]]
 _ROUTES: dict[type, _Route] = {
     Event: ("events", lambda m: m.event_id, lambda m: m.occurred_at),
     Answer: ("answers", lambda m: m.answer_id, lambda m: m.answered_at),
     Prediction: ("predictions", lambda m: f"{m.event_id}/prediction", lambda m: m.at),
-    LabelRequest: ("requests", lambda m: m.request_id, lambda m: m.requested_at),
+    LabelRequest: ("requests", _id_of, lambda m: m.requested_at),
     Challenge: ("requests", lambda m: m.request_id, lambda m: m.requested_at),
     Cancel: ("requests", lambda m: f"{m.request_id}/cancel", lambda m: m.at),
     Expired: ("requests", lambda m: f"{m.request_id}/expired", lambda m: m.at),

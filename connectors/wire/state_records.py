@@ -531,6 +531,33 @@ class History:
                     raise self._error("state", kept[0], str(error)) from None
         return sorted(found, key=lambda retraction: retraction.at)
 
+    def quarantined(self, entity: str) -> list[str]:
+        r"""Return the annotators of whom a quarantine has taken labels back, in the order named.
+
+        Those whose labels were put back since are left out.
+
+        Examples
+        --------
+        >>> history = History()
+        >>> for offset, name in enumerate(["Zoe%2FB/9", "ann", "bob/12", "bob/12/piece/0"]):
+        ...     history.take(
+        ...         Record(
+        ...             topic="state", partition=0, offset=offset, value=b"...", at=0.0,
+        ...             key=f"k1\x1fretracted/{name}".encode(),
+        ...         )
+        ...     )
+        >>> history.quarantined("k1")
+        ['Zoe/B', 'bob']
+
+        """
+        found: list[tuple[int, str]] = []
+        for name, (_, value) in self._retracted.get(entity, {}).items():
+            # A command keeps it under the name alone, a quarantine with the last number beside it.
+            annotator, _, sequence = name.removeprefix(RETRACTED).partition("/")
+            if value is not None and sequence.isdecimal():
+                found.append((int(sequence), unquote(annotator)))
+        return [annotator for _, annotator in sorted(found)]
+
     def lines(self, entity: str) -> list[LabelledExample]:
         """Return the lines of the consensus log, in the order of learning.
 

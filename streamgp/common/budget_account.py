@@ -32,6 +32,14 @@ class TurnsStrictness(Protocol):
 
 
 @runtime_checkable
+class LearnsOutcomes(Protocol):
+    """A budget that learns when questions are answered."""
+
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Hear whether a question that was asked at a time was answered before it expired."""
+
+
+@runtime_checkable
 class Saveable(Protocol):
     """A budget or rule whose state survives a restart."""
 
@@ -69,13 +77,15 @@ class BudgetAccount:
 
     """
 
+    # _learning        the budget, if it learns when questions are answered
     # _naming          the budget, if it names what in it refuses
     # _takes_asked_at  whether it hears when an unanswered question was asked; None until needed
     # _turning         the budget, if it decides in place of the strategy
-    __slots__ = ("_budget", "_naming", "_takes_asked_at", "_turning")
+    __slots__ = ("_budget", "_learning", "_naming", "_takes_asked_at", "_turning")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self._learning = budget if isinstance(budget, LearnsOutcomes) else None
         self._naming = budget if isinstance(budget, NamesRefusal) else None
         self._takes_asked_at: bool | None = None
         turns = isinstance(budget, TurnsStrictness) and budget.turns
@@ -120,6 +130,11 @@ class BudgetAccount:
             cast("Any", self._budget).refund(now, asked_at=asked_at)
         else:
             self._budget.refund(now)
+
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Tell the budget whether a question was answered before it expired, if it learns that."""
+        if self._learning is not None:
+            self._learning.note_outcome(asked_at=asked_at, answered=answered)
 
     def state(self) -> State:
         """Return the state of the budget; raise TypeError if it cannot be saved."""

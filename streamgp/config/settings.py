@@ -163,6 +163,7 @@ class People(Section, frozen=True, kw_only=True):
     max_annotators: Count = DEFAULT_PEOPLE.max_annotators
     max_corrections: Count = DEFAULT_PEOPLE.max_corrections
     max_early_answers: Count = DEFAULT_PEOPLE.max_early_answers
+    max_unasked_per_hour: Count = DEFAULT_PEOPLE.max_unasked_per_hour
 
     def rules(self) -> Rules:
         """Return the rules that loops keep to.

@@ -179,6 +179,8 @@ max_labels = {max_labels}
 max_features = {max_features}
 max_annotators = {max_annotators}
 max_corrections = {max_corrections}
+# Labels that one annotator may give within an hour without having been asked.
+max_unasked_per_hour = {max_unasked_per_hour}
 """
 
 _WORKER_PEOPLE = (

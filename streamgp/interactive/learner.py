@@ -259,6 +259,19 @@ def as_counting_pending(model: SkepticalLearner) -> CountsPending | None:
     return cast("CountsPending", model) if has_methods(type(model), CountsPending) else None
 
 
+@runtime_checkable
+class HearsOutcomes(Protocol):
+    """A learner that is told which label requests are answered in time."""
+
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Hear whether a label request was answered, or declined, before it expired."""
+
+
+def as_hearing_outcomes(model: SkepticalLearner) -> HearsOutcomes | None:
+    """Return a model that is told which requests are answered in time, None if it is not."""
+    return cast("HearsOutcomes", model) if has_methods(type(model), HearsOutcomes) else None
+
+
 # --- Predictions of classes and of numbers.
 
 

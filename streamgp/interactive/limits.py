@@ -1,13 +1,16 @@
 """Limits of what one loop learns of: what an input would add, and whether that is too much.
 
 What is kept for each label, feature and annotator is kept for ever; without limits a client
-that may write inputs could make a loop, and its state, as large as it likes.
+that may write inputs could make a loop, and its state, as large as it likes. Labels that were not
+asked for have a limit for each hour: what an annotator can teach before the others can judge it.
 
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from streamgp.interactive.conversation_record import Record
 from streamgp.interactive.learner import KnowsNames, SkepticalLearner, predicted_target
@@ -16,6 +19,84 @@ from streamgp.interactive.people import People
 
 if TYPE_CHECKING:
     from streamgp.base import Features, Label
+
+
+_HOUR_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnaskedLabels:
+    """Number of labels that each annotator of one loop has given unasked in the hour at hand.
+
+    A label is unasked if its event was neither asked about nor challenged, and no correction of
+    what its annotator has said; answers without an annotator count as those of one. What comes with
+    an event is not an answer, and does not count.
+
+    The time is that of answers and their events, and does not run backwards: an annotator who dates
+    answers back gains nothing.
+
+    Parameters
+    ----------
+    hour
+        Number of the hour since the epoch.
+    counts
+        Labels given in it, by annotator.
+
+    Examples
+    --------
+    >>> unasked = UnaskedLabels().plus("ann", at=7200.0).plus("ann", at=60.0)
+    >>> unasked.n_of("ann", at=7300.0), unasked.n_of("ann", at=10800.0), unasked.state()
+    (2, 0, {'hour': 2, 'counts': [['ann', 2]]})
+    >>> UnaskedLabels.of(unasked.state()) == unasked, UnaskedLabels().state()
+    (True, {})
+
+    """
+
+    hour: int = 0
+    counts: Mapping[str | None, int] = field(default_factory=dict)
+
+    def n_of(self, annotator: str | None, at: float) -> int:
+        """Return the number of labels of an annotator in the hour of a time, in seconds."""
+        return 0 if _hour(at) > self.hour else self.counts.get(annotator, 0)
+
+    def plus(self, annotator: str | None, at: float) -> UnaskedLabels:
+        """Return these and one more."""
+        hour = _hour(at)
+        counts = {} if hour > self.hour else self.counts
+        n = counts.get(annotator, 0) + 1
+        return UnaskedLabels(max(hour, self.hour), {**counts, annotator: n})
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known as plain values, {} for nothing."""
+        if not self.counts:
+            return {}
+        return {"hour": self.hour, "counts": [list(each) for each in self.counts.items()]}
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Self:
+        """Return what `state` was taken from."""
+        return cls(int(state.get("hour", 0)), {name: int(n) for name, n in state.get("counts", ())})
+
+
+def _hour(at: float) -> int:
+    return int(at // _HOUR_S)
+
+
+def is_unasked(record: Record, answer: Answer) -> bool:
+    """Whether an answer gives or takes away a label that nothing has asked its annotator for."""
+    if record.was_asked or record.n_challenges or (answer.declined and answer.supersedes is None):
+        return False
+    return answer.annotator is None or record.standing_by != answer.annotator
+
+
+def excess_of_unasked(
+    unasked: UnaskedLabels, annotator: str | None, at: float, people: People
+) -> str | None:
+    """Say by what an unasked label goes beyond the limit, None if it does not."""
+    if people.is_trusted(annotator):
+        return None
+    n, most = unasked.n_of(annotator, at) + 1, people.max_unasked_per_hour
+    return _excess(n, "max_unasked_per_hour", most, "labels within an hour that were not asked for")
 
 
 def excess_of_features(known: KnowsNames | None, x: Features, people: People) -> str | None:

@@ -17,9 +17,10 @@ Quarantine
 ----------
 Before an answer is weighed, its annotator may be judged by the word of the others. In quarantine,
 all that an annotator says is `quarantined` in every state, and changes nothing; a question stays
-open to the others. What was learned of the annotator is taken back when it begins, as by `retract`:
-a `Retraction` says so, and the lines follow that stand in place of what was taken. See
-`quarantine.py`.
+open to the others. Label requests name who is in quarantine, and those that are open when it begins
+are made again, under their ids. What was learned of the annotator is taken back when it begins, as
+by `retract`: a `Retraction` says so, and the lines follow that stand in place of what was taken.
+See `quarantine.py`.
 
 Owners
 ------
@@ -86,6 +87,8 @@ from streamgp.interactive.limits import (
     excess_of_answer,
     excess_of_features,
     excess_of_label,
+    excess_of_unasked,
+    is_unasked,
 )
 from streamgp.interactive.messages import (
     Answer,
@@ -442,26 +445,36 @@ class InteractiveLoop(RestartableLoop):
         excess = excess_of_answer(self.model, self._known, record, answer, self.people)
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
+        named = self._moderator.quarantine.names
         before = self._judged(answer.annotator, now)
         if answer.annotator in self.quarantined:
             reason = _in_quarantine(answer.annotator)
-            return [*before, rejected(answer.answer_id, answer.key, "quarantined", reason, now)]
+            refused = rejected(answer.answer_id, answer.key, "quarantined", reason, now)
+            return [*before, refused, *self._asked_again(named, now)]
+        unasked, at = self._moderator.unasked, max(now, record.event.occurred_at)
+        counts = is_unasked(record, answer)
+        if counts:
+            excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
+            if excess is not None:
+                refused = rejected(answer.answer_id, answer.key, "excessive", excess, now)
+                return [*before, refused, *self._asked_again(named, now)]
         self._rollback.touch(record)
         try:
             messages = self._moderator.hear(record, answer, now)
         except MisfitError as misfit:
             refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
-            return [*before, refused]
+            return [*before, refused, *self._asked_again(named, now)]
+        if counts:
+            self._moderator.unasked = unasked.plus(answer.annotator, at)
         self._memory.accept(answer, record)
         self._note(record)
         messages += self._cleared(messages, now)
-        return self._reviewed([*before, *messages], now)
+        return self._reviewed([*before, *messages, *self._asked_again(named, now)], now)
 
     @property
     def quarantined(self) -> list[str]:
         """Annotators in quarantine, in the order named."""
-        names = self._moderator.quarantine.names
-        return [name for name in names if self.people.may_be_quarantined(name)]
+        return list(self._moderator.quarantined)
 
     def _judged(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -482,6 +495,13 @@ class InteractiveLoop(RestartableLoop):
             messages += disregarded(*parts, name, now, why)
             messages += take_back_known(self.model, *parts, annotator=name, now=now)
         return messages
+
+    def _asked_again(self, named: tuple[str, ...], now: float) -> list[Message]:
+        """Ask again what is open if more annotators are in quarantine than those named before."""
+        if self._moderator.quarantine.names == named:
+            return []
+        asked = [record for record in self._memory.open_ones() if record.state == "asked"]
+        return [self._moderator.ask_again(record, now) for record in asked]
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamgp.base import Decision, Features, Label, Neighbour
 
@@ -103,12 +103,17 @@ class Prediction:
     end: float | None = None
 
 
+ASKED_AGAIN: Final = "AskedAgain"
+"""`LabelRequest.reason` of a request that is made again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRequest:
     """A question for a label. `event_id` need not be the event that came last.
 
     `occurred_at` is when the event was, None if that is when the label was requested. `excerpt` is
-    that of the event.
+    that of the event. `excluded` are the annotators in quarantine, whose answers are not learned. A
+    request whose `reason` is `ASKED_AGAIN` is an open one once more, as there is one more of these.
     """
 
     request_id: str
@@ -122,6 +127,7 @@ class LabelRequest:
     expires_at: float | None = None
     occurred_at: float | None = None
     excerpt: Excerpt | None = None
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

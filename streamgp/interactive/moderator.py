@@ -21,9 +21,12 @@ from streamgp.interactive.learner import (
     SkepticalLearner,
     as_asking_back,
     as_counting_pending,
+    as_hearing_outcomes,
     as_reviewer,
 )
+from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import (
+    ASKED_AGAIN,
     Answer,
     Cancel,
     Expired,
@@ -50,6 +53,10 @@ if TYPE_CHECKING:
 _CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
 # Inputs that end an open question without an answer to it.
 _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
+# Inputs that tell whether the annotator of a label request was there.
+_WAS_THERE: Final = {
+    "label": True, "unasked": True, "decline": True, "deadline": False, "horizon": False,
+}  # fmt: skip
 
 
 class Moderator:
@@ -84,6 +91,8 @@ class Moderator:
         Who may answer for whom.
     quarantine
         Whose answers are not learned.
+    unasked
+        How many labels each annotator has given unasked of late.
     written_at
         When the questions that the present input causes are written, if that is known and may be
         later than the input's own time; to be set before each input.
@@ -99,6 +108,7 @@ class Moderator:
     ) -> None:
         self.people = DEFAULT_PEOPLE
         self.quarantine = Quarantine()
+        self.unasked = UnaskedLabels()
         self.written_at: float | None = None
         self.keeps_thresholds = False
         self._memory = memory
@@ -108,9 +118,15 @@ class Moderator:
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
+        self._hears_outcomes = as_hearing_outcomes(model)
         self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
+
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """Annotators in quarantine whom nothing keeps out of it by now, in the order named."""
+        return tuple(filter(self.people.may_be_quarantined, self.quarantine.names))
 
     @property
     def waits_s(self) -> float:
@@ -134,6 +150,7 @@ class Moderator:
             expires_at=self._expiry(now),
             occurred_at=record.occurred_before(now),
             excerpt=plain_excerpt(event.excerpt),
+            excluded=self.quarantined,
         )
         outcome = CELLS[record.state, "back"][""] if back else CELLS["unknown", "event"]["?"]
         record.state = outcome.next
@@ -145,6 +162,25 @@ class Moderator:
         pending = None if self._counting is None else self._counting.pending_one(event.x)
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
+
+    def ask_again(self, record: Record, now: float) -> LabelRequest:
+        """Return the open label request of an event for all who are not in quarantine by now."""
+        event, request = record.event, record.request
+        assert request is not None  # it is open
+        return LabelRequest(
+            request_id=request.request_id,
+            event_id=event.event_id,
+            key=event.key,
+            x=event.x,
+            reason=ASKED_AGAIN,
+            score=0.0,
+            threshold=0.0,
+            requested_at=now,
+            expires_at=request.expires_at,
+            occurred_at=record.occurred_before(now),
+            excerpt=plain_excerpt(event.excerpt),
+            excluded=self.quarantined,
+        )
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event once more."""
@@ -309,11 +345,23 @@ class Moderator:
             if given in _UNANSWERED and self._reviewer is not None:
                 self.journal.call(self._reviewer.note_review_unanswered, now)
         elif record.state == "asked":
+            if given in _WAS_THERE:
+                self._note_outcome(record, answered=_WAS_THERE[given])
             if given in _UNANSWERED:
                 self._give_back(record, now)
         elif given == "takeback" and label is not None and label.origin == "asked":
             # Taken back while contested: the label request ends without an answer after all.
             self._give_back(record, now)
+
+    def _note_outcome(self, record: Record, *, answered: bool) -> None:
+        """Tell who learns when questions are answered that a label request has ended."""
+        asked_back_at = record.asked_back_at
+        asked_at = record.event.occurred_at if asked_back_at is None else asked_back_at
+        if self._hears_outcomes is not None:
+            hears = self._hears_outcomes.note_outcome
+            self.journal.call(hears, asked_at=asked_at, answered=answered)
+        if self.shared_budget is not None:
+            self.shared_budget.note_outcome(asked_at=asked_at, answered=answered)
 
     def _give_back(self, record: Record, now: float) -> None:
         """Refund a label request, once: it ended without an answer."""

@@ -8,7 +8,14 @@ from typing import Any, Final, Self
 
 from streamgp.common.validation import check_whole
 
-_LIMITS = ("max_labels", "max_features", "max_annotators", "max_corrections", "max_early_answers")
+_LIMITS = (
+    "max_labels",
+    "max_features",
+    "max_annotators",
+    "max_corrections",
+    "max_early_answers",
+    "max_unasked_per_hour",
+)
 _NAMES = ("supervisors", "trusted")
 _NO_NAMES: Mapping[str, list[str]] = {name: [] for name in _NAMES}
 
@@ -40,6 +47,9 @@ class People:
         Answers to one event beyond the first.
     max_early_answers
         In a worker, answers of one key that may wait for their events.
+    max_unasked_per_hour
+        Labels that one annotator may give in an hour without having been asked, supervisors and
+        trusted annotators excepted; see `streamgp.interactive.limits.UnaskedLabels`.
 
     Examples
     --------
@@ -60,6 +70,7 @@ class People:
     max_annotators: int = 1000
     max_corrections: int = 20
     max_early_answers: int = 100
+    max_unasked_per_hour: int = 1000
 
     def __post_init__(self) -> None:
         for name in _LIMITS:
@@ -76,7 +87,11 @@ class People:
 
     def may_be_quarantined(self, annotator: str) -> bool:
         """Whether the answers of an annotator may be kept from the learner."""
-        return self.quarantine and annotator not in self.supervisors | self.trusted
+        return self.quarantine and not self.is_trusted(annotator)
+
+    def is_trusted(self, annotator: str | None) -> bool:
+        """Whether an annotator is a supervisor or trusted."""
+        return annotator in self.supervisors or annotator in self.trusted
 
     def state(self) -> dict[str, Any]:
         """Return what differs from the defaults, as plain values."""

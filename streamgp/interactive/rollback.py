@@ -279,6 +279,7 @@ class Rollback:
     # _counts   what is only ever counted up, as it was before it
     # _shared   state of the budget that is shared with other loops
     # _quarantine  who was in quarantine; it is replaced, and never changed
+    # _unasked     labels that were given unasked; likewise
     __slots__ = (
         "_counts",
         "_journal",
@@ -287,6 +288,7 @@ class Rollback:
         "_quarantine",
         "_shared",
         "_touched",
+        "_unasked",
         "call",
     )
 
@@ -299,6 +301,7 @@ class Rollback:
         self._counts = (0, 0, 0, 0)
         self._shared: State | None = None
         self._quarantine = moderator.quarantine
+        self._unasked = moderator.unasked
 
     def begin(self) -> None:
         """Begin an input: what is there now is what `undo` brings back."""
@@ -313,6 +316,7 @@ class Rollback:
             moderator.consensus.sequence,
         )
         self._quarantine = moderator.quarantine
+        self._unasked = moderator.unasked
         moderator.consensus.lines.begin()
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
@@ -340,6 +344,7 @@ class Rollback:
         self._touched.clear()
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
         moderator.quarantine = self._quarantine
+        moderator.unasked = self._unasked
         moderator.consensus.lines.undo()
         moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
         if moderator.shared_budget is not None and self._shared is not None:

@@ -44,6 +44,10 @@ class SharedBudget:
         """Refund a request that ended without an answer."""
         self._budget.refund(now, asked_at)
 
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Tell the budget whether a request was answered before it expired, if it learns that."""
+        self._budget.note_outcome(asked_at=asked_at, answered=answered)
+
     def state(self) -> State:
         """Return what must survive a restart."""
         return self._budget.state()

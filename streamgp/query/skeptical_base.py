@@ -294,6 +294,10 @@ class Skeptical(ABC, Generic[B, T]):
         """Tell the budget that a label request ended without an answer, and when it was made."""
         self._budget.refund(now, asked_at)
 
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Tell the budget whether a label request was answered, or declined, before it expired."""
+        self._budget.note_outcome(asked_at=asked_at, answered=answered)
+
     # --- learning
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamgp.simulation.annotators import (
     Annotator,
     AnnotatorPanel,
+    AwayAnnotator,
     SimulatedAnnotator,
     SimulatedMeasurer,
     TiredAnnotator,
@@ -15,6 +16,7 @@ __all__ = [
     "Annotator",
     "AnnotatorPanel",
     "AnswerQueue",
+    "AwayAnnotator",
     "SimulatedAnnotator",
     "SimulatedMeasurer",
     "TiredAnnotator",

@@ -40,8 +40,8 @@ class Annotator(Protocol):
     def see(self, truth: Label) -> None:
         """Learn that a label exists."""
 
-    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Answer a request made at `now`; `truth` is None where unknown."""
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
+        """Answer a request made at `now`, None for never; `truth` is None where unknown."""
 
 
 @runtime_checkable
@@ -500,12 +500,98 @@ class NamedAnnotator(Annotator, Protocol):
         """Name with which the annotator signs."""
 
 
+# --- An annotator who is not always there.
+
+_HOUR_S = 3600.0
+_DAY_S = 86400.0
+
+
+class AwayAnnotator:
+    """An annotator who answers during some hours of the day, and is away at all others.
+
+    A question that comes while the annotator is away is answered on the return, as if it came
+    then; if it has expired by then, never.
+
+    Parameters
+    ----------
+    annotator
+        How questions are answered.
+    hours
+        Spans of the day (first hour, last hour) in UTC during which the annotator is there, each
+        from 0 to 24, the last hour excluded; `(22, 6)` is a span over midnight.
+
+    Raises
+    ------
+    TypeError
+        If the annotator has no name or cannot answer.
+    ValueError
+        If there is no span, or one that is no span of hours.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import LabelRequest
+    >>> from streamgp.simulation import AwayAnnotator, SimulatedAnnotator
+    >>> annotator = AwayAnnotator(SimulatedAnnotator(), hours=[(7, 9), (18, 23)])
+    >>> def at(hour):
+    ...     request = LabelRequest(
+    ...         request_id=f"{hour}/label", event_id=str(hour), x={}, reason="", score=1.0,
+    ...         threshold=0.0, requested_at=hour * 3600.0, expires_at=(hour + 2) * 3600.0,
+    ...     )
+    ...     answer = annotator.answer(request, truth="hall", now=hour * 3600.0)
+    ...     return None if answer is None else answer.answered_at / 3600.0
+    >>> at(8), at(6), at(3)
+    (8.0, 7.0, None)
+
+    """
+
+    def __init__(self, annotator: NamedAnnotator, hours: Sequence[tuple[float, float]]) -> None:
+        self.name = _name(annotator)
+        self.annotator = annotator
+        for first, last in hours:
+            if not (0 <= first <= 24 and 0 <= last <= 24 and first != last):
+                raise ValueError(
+                    f"hours must be spans between two different hours from 0 to 24, got "
+                    f"{(first, last)!r}"
+                )
+        if not hours:
+            raise ValueError("hours must hold at least one span, got none")
+        self.hours = hours
+
+    def see(self, truth: Label) -> None:
+        """Learn that a label exists."""
+        self.annotator.see(truth)
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
+        """Answer a request, None if it expires while the annotator is away."""
+        wait_s = min(_wait_s(now, first, last) for first, last in self.hours)
+        answer = self.annotator.answer(request, truth, now + wait_s)
+        if answer is None or wait_s == 0.0 or request.expires_at is None:
+            return answer
+        return answer if answer.answered_at <= request.expires_at else None
+
+    def state(self) -> State:
+        """Return the state of the annotator."""
+        return resumable(self.annotator).state()
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        resumable(self.annotator).load_state(state)
+
+
+def _wait_s(now: float, first: float, last: float) -> float:
+    """Return the seconds until a span of hours, 0 within it."""
+    since_s = (now - first * _HOUR_S) % _DAY_S
+    length_s = (last - first) * _HOUR_S % _DAY_S or _DAY_S
+    return 0.0 if since_s < length_s else _DAY_S - since_s
+
+
 class AnnotatorPanel:
     """Annotators of whom one answers each question.
 
     A label request goes to one of them by a draw from the seed, the key and the request's id
-    alone. A challenge goes to the one whose answer is contested; if that is none of them (the label
-    came with its event), one is drawn.
+    alone; if that is one who is in quarantine, by a second draw to one of the others. A challenge
+    goes to the one whose answer is contested; if that is none of them (the label came with its
+    event), one is drawn.
 
     Parameters
     ----------
@@ -581,7 +667,7 @@ class AnnotatorPanel:
         for annotator in self._turns:
             annotator.see(truth)
 
-    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
         """Let one of them answer a request; see `SimulatedAnnotator.answer`."""
         return self._whose(request).answer(request, truth, now)
 
@@ -606,7 +692,16 @@ class AnnotatorPanel:
     def _whose(self, request: Request) -> NamedAnnotator:
         if isinstance(request, Challenge) and request.annotator in self.annotators:
             return self.annotators[request.annotator]
-        return self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
+        found = self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
+        if isinstance(request, Challenge) or found.name not in request.excluded:
+            return found
+        shares = self.shares or [1.0] * len(self._turns)
+        pairs = zip(self._turns, shares, strict=True)
+        others = [(one, share) for one, share in pairs if one.name not in request.excluded]
+        if not others:
+            return found
+        limits = _limits([share for _, share in others], len(others))
+        return others[bisect_right(limits, draw(self._seed, request, "others"))][0]
 
 
 def _name(annotator: NamedAnnotator) -> str:

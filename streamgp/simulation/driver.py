@@ -14,7 +14,15 @@ from dataclasses import asdict
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgp.interactive.messages import Answer, Cancel, Event, Input, Message, answer_of
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Event,
+    Input,
+    LabelRequest,
+    Message,
+    answer_of,
+)
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.simulation.annotators import Annotator, resumable
 
@@ -180,10 +188,20 @@ class AnswerQueue:
             self.annotator.see(event.truth)
 
     def ask(self, request: Request, now: float) -> None:
-        """Hand a label request or challenge to the annotator at a moment."""
+        """Hand a label request or challenge to the annotator at a moment.
+
+        Without effect if it is asked again while an answer that counts is on its way.
+        """
+        if isinstance(request, LabelRequest) and request.excluded:
+            name = request.key, request.request_id
+            for _, _, given in self._waiting:
+                if _question_of(given) == name and given.annotator not in request.excluded:
+                    return
         truth = self._truths.get((request.key, request.event_id))
         answer = self.annotator.answer(request, truth, now)
         self._n_asked += 1
+        if answer is None:
+            return
         heapq.heappush(self._waiting, (answer.answered_at, self._n_asked, answer))
 
     def cancel(self, cancel: Cancel) -> None:

@@ -88,6 +88,7 @@ METHODS = (
     "query_one",
     "note_query",
     "note_unanswered",
+    "note_outcome",
     "challenge_one",
     "probability_wrong_one",
     "neighbours_one",

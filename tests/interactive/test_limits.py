@@ -16,7 +16,7 @@ from streamgp.interactive import (
 )
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
-from streamgp.query.strategies import AlwaysAsk, NeverChallenge
+from streamgp.query.strategies import AlwaysAsk, NeverAsk, NeverChallenge
 
 
 def loop_with(*, warm_up=0, **limits):
@@ -142,3 +142,78 @@ def test_a_loop_that_forgets_nothing_warns_once_when_it_has_become_large(monkeyp
         "2 events are remembered, and none is ever forgotten; give answer_horizon_s, the seconds "
         "for which an event can be answered"
     ]
+
+
+def unasked_loop(most=2, **people):
+    """Return a loop that asks nothing, after five events."""
+    model = SkepticalClassifier(
+        GPClassifier(), query=NeverAsk(), challenge=NeverChallenge(), warm_up=0, seed=1
+    )
+    loop = InteractiveLoop(model, people=People(max_unasked_per_hour=most, **people))
+    for n in range(6):
+        loop.on_event(event(n, "hall" if n == 5 else None), float(n))
+    return loop
+
+
+def unasked_excess(most=2):
+    what = "labels within an hour that were not asked for"
+    return too_many(most + 1, what, most, "max_unasked_per_hour")
+
+
+@pytest.mark.parametrize("by", ["ann", None])
+def test_of_labels_that_were_not_asked_for_so_many_are_learned_within_an_hour(by):
+    loop = unasked_loop()
+    hour = [3600.0, 3700.0, 7199.0, 100.0, 7200.0]  # the fourth is dated back, and gains nothing
+    given = []
+    for n, at in enumerate(hour):
+        before = loop.snapshot()
+        given.append(outcome(loop.on_answer(answer(n, by=by), at)))
+        if given[-1] != "hall":
+            assert loop.snapshot() == before
+    assert given == ["hall", "hall", unasked_excess(), unasked_excess(), "hall"]
+    other = answer(2, by="bob", answer_id="b")
+    assert outcome(loop.on_answer(other, 7201.0)) == "hall"  # has a limit of their own
+
+
+def test_what_is_asked_for_or_the_annotators_own_is_not_counted():
+    asked = loop_with(max_unasked_per_hour=1)
+    for n in range(4):
+        asked.on_event(event(n), float(n))
+        assert outcome(asked.on_answer(answer(n), float(n))) == "hall"
+    loop = unasked_loop(most=1)
+    for n, y in enumerate(["hall", "den", "hall"]):
+        before = f"c{n - 1}" if n else None
+        said = answer(0, y, answer_id=f"c{n}", supersedes=before)
+        assert outcome(loop.on_answer(said, 1.0)) == y
+    assert outcome(loop.on_answer(answer(1), 2.0)) == unasked_excess(1)
+    loop.on_answer(answer(2, None), 2.0)
+    assert outcome(loop.on_answer(answer(2, by="bob", answer_id="b"), 2.0)) == "hall"
+
+
+@pytest.mark.parametrize("y", ["den", None])
+def test_to_change_or_take_back_labels_that_came_with_events_counts(y):
+    loop = unasked_loop(most=1)
+    assert outcome(loop.on_answer(answer(0), 1.0)) == "hall"
+    assert outcome(loop.on_answer(answer(5, y, supersedes="e5"), 6.0)) == unasked_excess(1)
+
+
+@pytest.mark.parametrize("role", ["supervisors", "trusted"])
+def test_supervisors_and_trusted_annotators_may_give_any_number(role):
+    loop = unasked_loop(most=1, **{role: frozenset(["ann"])})
+    assert [outcome(loop.on_answer(answer(n), 5.0)) for n in range(3)] == ["hall"] * 3
+
+
+def test_labels_that_were_not_asked_for_are_counted_through_restarts_and_failures():
+    whole, cut = unasked_loop(), unasked_loop()
+    assert "unasked" not in whole.parts()["head"]
+    for n in range(4):
+        assert cut.on_answer(answer(n), 9.0) == whole.on_answer(answer(n), 9.0)
+        cut = InteractiveLoop.restore(cut.snapshot(), unasked_loop().model.clone())
+        assert cut.snapshot() == whole.snapshot()
+    assert whole.parts()["head"]["unasked"] == {"hour": 0, "counts": [["ann", 2]]}
+
+    failing = unasked_loop()
+    before = failing.parts()["head"].get("unasked")
+    failing.on_answer(answer(0), 9.0)
+    assert failing.reject_last(ValueError("too long"), "encode") is not None
+    assert failing.parts()["head"].get("unasked") == before

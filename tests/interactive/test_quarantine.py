@@ -21,6 +21,7 @@ from streamgp.interactive import (
     Rejected,
     Retraction,
 )
+from streamgp.interactive.messages import ASKED_AGAIN
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.query import LeaveOneOutReview
@@ -63,7 +64,7 @@ def kinds(messages):
 
 def test_answers_in_quarantine_change_nothing_and_leave_the_question_open():
     loop = loop_with()
-    [refused] = loop.on_answer(answer(0, EVE), 0.0)
+    refused, *_ = loop.on_answer(answer(0, EVE), 0.0)
     assert (refused.fault, loop.quarantined) == ("quarantined", [EVE])
     assert "annotator 'eve' is in quarantine" in refused.reason
     assert "e0/label" in loop.open_requests()
@@ -84,8 +85,25 @@ def test_answers_in_quarantine_change_nothing_and_leave_the_question_open():
 def test_the_annotator_against_whom_most_speaks_is_in_quarantine():
     loop = loop_with()
     loop.model.against = {ANN: 1e7, EVE: 1e9}
-    assert kinds(loop.on_answer(answer(0, ANN), 0.0)) == ["LabelledExample"]
+    assert kinds(loop.on_answer(answer(0, ANN), 0.0))[0] == "LabelledExample"
     assert loop.quarantined == [EVE]
+
+
+def test_open_questions_are_asked_again_of_the_others_once_and_new_ones_exclude_who_misleads():
+    loop = loop_with()
+    loop.on_answer(answer(2, ANN), 2.0)
+    _, *again = loop.on_answer(answer(0, EVE), 2.0)
+    assert [m.request_id for m in again] == ["e0/label", "e1/label"]
+    assert {(m.reason, m.excluded, m.requested_at) for m in again} == {(ASKED_AGAIN, (EVE,), 2.0)}
+    assert [m.occurred_at for m in again] == [0.0, 1.0]
+    assert kinds(loop.on_answer(answer(1, EVE), 2.0)) == ["quarantined"]
+    _, request = loop.on_event(event(3), 3.0)
+    assert (request.excluded, request.reason != ASKED_AGAIN) == ((EVE,), True)
+    # What is answered by the input at which one is named is not asked again.
+    other = loop_with()
+    other.model.against = {ANN: 1e7, EVE: 1e9}
+    _, *again = other.on_answer(answer(0, ANN), 2.0)
+    assert [m.request_id for m in again] == ["e1/label", "e2/label"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +136,7 @@ def test_contested_labels_of_an_annotator_in_quarantine_are_never_learned():
     loop.model.against = {}
     assert kinds(loop.on_answer(answer(0, EVE), 0.0)) == ["Challenge"]
     loop.model.against, loop.model.n = {EVE: 1e9}, 12
-    cancel, refused = loop.on_answer(answer(1, EVE), 1.0)
+    cancel, refused, *_ = loop.on_answer(answer(1, EVE), 1.0)
     assert isinstance(cancel, Cancel)
     assert (cancel.request_id, cancel.why) == ("e0/challenge/1", "its annotator is in quarantine")
     assert refused.fault == "quarantined"

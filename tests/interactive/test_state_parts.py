@@ -41,6 +41,13 @@ MODELS = {
     "at most per": lambda: SkepticalClassifier(
         GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(9, 20.0), warm_up=8, seed=3
     ),
+    "availability": lambda: SkepticalClassifier(
+        GPClassifier(),
+        query.SkepticalAsk(3.0),
+        budget=budgets.AllOf(budgets.PacedBudget(9, 20.0), budgets.AvailabilityBudget()),
+        warm_up=8,
+        seed=3,
+    ),
     "pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
         warm_up=20,

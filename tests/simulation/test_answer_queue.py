@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.interactive import (
+    AnnotatorPanel,
     Answer,
     AnswerQueue,
     Cancel,
@@ -54,6 +56,22 @@ def test_only_answers_given_by_then_are_due():
     assert [a.answered_at for a in queue.due(2.0)] == [1.0, 2.0]
     assert list(queue.due(2.5)) == []
     assert queue.next_at() == 3.0
+
+
+def test_what_is_asked_again_is_answered_once_by_one_who_is_not_excluded():
+    panel = AnnotatorPanel(
+        [SimulatedAnnotator(delay=5.0, name=name) for name in ("ann", "bob", "eve")], seed=1
+    )
+    queue, asked = AnswerQueue(panel), [request(str(n)) for n in range(20)]
+    for question in asked:
+        queue.see(Event(event_id=question.event_id, x={}, occurred_at=0.0, truth="a"))
+        queue.ask(question, 0.0)
+    for question in asked:
+        queue.ask(replace(question, excluded=("eve",)), 1.0)
+    given = list(queue.due(10.0))
+    counting = [answer.event_id for answer in given if answer.annotator != "eve"]
+    assert sorted(counting) == sorted(question.event_id for question in asked)
+    assert len(given) > 20  # those of eve come, too
 
 
 def test_a_question_that_was_taken_back_is_not_answered():

@@ -1,6 +1,7 @@
 """Several annotators share the questions, and each is judged apart."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,20 @@ def test_unseeded_panel_draws_a_seed_once():
     assert one.seed is None
     assert names(one, MANY[:200]) == names(one, MANY[:200])
     assert names(one, MANY[:200]) != names(other, MANY[:200])
+
+
+def test_only_questions_that_fall_to_an_annotator_in_quarantine_go_to_the_others_by_shares():
+    panel = AnnotatorPanel(people("ann", "bob", "eve"), shares=[1, 3, 2], seed=1)
+    before = names(panel, MANY)
+    after = names(panel, [replace(request, excluded=("eve",)) for request in MANY])
+    assert {(a, b) for a, b in zip(before, after, strict=True) if a != b} == {
+        ("eve", "ann"),
+        ("eve", "bob"),
+    }
+    assert after.count("ann") / 3000 == pytest.approx(1 / 4, abs=0.03)
+    # Where none is left, the answer comes, and is refused.
+    all_three = replace(MANY[0], excluded=("ann", "bob", "eve"))
+    assert names(panel, [all_three]) == before[:1]
 
 
 def test_challenge_goes_to_whoever_is_contested():

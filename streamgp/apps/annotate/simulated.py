@@ -378,7 +378,9 @@ class Simulation:
     def _ask(self, question: Question) -> None:
         request = question.request
         truth = self._truths.ask(request.key, request.event_id)
-        self._scheduled.add(question, self._annotator.answer(request, truth, self._clock()))
+        answer = self._annotator.answer(request, truth, self._clock())
+        if answer is not None:
+            self._scheduled.add(question, answer)
 
     def _find_truths(self) -> int:
         """Read some events, if a question waits for one of them."""

@@ -139,7 +139,8 @@ def _note(recording: Recording, event: Event, annotator: Annotator) -> None:
     given = None
     if event.truth is not None:
         annotator.see(event.truth)
-        given = annotator.answer(_request(event), event.truth, event.occurred_at).y
+        answer = annotator.answer(_request(event), event.truth, event.occurred_at)
+        given = None if answer is None else answer.y
     at = event.occurred_at
     first, last = recording.spans.get(event.key, (at, at))
     recording.spans[event.key] = min(first, at), max(last, at)

@@ -21,6 +21,7 @@ from streamgp.common.feature_values import is_number
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
 from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive.messages import (
+    ASKED_AGAIN,
     Answer,
     Cancel,
     Challenge,
@@ -416,7 +417,7 @@ class Watching(Joined):
                 if message.y is not None:
                     self.note_prediction((message.key, message.event_id), message.y)
             case LabelRequest():
-                self.n_asked += 1
+                self.n_asked += message.reason != ASKED_AGAIN
             case Challenge():
                 self.challenges["made"] += 1
                 self.note_contested((message.key, message.event_id), message.given)

@@ -20,6 +20,7 @@ from streamgp.common.feature_values import features_of, plain_features
 from streamgp.interactive.conversation_record import GivenLabel, Question, Record
 from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import Event, LabelledExample, Origin
 from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.quarantine import Quarantine
@@ -42,6 +43,7 @@ def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
         # Nothing for most loops, as before anything could fail: snapshots stay what they are.
         **({} if moderator.journal.credit == FULL_CREDIT else {"credit": moderator.journal.credit}),
         **({"quarantine": quarantine} if (quarantine := moderator.quarantine.state()) else {}),
+        **({"unasked": unasked} if (unasked := moderator.unasked.state()) else {}),
     }
 
 
@@ -76,6 +78,7 @@ def resume(
     model.load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
     moderator.quarantine = Quarantine.of(head.get("quarantine", {}))
+    moderator.unasked = UnaskedLabels.of(head.get("unasked", {}))
     memory.n_added, memory.segments.n = int(head["events"]), int(head["pages"])
     deadlines = moderator.deadlines
     deadlines.n_set = int(head["alarms"])

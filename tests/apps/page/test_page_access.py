@@ -103,6 +103,8 @@ HOSTILE: dict[str, tuple[int, str, dict[str, Any]]] = {
     "a list": (400, "bad_body", {"body": []}),
     "nothing": (400, "bad_body", {"body": {}}),
     "a name": (400, "bad_body", {"more": {"annotator": "bob"}}),
+    "a time": (400, "bad_body", {"more": {"answered_at": 4e9}}),
+    "an answer of another": (400, "bad_body", {"more": {"supersedes": "page/bob/1"}}),
     "no text": (400, "bad_body", {"more": {"answer_id": 7}}),
     "a long id": (400, "bad_body", {"more": {"answer_id": "x" * 201}}),
     "no action": (400, "bad_body", {"more": {"action": "obey"}}),

@@ -349,8 +349,9 @@ def test_a_challenge_is_for_the_annotator_of_its_label_and_for_supervisors(tmp_p
         assert ann.card()["id"] == keep["card"]
         assert bob.get("/api/next").body["card"] is None
         assert bob.get("/api/next").body["progress"]["waiting"] == 0
-        refused = bob.post("/api/answers", {**keep, "action": "change"})
-        assert (refused.status, refused.body["error"]) == (409, "card_gone")
+        for action in ("keep", "change", "decline"):
+            refused = bob.post("/api/answers", {**keep, "action": action})
+            assert (refused.status, refused.body["error"]) == (409, "card_gone")
         assert eve.post("/api/answers", keep).status == 200
     assert [(given.annotator, given.y) for given in answers(topics)] == [("eve", "den")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from streamgp.interactive import (
     Message,
     Rejected,
 )
+from streamgp.interactive.messages import ASKED_AGAIN
 from streamgp.interactive.people import People
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
@@ -475,6 +477,32 @@ def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
     )
     with pytest.raises(CannotUndoError, match="bob has answered about event e1 since"):
         desk.undo(121.0)
+
+
+@pytest.mark.parametrize("answered_first", [True, False])
+def test_a_question_that_one_in_quarantine_has_answered_is_open_to_the_others(
+    answered_first: bool,
+) -> None:
+    asked, again = request(), replace(request(at=115.0), reason=ASKED_AGAIN, excluded=("eve",))
+    lie = Answer(
+        answer_id="lie",
+        event_id="e1",
+        request_id="e1/label",
+        y="den",
+        annotator="eve",
+        answered_at=114.0,
+    )
+    rest = [lie, again] if answered_first else [again, lie]
+    desk = desk_with(asked, *rest, annotator=None, everyone=True)
+    assert ids(desk, annotator="ann") == ["e1/label"]
+    assert ids(desk, annotator="eve") == []
+    assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "eve")) == (1, 0)
+    assert desk.oldest_at(120.0, "eve") is None
+    assert desk.next(120.0, "eve") is None
+    [question] = desk.questions(120.0, "ann")
+    assert desk.question_of(None, "e1/label", 120.0, "eve") is None
+    desk.answer(question, "hall", 121.0, annotator="ann")
+    assert ids(desk, annotator="ann") == []
 
 
 def test_answer_given_too_late_by_a_moment_cannot_be_undone() -> None:

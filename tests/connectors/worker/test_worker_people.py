@@ -1,5 +1,6 @@
 """What annotators try with the answers of others, through brokers: refused, and kept."""
 
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -57,11 +58,11 @@ def send(topics, topic, *messages, headers=()):
             writer.send(Outgoing(topic=topic, key=b"k", value=encode(message), headers=headers))
 
 
-def work(topics, people=PEOPLE, signatures=None, learner=None):
+def work(topics, people=PEOPLE, signatures=None, learner=None, **options):
     """Let a worker do all that waits, whose learner contests the labels of events named c..."""
     if learner is None:
         learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
-    loops = LoopSettings(model=learner, people=people, signatures=signatures)
+    loops = LoopSettings(model=learner, people=people, signatures=signatures, **options)
     settings = WorkerSettings(group=GROUP, instance="w", leave=True)
     Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
 
@@ -78,6 +79,8 @@ def test_answers_in_quarantine_become_dead_letters_and_are_told(topics, caplog):
     assert (value, stage) == (encode(refused), "quarantine")
     assert error.startswith("annotator 'eve' is in quarantine")
     assert [line.annotator for line in said(topics, "consensus")] == ["ann"]
+    asked = [(r.request_id, r.excluded) for r in said(topics, "requests")]
+    assert asked == [("e1/label", ()), ("e1/label", ("eve",))]
     [line] = [record for record in caplog.records if record.message == "quarantined"]
     assert line.fields["topic"].endswith("answers")  # with the prefix of the test, on Kafka
 
@@ -211,6 +214,59 @@ def test_what_is_beyond_a_limit_is_a_dead_letter(topics):
     for (_, stage, error), (_, words) in zip(found, refused, strict=True):
         assert stage == "correlate"
         assert words in error
+
+
+def test_one_label_and_one_annotator_too_many_are_dead_letters(topics):
+    people = People(max_labels=2, max_annotators=4, quarantine=False)
+    learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})  # of two labels, and four annotators
+    send(topics, "events", *map(event, ("e1", "e2", "e3")))
+    send(topics, "answers", answer("e1", "a", "ann"), answer("e2", "b", "bob"))
+    work(topics, people, learner=learner)
+    refused = [answer("e3", "c", "ann"), answer("e3", "a", "dan")]
+    send(topics, "answers", *refused, answer("e3", "b", "eve"))
+    work(topics, people, learner=learner)
+    assert [(line.y, line.annotator) for line in said(topics, "consensus")] == [
+        ("a", "ann"),
+        ("b", "bob"),
+        ("b", "eve"),
+    ]
+    found = letters(topics)
+    assert [(value, stage) for value, stage, _ in found] == [
+        (encode(each), "correlate") for each in refused
+    ]
+    assert [error.partition(",")[0] for *_, error in found] == [
+        "this would be 3 different labels",
+        "this would be 5 annotators",
+    ]
+
+
+def test_a_flood_of_labels_that_were_not_asked_for_is_refused_beyond_the_limit(topics):
+    people = People(max_unasked_per_hour=3)
+    learner = SavedLearner(asks=False)
+    send(topics, "events", *(event(f"e{n}") for n in range(6)))
+    flood = [answer(f"e{n}", "a", "eve") for n in range(5)]
+    other = answer("e5", "b", "ann")
+    send(topics, "answers", *flood[:2])
+    work(topics, people, learner=learner)
+    send(topics, "answers", *flood[2:], other)
+    work(topics, people, learner=learner)  # it counts on where the first worker has ended
+    learned = [(line.event_id, line.annotator) for line in said(topics, "consensus")]
+    assert learned == [("e0", "eve"), ("e1", "eve"), ("e2", "eve"), ("e5", "ann")]
+    found = letters(topics)
+    assert [(value, stage) for value, stage, _ in found] == [
+        (encode(each), "correlate") for each in flood[3:]
+    ]
+    assert all("labels within an hour that were not asked for" in error for *_, error in found)
+
+
+def test_an_answer_that_is_dated_ahead_makes_no_event_forgotten(topics):
+    at = time.time()
+    send(topics, "events", replace(event("e1"), occurred_at=at))
+    work(topics, answer_horizon_s=3600.0)
+    ahead = replace(answer("e1", None, "bob", request="label"), answered_at=at + 86_400.0)
+    send(topics, "answers", ahead, replace(FIRST[0], request_id=None, answered_at=at))
+    work(topics, answer_horizon_s=3600.0)
+    assert [(line.y, line.annotator) for line in said(topics, "consensus")] == [("a", "ann")]
 
 
 def test_answers_that_are_refused_end_no_worker():
