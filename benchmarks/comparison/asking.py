@@ -21,6 +21,11 @@ The second table is about answers that come so many events late: labels asked fo
 `isgp()` without and with open questions counted (`SkepticalAsk(pending=True)`), on the first 5000
 events of the same logs, with the same errors and draws. `saved` is the share of questions less.
 
+The third is about an annotator who sleeps (`night`: there from 7 to 23 hours) or also works
+(`work`: there from 7 to 9 and from 18 to 23). Questions expire after an hour. 240 events make a
+day, the first 5000 events are played, with at most 20 questions a day: share of the questions that
+were answered, questions and accuracy without and with `AvailabilityBudget`.
+
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from river import metrics
@@ -46,9 +52,10 @@ from benchmarks._harness import (
 from benchmarks._logs import Log, read_all
 from streamgp import SimulatedAnnotator, interactive_val_score, isgp
 from streamgp.base import Budget, Label
-from streamgp.budgets import AtMostPer, PacedBudget, RateBudget
+from streamgp.budgets import AllOf, AtMostPer, AvailabilityBudget, PacedBudget, RateBudget
 from streamgp.interactive import Answer, LabelRequest, Request
 from streamgp.query import AskRule, LeastConfidence, SkepticalAsk
+from streamgp.simulation import AwayAnnotator
 
 _ERROR_RATE = 0.1
 _DAY_S = 86400.0
@@ -60,6 +67,10 @@ _ORDERS = {
     "places_1": "recorded",
     "occupancy": "recorded",
 }
+_HOURS = {"night": ((7, 23),), "work": ((7, 9), (18, 23))}
+_AVAILABILITY_PER_DAY = 20
+_AVAILABILITY_EVENTS_PER_DAY = 240
+_EXPIRES_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,7 @@ class Plan:
     knobs: Sequence[float] = (0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 6.0, 15.0, 50.0)
     n_late_events: int = 5000
     delays: Sequence[int] = (10, 30, 100)
+    schedules: Sequence[str] = tuple(_HOURS)
 
 
 QUICK = Plan(
@@ -83,6 +95,7 @@ QUICK = Plan(
     knobs=(0.3, 1.0),
     n_late_events=700,
     delays=(30,),
+    schedules=("work",),
 )
 # By the delay, in events: least share of questions that is to be saved.
 _SAVED = {10: 0.06, 30: 0.12, 100: 0.22}
@@ -105,6 +118,15 @@ class Score:
         """Largest number of questions within any 24 hours."""
         starts = self.asked_at
         return max((sum(0 <= at - start < _DAY_S for at in starts) for start in starts), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """What came of one run with an annotator who is away at times."""
+
+    accuracy: float
+    n_asked: int
+    answered: float
 
 
 class _Noting(SimulatedAnnotator):
@@ -147,8 +169,28 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
         ]
     late, wanted = _late_rows(plan, options, seeds)
     rows, accepted = rows + late, accepted + wanted
+    away, wanted = _away_rows(plan, options, seeds)
+    rows, accepted = rows + away, accepted + wanted
+    rows += [*_means(rows, "per_day"), *_means(rows, "delay"), *_means(rows, "schedule")]
     # A short log is mostly its beginning, and says little of the rest.
     return Outcome(rows=rows, acceptance=[] if options.quick else accepted, skipped=skipped)
+
+
+def _means(rows: Sequence[Row], by: str) -> list[Row]:
+    """Return means over the logs, for each value of a column."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        if by in row:
+            found.setdefault(row[by], []).append(row)
+    return [
+        {"log": "mean", by: value}
+        | {
+            name: mean(row[name] for row in several)
+            for name in several[0]
+            if name not in ("log", by, "saved") and not name.endswith("_se")
+        }
+        for value, several in found.items()
+    ]
 
 
 def play(
@@ -218,6 +260,81 @@ def _late_rows(
                 -2.0 * standard_error(gaps),
             ),
         ]
+    return rows, accepted
+
+
+def play_away(log: Log, seed: int, schedule: str, *, learns: bool) -> Reached:
+    """Play a log with an annotator who keeps to a schedule; `learns` whether that is learned."""
+    spacing_s, n = _DAY_S / _AVAILABILITY_EVENTS_PER_DAY, 0
+    person = SimulatedAnnotator(error_rate=_ERROR_RATE, classes=log.classes, seed=seed)
+    hours = _HOURS[schedule]
+    outcomes: list[tuple[float, bool]] = []
+
+    class Asked(AwayAnnotator):
+        def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
+            answer = super().answer(request, truth, now)
+            if isinstance(request, LabelRequest):
+                outcomes.append((now, answer is not None))
+            return answer
+
+    paced = PacedBudget(_AVAILABILITY_PER_DAY, _DAY_S, seed=seed)
+    budget = AllOf(paced, AvailabilityBudget()) if learns else paced
+    model = isgp(seed=seed).clone({"budget": budget})
+
+    def moment(_: object) -> float:
+        nonlocal n
+        n += 1
+        return n * spacing_s
+
+    result = interactive_val_score(
+        log.played(_ORDERS[log.name], seed),
+        model,
+        metrics.Accuracy(),
+        annotator=Asked(person, hours=hours),
+        moment=moment,
+        expires_after_s=_EXPIRES_AFTER_S,
+    )
+    return Reached(
+        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        n_asked=len(outcomes),
+        answered=mean(answered for _, answered in outcomes),
+    )
+
+
+def _away_rows(
+    plan: Plan, options: Options, seeds: Sequence[int]
+) -> tuple[list[Row], list[Acceptance]]:
+    """Play all logs with every schedule, without and with learning it."""
+    logs, _ = read_all(plan.logs, options.data, plan.n_late_events)
+    rows: list[Row] = []
+    for schedule in plan.schedules:
+        for log in logs:
+            progress(f"{log.name}: annotator away by {schedule}")
+            without, learned = (
+                [play_away(log, seed, schedule, learns=learns) for seed in seeds]
+                for learns in (False, True)
+            )
+            gaps = [b.answered - a.answered for a, b in zip(without, learned, strict=True)]
+            gains = [b.accuracy - a.accuracy for a, b in zip(without, learned, strict=True)]
+            rows.append(
+                {
+                    "log": log.name,
+                    "schedule": schedule,
+                    "asked": mean(run.n_asked for run in without),
+                    "asked_available": mean(run.n_asked for run in learned),
+                    "answered": mean(run.answered for run in without),
+                    "answered_available": mean(run.answered for run in learned),
+                    "answered_se": standard_error(gaps),
+                    "accuracy": mean(run.accuracy for run in without),
+                    "accuracy_available": mean(run.accuracy for run in learned),
+                    "accuracy_se": standard_error(gains),
+                }
+            )
+    accepted = []
+    for schedule in plan.schedules:
+        found = [row for row in rows if row["schedule"] == schedule]
+        gap = mean(row["answered_available"] - row["answered"] for row in found)
+        accepted.append(at_least(f"{schedule}: share answered, gain", gap, 0.2))
     return rows, accepted
 
 

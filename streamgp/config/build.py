@@ -24,6 +24,7 @@ from streamgp.interactive.loop_cache import LoopStore
 from streamgp.query.registry import LEARNERS, Kind, TargetName
 from streamgp.simulation import (
     AnnotatorPanel,
+    AwayAnnotator,
     SimulatedAnnotator,
     SimulatedMeasurer,
     TiredAnnotator,
@@ -347,7 +348,9 @@ def build_windows(
         raise ConfigError(f"{source}: windows: {error}") from None
 
 
-def build_annotator(config: settings.Config) -> SimulatedAnnotator | AnnotatorPanel:
+def build_annotator(
+    config: settings.Config,
+) -> SimulatedAnnotator | AwayAnnotator | AnnotatorPanel:
     """Build the simulated annotator, or a panel of several.
 
     An annotator without a seed of its own gets that of the rules.
@@ -367,22 +370,26 @@ def build_annotator(config: settings.Config) -> SimulatedAnnotator | AnnotatorPa
 
 def _one_annotator(
     config: settings.Config, annotator: settings.Annotator, name: str
-) -> SimulatedAnnotator:
+) -> SimulatedAnnotator | AwayAnnotator:
     seed = config.seed
     options: dict[str, Any] = msgspec.structs.asdict(annotator)
     tiring = {key: options.pop(key) for key in settings.OF_TIRED}
     measuring = {key: options.pop(key) for key in ("noise", "outlier", "states_noise")}
     options["name"] = name
+    hours = options.pop("hours")
     if annotator.seed is None:
         options["seed"] = seed
     if config.target == "number":
         del options["classes"]
-        return SimulatedMeasurer(**options, **measuring)
-    return (
-        TiredAnnotator(**options, **tiring)
-        if annotator.tiring_rate
-        else SimulatedAnnotator(**options)
-    )
+        built: SimulatedAnnotator = SimulatedMeasurer(**options, **measuring)
+    elif annotator.tiring_rate:
+        built = TiredAnnotator(**options, **tiring)
+    else:
+        built = SimulatedAnnotator(**options)
+    if hours is None:
+        return built
+    spans = [[int(hour) for hour in span.split("-")] for span in hours]
+    return AwayAnnotator(built, [(first, last) for first, last in spans])
 
 
 def build_total_budget(config: settings.Config, *, source: str = "configuration") -> Budget | None:

@@ -332,7 +332,13 @@ def _labels(text: str) -> list[PlainLabel]:
     return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]
 
 
-_WORDS: Mapping[str, Callable[[str], object]] = {"name": str, "classes": _labels}
+def _spans(text: str) -> list[str]:
+    return [word.strip() for word in text.split("|")]
+
+
+_WORDS: Mapping[str, Callable[[str], object]] = {
+    "name": str, "classes": _labels, "hours": _spans,
+}  # fmt: skip
 
 
 # The settings of "gp".
@@ -468,6 +474,13 @@ def _check_annotators(config: Config, source: str) -> None:
             is_given = getattr(annotator, name) != getattr(Annotator(), name)
             if is_given and not annotator.tiring_rate:
                 raise ConfigError(f"{source}: {path}.{name} needs a tiring_rate above 0")
+        for span in annotator.hours or ():
+            first, last = span.split("-")
+            if first == last:
+                raise ConfigError(
+                    f'{source}: {path}.hours has "{span}", expected two different hours; leave '
+                    "hours out for an annotator who is always there"
+                )
     if config.annotators and config.annotator != Annotator():
         raise ConfigError(
             f"{source}: there is one annotator in [annotator] and several in [annotators]; "

@@ -48,6 +48,12 @@ PresetName: TypeAlias = Literal["default", "paper"]
 # What a label in a log can be.
 PlainLabel: TypeAlias = bool | int | float | str
 
+_HOUR = r"(\d|1\d|2[0-4])"
+# First and last hour of a span of the day.
+Hours: TypeAlias = Annotated[
+    str, Meta(pattern=rf"^{_HOUR}-{_HOUR}\Z", extra={"expected": 'a span of hours, as "7-23"'})
+]
+
 T = TypeVar("T")
 
 DEFAULT_SEED = 1
@@ -77,7 +83,8 @@ class Annotator(Section, frozen=True, kw_only=True):
 
     One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`, and only to such a one belong
     `half_life_s`, `response_s`, `slowing` and `response_spread`. `noise`, `outlier` and
-    `states_noise` are for numbers, see `streamgp.SimulatedMeasurer`.
+    `states_noise` are for numbers, see `streamgp.SimulatedMeasurer`. One with `hours` is away at
+    all others, see `streamgp.simulation.AwayAnnotator`.
     """
 
     name: Text | None = None
@@ -94,6 +101,7 @@ class Annotator(Section, frozen=True, kw_only=True):
     noise: NonNegative = 0.0
     outlier: NonNegative = 5.0
     states_noise: bool = False
+    hours: Annotated[tuple[Hours, ...], Meta(min_length=1)] | None = None
     seed: Seed | None = None
 
 
@@ -135,6 +143,7 @@ class Questions(Section, frozen=True, kw_only=True):
     per_day: Count | None = None
     per_hour: Count | None = None
     open_at_most: Count | None = None
+    availability: bool = False
 
     def budgets(self) -> tuple[RuleSection, ...]:
         """Return the budgets that they stand for.
@@ -146,7 +155,8 @@ class Questions(Section, frozen=True, kw_only=True):
 
         """
         spans = ((self.per_day, 86400.0), (self.per_hour, 3600.0))
-        return tuple(section("budget", "paced", n=n, span_s=s) for n, s in spans if n is not None)
+        paced = [section("budget", "paced", n=n, span_s=s) for n, s in spans if n is not None]
+        return (*paced, *([section("budget", "availability")] if self.availability else ()))
 
 
 class People(Section, frozen=True, kw_only=True):
@@ -268,10 +278,13 @@ def resolved(config: Config) -> Config:
         )
     # A query strategy that was named asks as it does.
     budget = given.budget if config.query is None else section("budget", "unlimited")
-    paced = config.questions.budgets()
-    if paced:
-        own = () if config.budget is None else (config.budget,)
-        several = (*paced, *own)
+    of_questions = config.questions.budgets()
+    if of_questions:
+        # A limit of questions replaces that of the preset; availability is none.
+        is_limit = config.questions.per_day is not None or config.questions.per_hour is not None
+        own = config.budget if is_limit else _first(config.budget, budget)
+        is_own = own is not None and own.rule() != "unlimited"
+        several = (*of_questions, *((own,) if is_own else ()))
         budget = several[0] if len(several) == 1 else section("budget", "all_of", budgets=several)
     return replace(
         config,
@@ -282,9 +295,9 @@ def resolved(config: Config) -> Config:
         rescale=_first(config.rescale, given.rescale and learner.name == "gp"),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
-        budget=budget if paced else _first(config.budget, budget),
+        budget=budget if of_questions else _first(config.budget, budget),
         # Once: what is resolved already stays as it is.
-        questions=replace(config.questions, per_day=None, per_hour=None),
+        questions=replace(config.questions, per_day=None, per_hour=None, availability=False),
     )
 
 

@@ -122,6 +122,8 @@ rule = {budget}
 # How many questions of each key may be open at a time. Beyond it a question replaces the least
 # useful open one, or is not asked; questions whose answer has become clear are taken back.
 #open_at_most = 20
+# true: learn at which hours questions are answered before they expire, and spare the others.
+#availability = true
 
 [total_budget]
 # Where every key has a learner, how many labels may be asked for in all, on top of what [budget]
@@ -156,6 +158,8 @@ outlier = {outlier}
 states_noise = {states_noise}
 # The labels to err among, of the same type as those in the log. Without it: those seen so far.
 #classes = ["hall", "kitchen"]
+# The hours of the day (UTC) during which the annotator is there. Without it: always.
+#hours = ["7-9", "18-23"]
 # How the annotator signs; without it "simulated".
 #name = "ann"
 # Without a seed of their own the annotator's draws follow the seed above.

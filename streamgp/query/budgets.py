@@ -28,6 +28,7 @@ __all__ = [
     "AllOf",
     "AtMost",
     "AtMostPer",
+    "AvailabilityBudget",
     "PacedBudget",
     "RateBudget",
     "Unlimited",
@@ -472,6 +473,145 @@ class PacedBudget:
         return min(max(log, first - _MOST_LOG), first + _MOST_LOG)
 
 
+# --- Questions at hours at which they are answered.
+
+# Below this availability, in units of that of the best hour, a question is exploration.
+_AVAILABLE = 0.5
+# How many questions the rate of all hours counts for in that of an hour, and that of an hour in
+# that of one weekday.
+_WEIGHT_OF_ALL, _WEIGHT_OF_HOUR = 2.0, 4.0
+_HOUR_S = 3600.0
+_HOURS, _WEEKDAYS = 24, 7
+# 1970-01-01 was a Thursday; Monday is 0.
+_FIRST_WEEKDAY = 3
+
+
+@rule(
+    "budget",
+    "availability",
+    example="exploration = 0.1 (spares questions at hours at which they stay unanswered)",
+    targets=BOTH,
+)
+class AvailabilityBudget:
+    """Ask when questions are answered: the score counts in proportion to how often they are.
+
+    Of the questions asked within an hour of the day (UTC), `a` of `n` were answered before they
+    expired; the rate of the hour is the mean of a Beta posterior, `q = (a + 2 p) / (n + 2)`, where
+    `p = (a + 1) / (n + 1)` over all hours. That of the hour on one weekday is
+    `(a + 4 q) / (n + 4)`, over its questions on that weekday. The availability is this rate in
+    units of the largest `q`, at most 1. A question is refused unless its score, times the
+    availability, exceeds its threshold. Where the availability is below 1/2 a question is
+    exploration, and at most a share of all questions may be that.
+
+    A declined question counts as answered, since the annotator was there; one that was taken back
+    does not count. If all questions are answered, the availability is 1 and none is refused.
+
+    It only refuses. Beside `PacedBudget` what it refuses is asked at other hours, within the same
+    limit. Without an expiry or horizon of the loop unanswered questions never end, and nothing is
+    refused. Times must be POSIX seconds.
+
+    Parameters
+    ----------
+    exploration
+        Largest share of questions that are asked where the availability is below 1/2.
+
+    Examples
+    --------
+    Questions of the night expire, those of the day are answered:
+
+    >>> budget, hour = AvailabilityBudget(), 3600.0
+    >>> for asked_at in range(48):
+    ...     budget.note_outcome(asked_at=asked_at * hour, answered=asked_at % 24 >= 8)
+    >>> round(budget.availability(now=48 * hour), 3), budget.availability(now=60 * hour)
+    (0.402, 1.0)
+    >>> wish = Decision.of(0.6, 0.5, "SkepticalAsk")
+    >>> budget.allows(wish, now=48 * hour), budget.allows(wish, now=60 * hour)
+    (False, True)
+
+    """
+
+    # _answered, _ended  questions by hour of the week that were answered, and that have ended
+    # _availability      of each hour of the week: a function of those counts
+    # _n_asked           questions asked
+    # _n_explored        those of them that were exploration
+    def __init__(self, exploration: Share = 0.1) -> None:
+        check_rate("exploration", exploration)
+        self.exploration = exploration
+        self._answered = [0] * (_WEEKDAYS * _HOURS)
+        self._ended = [0] * (_WEEKDAYS * _HOURS)
+        self._availability = [1.0] * (_WEEKDAYS * _HOURS)
+        self._n_asked = 0
+        self._n_explored = 0
+
+    def __repr__(self) -> str:
+        return f"AvailabilityBudget({self.exploration!r})"
+
+    def availability(self, now: float) -> float:
+        """Return the rate of answers to questions asked now, in units of that of the best hour."""
+        return self._availability[_hour_of_week(now)]
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether the question is worth asking now."""
+        available = self.availability(now)
+        if available < _AVAILABLE:
+            most = self.exploration * (self._n_asked + 1)
+            if self._n_explored + 1 > most:
+                return False
+        return decision.score * available > decision.threshold
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
+        """Count the question."""
+        if asked:
+            self._n_asked += 1
+            self._n_explored += self.availability(now) < _AVAILABLE
+
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Learn whether a question was answered before it expired."""
+        hour = _hour_of_week(asked_at)
+        self._answered[hour] += answered
+        self._ended[hour] += 1
+        self._estimate()
+
+    def refund(self, now: float) -> None:
+        """Nothing to give back: `note_outcome` tells what came of a question."""
+
+    def state(self) -> State:
+        """Return the counts."""
+        return {
+            "answered": list(self._answered),
+            "ended": list(self._ended),
+            "asked": self._n_asked,
+            "explored": self._n_explored,
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._answered = [int(n) for n in state["answered"]]
+        self._ended = [int(n) for n in state["ended"]]
+        self._n_asked, self._n_explored = int(state["asked"]), int(state["explored"])
+        self._estimate()
+
+    def _estimate(self) -> None:
+        """Estimate the availability of each hour of the week from the counts."""
+        answered, ended = self._answered, self._ended
+        overall = (sum(answered) + 1) / (sum(ended) + 1)
+        of_hours = [
+            (sum(answered[hour::_HOURS]) + _WEIGHT_OF_ALL * overall)
+            / (sum(ended[hour::_HOURS]) + _WEIGHT_OF_ALL)
+            for hour in range(_HOURS)
+        ]
+        best = max(of_hours)
+        self._availability = [
+            min(1.0, (a + _WEIGHT_OF_HOUR * of_hour) / (n + _WEIGHT_OF_HOUR) / best)
+            for a, n, of_hour in zip(answered, ended, of_hours * _WEEKDAYS, strict=True)
+        ]
+
+
+def _hour_of_week(now: float) -> int:
+    """Return the hour of the week of a time, in UTC, 0 for the first of Monday."""
+    return (int(now // _HOUR_S) + _FIRST_WEEKDAY * _HOURS) % (_WEEKDAYS * _HOURS)
+
+
 # --- Several budgets at once.
 
 
@@ -553,6 +693,11 @@ class AllOf:
         """Tell all of them."""
         for account in self._accounts:
             account.refund(now, asked_at)
+
+    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
+        """Tell those that learn when questions are answered."""
+        for account in self._accounts:
+            account.note_outcome(asked_at=asked_at, answered=answered)
 
     def state(self) -> State:
         """Return the states of all."""

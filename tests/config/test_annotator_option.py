@@ -119,7 +119,7 @@ WRONG = {
         'eror_rate is not known, did you mean "error_rate"? '
         "(allowed: name, error_rate, tiring_rate, half_life_s, response_s, slowing, "
         "response_spread, delay, decline_rate, stubborn, "
-        "classes, noise, outlier, states_noise, seed)"
+        "classes, noise, outlier, states_noise, hours, seed)"
     ),
     "name=": 'name = "" is not allowed, expected a text',
     "half_life_s=0": "half_life_s = 0 is not allowed, expected a number > 0",

@@ -23,7 +23,7 @@ from streamgp.config.build import (
 )
 from streamgp.config.load import consistent
 from streamgp.config.rules import section
-from streamgp.config.settings import Config, Learner, Questions, Temporal
+from streamgp.config.settings import Annotator, Config, Learner, Questions, Temporal
 from streamgp.config.validation import ConfigError
 from streamgp.interactive import (
     AnnotatorPanel,
@@ -54,6 +54,7 @@ from streamgp.query import (
 )
 from streamgp.query import retrospective as rules_of_review
 from streamgp.query.temporal import TemporalFilter
+from streamgp.simulation import AwayAnnotator
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -324,6 +325,8 @@ BUDGETS = [
         budgets.RateBudget(0.2, window=9, horizon=4),
     ),
     (section("budget", "paced", n=3, span_s=60.0), budgets.PacedBudget(3, 60.0)),
+    (section("budget", "availability"), budgets.AvailabilityBudget()),
+    (section("budget", "availability", exploration=0.0), budgets.AvailabilityBudget(0.0)),
     (section("budget", "adaptive", rate=0.2), AdaptiveThreshold(0.2)),
     (section("budget", "adaptive", rate=0.2, step=0.5), AdaptiveThreshold(0.2, step=0.5)),
 ]
@@ -581,6 +584,34 @@ def test_questions_per_day_and_hour_are_budgets_beside_the_one_that_is_named() -
     assert of_key is not None
     assert total is None
     assert of_key.left(0.0) == (4, 4, 3600.0)
+
+
+def test_availability_is_a_budget_beside_those_that_there_would_be_without_it() -> None:
+    available = Questions(availability=True)
+    at_most = section("budget", "at_most", n=9)
+    named: dict[str, Any] = {
+        "AvailabilityBudget(0.1)": {},
+        "AllOf(PacedBudget(30, 86400.0), AvailabilityBudget(0.1))": {
+            "questions": Questions(per_day=30, availability=True)
+        },
+        "AllOf(AvailabilityBudget(0.1), AtMost(9))": {"budget": at_most},
+        # Numbers are asked for at a rate.
+        "AllOf(AvailabilityBudget(0.1), RateBudget(0.1, window=50, horizon=8))": {
+            "target": "number"
+        },
+    }
+    for expected, options in named.items():
+        config = Config(**{"questions": available} | options)
+        assert repr(build_model(config).budget) == expected
+        assert repr(build_model(settings.resolved(config)).budget) == expected
+    off = Questions(availability=False)
+    assert repr(build_model(Config(questions=off)).budget) == "Unlimited()"
+
+
+def test_an_annotator_with_hours_is_away_at_all_others() -> None:
+    annotator = build_annotator(Config(annotator=Annotator(hours=("7-9", "22-6"))))
+    assert isinstance(annotator, AwayAnnotator)
+    assert (annotator.name, annotator.hours) == ("simulated", [(7, 9), (22, 6)])
 
 
 def test_a_process_of_numbers_learns_its_hyper_parameters_unless_told_otherwise() -> None:
