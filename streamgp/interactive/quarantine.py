@@ -70,7 +70,7 @@ class Quarantine:
 
     def state(self) -> dict[str, Any]:
         """Return what is known as plain values, {} for nothing."""
-        if not self.judged:
+        if not (self.names or self.judged):
             return {}
         return {"names": list(self.names), "judged": dict(self.judged)}
 

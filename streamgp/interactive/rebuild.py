@@ -14,6 +14,7 @@ from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
@@ -79,7 +80,7 @@ def head_around(
 #
 # The log tells which labels stand, in which order they were learned and how often they were
 # corrected. It does not tell which questions are open, how much of a budget was spent, which
-# events have no label, or the ids of answers.
+# events have no label, or the ids of answers; nor who is in quarantine, whose lines are gone.
 
 
 def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
@@ -123,6 +124,7 @@ def recovered_parts(
     answer_horizon_s: float | None = None,
     open_at_most: int | None = None,
     people: People = DEFAULT_PEOPLE,
+    quarantine: Quarantine | None = None,
 ) -> dict[str, Any]:
     """Return the state of a loop that goes on where its log ends.
 
@@ -143,6 +145,8 @@ def recovered_parts(
         Number of the last line that is known to have been written, in the log or not.
     expires_after_s, answer_horizon_s, open_at_most, people
         As in `InteractiveLoop`.
+    quarantine
+        Who is in quarantine, as far as is known; None for nothing.
 
     Raises
     ------
@@ -177,6 +181,7 @@ def recovered_parts(
         "model": model.state(),
         "fingerprint": model.fingerprint(),
         "recent": [plain_record(record, None) for record in records],
+        "quarantine": (quarantine or Quarantine()).state(),
     }
     loop = InteractiveLoop.from_parts(
         {HEAD: head},

@@ -8,6 +8,7 @@ command ends it. A learner whose state is whole keeps it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,9 +18,10 @@ from typing import Any
 
 import click
 
-from connectors.topics import Outgoing, Record
+from connectors.topics import Outgoing, Record, Topics
 from connectors.wire import state_records
-from connectors.wire.outbound import Outbound
+from connectors.wire.inbound import read
+from connectors.wire.outbound import Outbound, letter_of, original_headers
 from connectors.wire.state_records import APART, History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
@@ -39,10 +41,19 @@ from streamgp.apps.deployment.contents import (
     losses_of,
     vanished_in,
 )
-from streamgp.apps.deployment.deployment import Deployment, all_of, build_loops, damage, visit
+from streamgp.apps.deployment.deployment import (
+    Deployment,
+    all_of,
+    build_loops,
+    damage,
+    everything,
+    visit,
+)
 from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, marks, write_state
+from streamgp.common.printable import printable
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.messages import Answer, LabelledExample
+from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rebuild import recovered_parts, renumbered
 from streamgp.interactive.state.restartable_loop import arguments_of
 from streamgp.interactive.state.serialize import HEAD
@@ -50,8 +61,8 @@ from streamgp.interactive.state.snapshot import SnapshotError
 
 _ABOUT = """\
 comes back: {n} with their sequence and revisions, and what was asked and challenged as far as it
-  ended in a label; how often each annotator errs, from the answers that were challenged; the
-  scaling, from the labelled events
+  ended in a label; how often each annotator errs, from the answers that were challenged; who is
+  in quarantine, from what was taken back and refused; the scaling, from the labelled events
 cannot come back: open questions, and events without a label (answers to them become dead letters,
   and the ids of these events are known no more); names of answers (a label that came with its event
   can be corrected, another one cannot); what was spent of budgets, what rules and drift detectors
@@ -73,6 +84,8 @@ class Recovered:
         Labelled examples that these hold.
     n_renumbered
         Lines of the log with another number than before.
+    n_quarantined
+        In how many of these learners each annotator is in quarantine.
 
     """
 
@@ -81,6 +94,7 @@ class Recovered:
     n_kept: int
     n_examples: int
     n_renumbered: int
+    n_quarantined: Mapping[str, int]
 
 
 def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) -> None:
@@ -110,7 +124,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                 broken |= {partition: str(lost) for partition, lost in empty.items()}
                 if not broken:
                     raise click.ClickException(_nothing_lost(there, histories))
-                found = _recovered({n: histories[n] for n in broken}, loops, there.group)
+                refused = _refused(there.topics, keyed=loops.keyed)
+                found = _recovered({n: histories[n] for n in broken}, loops, there.group, refused)
             except HistoryError as error:
                 raise click.ClickException(damage(error, there.config)) from None
             for reason in broken.values():
@@ -215,11 +230,66 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
     return None
 
 
-def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str) -> Recovered:
+_Refused = Mapping[tuple[int, str], Sequence[tuple[float, str]]]
+
+
+def _refused(topics: Topics, *, keyed: bool) -> _Refused:
+    """Return whose answers were refused as of annotators in quarantine, and when.
+
+    By partition and entity, in the order of the dead letters.
+    """
+    found: dict[tuple[int, str], list[tuple[float, str]]] = {}
+    for record in everything(topics, "dead-letters", what="dead letters"):
+        try:
+            letter = letter_of(record)
+        except ValueError:
+            continue  # of another program
+        if letter.topic != "answers" or letter.stage != "quarantine":
+            continue
+        cause = Record(
+            topic=letter.topic,
+            partition=record.partition,
+            offset=letter.offset or 0,
+            key=letter.key,
+            value=letter.value,
+            at=letter.at,
+            headers=tuple(original_headers(record)),
+        )
+        answer = read(cause, keyed=keyed)
+        if isinstance(answer, Answer) and answer.annotator is not None:
+            entity = (answer.key or "") if keyed else ""
+            refused = found.setdefault((record.partition, entity), [])
+            refused.append((letter.at, answer.annotator))
+    return found
+
+
+def _quarantine(loop: Learned, history: History, refused: _Refused) -> Quarantine:
+    """Return who is in quarantine, from all that is left which tells of it.
+
+    That is the head, be it of an older state; what was taken back; and answers that were refused
+    since the first label: those before may be of a learner that was forgotten.
+    """
+    known = Quarantine.of((loop.parts.get(HEAD) or {}).get("quarantine", {}))
+    first = min((line.learned_at for line in loop.lines), default=0.0)
+    letters = refused.get((loop.partition, loop.entity), ())
+    names = dict.fromkeys(
+        [
+            *known.names,
+            *history.quarantined(loop.entity),
+            *(annotator for at, annotator in letters if at >= first),
+        ]
+    )
+    return replace(known, names=tuple(names))
+
+
+def _recovered(
+    histories: Mapping[int, History], loops: LoopSettings, group: str, refused: _Refused
+) -> Recovered:
     """Rebuild the state of all learners that have lost theirs."""
     out: list[Outgoing] = []
     outbox = Outbound(source_of(group), keyed=loops.keyed)
     n_learners = n_kept = n_examples = n_renumbered = 0
+    n_quarantined: Counter[str] = Counter()
     with progress() as show:
         for loop in loops_in(histories, keyed=loops.keyed):
             history = histories[loop.partition]
@@ -235,23 +305,29 @@ def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str
             kept = [new == old for new, old in zip(lines, written, strict=True)]
             # All from the first one on that changes: they lie in the order of their numbers then.
             rewritten = lines[kept.index(False) :] if False in kept else []
-            parts = _recovered_parts(loops, loop, lines)
+            quarantine = _quarantine(loop, history, refused)
+            parts = _recovered_parts(loops, loop, lines, quarantine)
             out += [outbox.message(line, loop.partition) for line in rewritten]
             out += _state(loop, parts, history.names(loop.entity))
             n_learners += 1
             n_examples += int(parts[HEAD]["learned"])
             n_renumbered += kept.count(False)
+            n_quarantined.update(filter(loops.people.may_be_quarantined, quarantine.names))
     return Recovered(
         out=out,
         n_learners=n_learners,
         n_kept=n_kept,
         n_examples=n_examples,
         n_renumbered=n_renumbered,
+        n_quarantined=n_quarantined,
     )
 
 
 def _recovered_parts(
-    loops: LoopSettings, loop: Learned, lines: Sequence[LabelledExample]
+    loops: LoopSettings,
+    loop: Learned,
+    lines: Sequence[LabelledExample],
+    quarantine: Quarantine,
 ) -> dict[str, Any]:
     try:
         return recovered_parts(
@@ -260,6 +336,7 @@ def _recovered_parts(
             loops.model.clone(),
             at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
             **arguments_of(loops.spans),
+            quarantine=quarantine,
         )
     except (SnapshotError, TypeError) as error:
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
@@ -285,6 +362,12 @@ def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> lis
 
 def _told(found: Recovered) -> str:
     lines = [_ABOUT.format(n=number(found.n_examples, "labelled example"))]
+    if found.n_quarantined:
+        names = (
+            f"{printable(repr(name))} in {number(n, 'learner')}"
+            for name, n in found.n_quarantined.items()
+        )
+        lines.append(f"in quarantine: {', '.join(names)}")
     if found.n_renumbered:
         lines.append(
             f"{number(found.n_renumbered, 'line')} of consensus whose number was given twice will "

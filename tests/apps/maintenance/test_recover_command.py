@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, RefusedError, TopicName
 from connectors.wire import state_records
+from connectors.wire.state_records import parts_of
 from connectors.worker.compatibility import BEING_RECOVERED
 from connectors.worker.losses import LostRecordsError
 from streamgp.interactive.messages import (
@@ -22,7 +24,10 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Prediction,
 )
+from streamgp.interactive.quarantine import Quarantine
+from streamgp.interactive.state.serialize import HEAD
 from tests.helpers.small_deployment import Cut, OpenTopics, Small
+from tests.interactive.test_quarantine import told
 
 LABELS = ("hall", "den")
 N = 12
@@ -350,6 +355,108 @@ def test_one_learner_for_all_is_recovered(small: Small, monkeypatch: pytest.Monk
     small.done("recover", "--yes")
     assert n_learned(small, "ann") == 4
     assert sorted(line.sequence for line in lines(small)) == [1, 2, 3, 4]
+
+
+# --- who is in quarantine
+
+
+def heads(small: Small) -> dict[bytes | None, dict[str, Any]]:
+    """Return the newest head of each learner."""
+    newest = {r.key: r.value for r in small.records("state") if parts_of(r.key)[-1] == HEAD}
+    return {
+        key: state_records.value_of(parts_of(key)[0], HEAD, value)
+        for key, value in newest.items()
+        if value is not None
+    }
+
+
+def with_quarantine(small: Small) -> Quarantine:
+    """Let the lies of an annotator be found out; return what is known of the quarantine."""
+    answers = []
+    for n in range(90):
+        given, by, y = told(n)
+        small.put(replace(given, key="k1"))
+        answers.append(word(f"a{n}", n, by, y))
+    small.put(*answers)
+    small.work()
+    known = quarantine(small)
+    assert known.names == ("eve",)
+    return known
+
+
+def word(name: str, n: int, by: str, y: str) -> Answer:
+    return Answer(
+        answer_id=name, event_id=f"e{n}", key="k1", y=y, annotator=by, answered_at=float(n)
+    )
+
+
+def quarantine(small: Small) -> Quarantine:
+    [head] = heads(small).values()
+    return Quarantine.of(head.get("quarantine", {}))
+
+
+def lose_letters(small: Small) -> None:
+    lose(small, "dead-letters")
+
+
+def lose_retractions(small: Small) -> None:
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "state":
+            records[:] = [r for r in records if b"\x1fretracted/" not in (r.key or b"")]
+
+
+def test_who_is_in_quarantine_comes_back_bitwise_from_whatever_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for losses in ((lose_state,), (lose_heads, lose_letters), (lose_heads, lose_retractions)):
+        path = tmp_path / str(len(found))
+        path.mkdir()
+        small = Small(path, monkeypatch, n_partitions=1)
+        with_quarantine(small)
+        for each in losses:
+            each(small)
+        assert "in quarantine: 'eve' in 1 learner\n" in small.done("recover", "--yes")
+        assert quarantine(small).names == ("eve",)
+        recovered = heads(small)
+        small.put(small.event("later", "k1", x=told(0)[0].x), word("lie", 0, "eve", "bath"))
+        small.work()
+        assert "annotator 'eve' is in quarantine" in reasons(small)[-1]
+        assert not [line for line in lines(small) if line.annotator == "eve"]
+        found.append((recovered, heads(small)))
+    assert found[0] == found[1] == found[2]
+
+
+def lose_state(small: Small) -> None:
+    lose(small, "state")
+
+
+def test_a_quarantine_whose_head_is_there_stays_as_it_is(small: Small) -> None:
+    before = with_quarantine(small)
+    lose(small, "consensus", before=3)
+    lose_letters(small)
+    lose_retractions(small)
+    small.done("recover", "--yes")
+    assert quarantine(small) == before
+
+
+def test_answers_refused_before_a_learner_was_forgotten_put_none_in_quarantine(
+    small: Small,
+) -> None:
+    with_quarantine(small)
+    with small.working():
+        small.done("forget", "k1", "--yes")
+    with_labels(small, keys=("k1",))
+    lose(small, "state")
+    assert "in quarantine" not in small.done("recover", "--yes").partition("cannot come back")[2]
+    assert quarantine(small) == Quarantine()
+
+
+def test_an_annotator_who_is_trusted_by_now_is_not_told_of(small: Small) -> None:
+    with_quarantine(small)
+    lose(small, "state")
+    small.add('[people]\ntrusted = ["eve"]\n')
+    assert "'eve'" not in small.done("recover", "--yes")
 
 
 # --- both topics lost
