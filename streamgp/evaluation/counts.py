@@ -446,6 +446,10 @@ class FirstAnswers:
         Those judged that were challenged.
     n_justified
         Those judged that were wrong and challenged.
+    n_quarantines
+        Loops, one for each key, in which the annotator is in quarantine.
+    n_taken_back
+        Labels that were taken back there.
 
     Examples
     --------
@@ -463,6 +467,8 @@ class FirstAnswers:
     n_wrong: int = 0
     n_contested: int = 0
     n_justified: int = 0
+    n_quarantines: int = 0
+    n_taken_back: int = 0
 
     def note(self, probability_wrong: float, *, is_wrong: bool | None, contested: bool) -> None:
         """Count an answer.
@@ -490,6 +496,11 @@ class FirstAnswers:
         self.n_contested += 1
         self.n_justified += is_wrong
 
+    def note_quarantine(self, n_taken_back: int) -> None:
+        """Count that a loop hears the annotator no longer, and the labels it took back."""
+        self.n_quarantines += 1
+        self.n_taken_back += n_taken_back
+
     def remove(self, part: FirstAnswers) -> None:
         """Take out answers that were counted here and in `part`."""
         for name, n in asdict(part).items():
@@ -508,8 +519,13 @@ class FirstAnswers:
         return ErrorRate(self.n_answers, self.sum_wrong).estimate
 
     def summary(self) -> dict[str, Any]:
-        """Return counts and rates as plain JSON values, in a fixed order."""
-        names = ("n_answers", "n_wrong", "error_rate", "estimate")
+        """Return counts and rates as plain JSON values, in a fixed order.
+
+        Those of quarantines only where there are any.
+        """
+        names = ["n_answers", "n_wrong", "error_rate", "estimate"]
+        if self.n_quarantines:
+            names += ["n_quarantines", "n_taken_back"]
         return {name: getattr(self, name) for name in names}
 
     def state(self) -> State:

@@ -19,6 +19,7 @@ from streamgp.evaluation.counts import (
     is_off,
 )
 from streamgp.interactive.messages import (
+    ASKED_AGAIN,
     Answer,
     Challenge,
     Event,
@@ -28,6 +29,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 
 if TYPE_CHECKING:
@@ -146,6 +148,11 @@ class LabelQuality:
         else:
             self._held[name] = example.y
         self._count(name, 1)
+
+    def take_back(self, retraction: Retraction) -> None:
+        """Record that an annotator is in quarantine; what becomes of the lines follows as lines."""
+        answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
+        answers.note_quarantine(len(retraction.taken))
 
     def remove(self, part: Self) -> None:
         """Subtract what another judge recorded of the same events, as if not recorded here.
@@ -380,12 +387,15 @@ class RunStatistics(LabelQuality):
             if truth is not None and message.y is not None:
                 self._score(truth, message.y, message)
         elif isinstance(message, LabelRequest):
-            self.n_asked += 1
+            # The answer to one that is asked again does not count.
+            self.n_asked += message.reason != ASKED_AGAIN
         elif isinstance(message, LabelledExample):
             self.learn(message)
         elif isinstance(message, Challenge):
             self.n_challenges += 1
             self.contest(message)
+        elif isinstance(message, Retraction):
+            self.take_back(message)
         elif isinstance(message, Expired):
             self.n_expired += 1
         elif isinstance(message, Rejected):

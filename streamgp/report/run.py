@@ -163,6 +163,8 @@ class AnnotatorCounts:
     what the learner made of the annotator as the answers came, without the truth; `by_all_answers`
     what it makes of all of them together in the end, and `insistence` the share of wrong answers
     that the annotator stands by when challenged; None where they are not estimated.
+    `n_quarantines` are loops in which the annotator is in quarantine, `n_taken_back` the labels
+    that were taken back there.
     """
 
     name: str | None
@@ -172,6 +174,8 @@ class AnnotatorCounts:
     estimate: float | None
     by_all_answers: float | None = None
     insistence: float | None = None
+    n_quarantines: int = 0
+    n_taken_back: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

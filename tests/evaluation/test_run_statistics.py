@@ -14,6 +14,7 @@ from streamgp.interactive import (
     Expired,
     LabelledExample,
     Rejected,
+    Retraction,
     RunStatistics,
 )
 from tests.helpers import messages as made
@@ -365,3 +366,17 @@ def test_cut_anywhere_counts_the_same(inputs, cut, see_first):
         tell(second, message)
     assert everything(second) == everything(whole)
     assert second.state() == whole.state()
+
+
+def test_quarantines_are_counted_with_the_labels_taken_back():
+    whole, part = RunStatistics(), RunStatistics()
+    for n_labels, statistics in ((2, [whole]), (3, [whole, part])):
+        taken = tuple(example(str(n), "b", annotator="eve") for n in range(n_labels))
+        for each in statistics:
+            each.learn(taken[0])
+            each.message(Retraction(annotator="eve", since=None, at=9.0, taken=taken))
+    eve = whole.annotators["eve"]
+    assert (eve.n_quarantines, eve.n_taken_back) == (2, 5)
+    assert (eve.summary()["n_quarantines"], eve.summary()["n_taken_back"]) == (2, 5)
+    whole.remove(part)
+    assert (eve.n_quarantines, eve.n_taken_back) == (1, 2)

@@ -434,6 +434,13 @@ def test_estimates_by_all_answers_have_columns_where_there_are_any() -> None:
     assert "By all answers" not in text(run())
 
 
+def test_labels_taken_back_have_a_column_where_there_are_any() -> None:
+    [ann] = run().annotators
+    shown = text(run(annotators=[replace(ann, n_quarantines=1, n_taken_back=17), ann]))
+    assert "Taken backann1783620.0 %21.0 %17ann1783620.0 %21.0 %-" in shown
+    assert "Taken back" not in text(run())
+
+
 def test_advice_stands_below_the_results_where_there_is_any() -> None:
     gain = Gain(n_labels=50, expected=0.004, low=0.0, high=0.012)
     assert f"A{str(gain)[1:]}." in text(run(gain=gain))

@@ -29,6 +29,7 @@ from streamgp.common.printable import printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.counts import FirstAnswers
 from streamgp.evaluation.stopping import Gain, expected_gain
 from streamgp.interactive.messages import (
     Answer,
@@ -270,6 +271,7 @@ def _annotators(played: Played) -> list[str]:
         f"{'unnamed' if name is None else _on_one_line(name)}: "
         f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
         f"of {number(answers.n_answers, 'answer')}{_by_all_answers(played.reliability.get(name))}"
+        f"{_quarantine(answers)}"
         for name, answers in annotators.items()
     ]
 
@@ -281,6 +283,12 @@ def _by_all_answers(known: Reliability | None) -> str:
         f"; by all answers together {_percent(known.error_rate)} wrong, and "
         f"{_percent(known.insistence)} of the wrong ones insisted on"
     )
+
+
+def _quarantine(answers: FirstAnswers) -> str:
+    if not answers.n_quarantines:
+        return ""
+    return f"; then in quarantine, {number(answers.n_taken_back, 'label')} taken back"
 
 
 def _percent(share: float | None) -> str:

@@ -765,6 +765,7 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_and_kept(
     }
 
 
+LIAR_OF_THREE = {"ann": 0.02, "bob": 0.02, "eve": 1.0}
 PEOPLE = ("--annotator", "name=ann", "--annotator", "name=bob,error_rate=0.4,stubborn=true")
 
 
@@ -786,6 +787,28 @@ def test_annotators_are_estimated_by_all_answers_of_all_keys(log: Path, tmp_path
         assert 0.0 < each["by_all_answers"] < 1.0
         together = f"{100 * each['by_all_answers']:.0f} % wrong, and {100 * each['insistence']:.0f}"
         assert f"; by all answers together {together} % of the wrong ones insisted on" in shown
+
+
+def test_who_misleads_is_shown_with_what_was_taken_back(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    log = tmp_path / "rooms.csv"
+    near = [rng.random() for _ in range(300)]
+    lines = (f"{60 * n},{u},{'hall' if u < 0.5 else 'den'}\n" for n, u in enumerate(near))
+    log.write_text("time,near,room\n" + "".join(lines))
+    people = [f"--annotator=name={name},error_rate={rate}" for name, rate in LIAR_OF_THREE.items()]
+    rule = tmp_path / "often.toml"
+    rule.write_text('[query]\nrule = "always"\n')
+    out, report = tmp_path / "out", tmp_path / "report.html"
+    options = ("--label", "room", "--time", "time", "--config", rule, *people)
+    shown = replay(log, *options, "--out", out, "--report", report).stdout
+    [eve] = [each for each in annotators(out) if each["name"] == "eve"]
+    assert eve["n_quarantines"] == 1
+    n = eve["n_taken_back"]
+    assert n > 5
+    [line] = [line for line in shown.splitlines() if line.startswith("eve: ")]
+    assert line.endswith(f" answers; then in quarantine, {n} labels taken back")
+    assert f"<td>{n}</td></tr>" in report.read_text()
+    assert not any("n_quarantines" in each for each in annotators(out) if each["name"] != "eve")
 
 
 def test_one_learner_says_of_its_annotators_what_it_knows() -> None:
