@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from connectors.topics import Record
 from connectors.wire.codec import encode
+from connectors.wire.outbound import Outbound
+from streamgp import isgp
 from streamgp.apps.maintenance.audit import steps_of
-from streamgp.interactive.messages import Answer, Challenge, LabelRequest
+from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
 from tests.helpers.small_deployment import Small
+from tests.interactive.test_quarantine import told
 
 
 @pytest.fixture
@@ -85,6 +90,48 @@ def test_rows_are_the_same_in_both_formats(small: Small) -> None:
     assert (first["error_rate"], challenged["error_rate"]) == (0.2, 0.2)  # nothing was known yet
     assert second["error_rate"] == (1.0 + first["probability_wrong"]) / 6.0  # type: ignore[operator]
     assert challenged["probability_wrong"] is None  # the challenge tells, and the answer to it
+
+
+def test_reliability_is_what_the_learner_itself_thought_at_that_time() -> None:
+    loop, outbound = InteractiveLoop(isgp(seed=1)), Outbound("/streamgp/test", keyed=False)
+    lines: list[LabelledExample] = []
+    thought: dict[int, float] = {}
+
+    def hear(given: Answer, about: str | None) -> list[Message]:
+        before = loop.model.error_rate(about)  # type: ignore[attr-defined]
+        said = loop.on_answer(given, given.answered_at)
+        for line in said:
+            if isinstance(line, LabelledExample):
+                lines.append(line)
+                if line.probability_wrong is not None:
+                    thought[line.sequence] = before
+        return said
+
+    for n in range(60):
+        event, by, y = told(n, liar="bob")
+        loop.on_event(event, float(n))
+        first = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", y=y, annotator=by, answered_at=float(n)
+        )  # fmt: skip
+        for challenge in hear(first, by):
+            if isinstance(challenge, Challenge):
+                label = challenge.given if n % 2 else challenge.suggested
+                second = replace(first, answer_id=f"b{n}", request_id=challenge.request_id, y=label)
+                hear(second, by)
+        if n % 7 == 0 and loop.knows(f"e{n}"):
+            hear(replace(first, answer_id=f"c{n}", y="else", supersedes=f"a{n}"), by)
+    records = []
+    for offset, line in enumerate(lines):
+        out = outbound.message(line, 0)
+        records.append(
+            Record(
+                topic="consensus", partition=0, offset=offset, key=out.key, value=out.value, at=0.0
+            )
+        )
+    steps = [step for step in steps_of(records, keyed=False) if step.what == "learned"]
+    assert {line.challenged for line in lines} == {True, False}
+    assert len(set(thought.values())) > 20
+    assert [step.error_rate for step in steps] == [thought.get(line.sequence) for line in lines]
 
 
 def test_without_a_choice_there_are_the_numbers_of_all_annotators(small: Small) -> None:
