@@ -70,7 +70,73 @@ _BOUNDED = {
     "m = 500": "{points_lost_m=500:.2f}",
 }
 
+_ASKING = {
+    **each("log", "wifi_rooms", "wisdm", "pendigits", "places_1", "occupancy"),
+    "mean": {"log": "mean"},
+}
+
+_LOGS = each("log", "wifi_rooms", "places_1", "occupancy", "wisdm", "pendigits", "all")
+_HALVES = "{accuracy:.3f}, {second half:.3f}"
+_LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
+
 TABLES = {
+    "annotators": Table(
+        measured="annotators",
+        head="annotators",
+        rows=each(
+            "annotators",
+            "6 %",
+            "20 %",
+            "40 %",
+            "20 %, stubborn",
+            "40 %, stubborn",
+            "2, 20 and 40 %",
+            "5 %; 40 %, stubborn",
+        ),
+        columns={
+            "off after 35: running": "{at 35, running:.3f}",
+            "together": "{at 35, joint:.3f}",
+            "off in the end: running": "{end, running:.3f}",
+            "together, in the end": "{end, joint:.3f}",
+            "accuracy": "{accuracy:.3f}",
+            "labels": "{labels:.0f}",
+            "challenges": "{challenges:.0f}",
+        },
+    ),
+    "quarantine": Table(
+        measured="annotators",
+        head="log",
+        rows=_LOGS,
+        columns={
+            "without the liar": ({"quarantine": "without the liar"}, _HALVES),
+            "with, quarantine": ({"quarantine": "with the liar"}, _HALVES),
+            "with, no quarantine": ({"quarantine": "with the liar, no quarantine"}, _HALVES),
+            "named": ({"quarantine": "with the liar"}, "{named} of {runs}"),
+            "lies": ({"quarantine": "with the liar"}, _LIES),
+        },
+    ),
+    "quarantine-scenes": Table(
+        measured="annotators",
+        head="the third",
+        rows={
+            "there is none": {"quarantine": "without the liar", "log": "all"},
+            "always lies": {"quarantine": "with the liar", "log": "all"},
+            "always lies, no quarantine": {
+                "quarantine": "with the liar, no quarantine",
+                "log": "all",
+            },
+            "lies about one class": {"quarantine": "lies about one class", "log": "all"},
+            "lies after 30 answers": {"quarantine": "lies after 30 answers", "log": "all"},
+        },
+        columns={
+            "accuracy": _HALVES,
+            "asked": "{labels:.0f}",
+            "learned in the end": "{learned:.0f}",
+            "named": "{named} of {runs}",
+            "taken back": _LIES,
+            "honest named": "{honest named}",
+        },
+    ),
     "wifi": Table(
         measured="wifi",
         rows=each(
@@ -214,6 +280,48 @@ TABLES = {
                 "Elec2": "elec2, recorded",
                 "Phishing (1250)": "Phishing",
                 "mean": "mean",
+            }.items()
+        },
+    ),
+    "asking": Table(
+        measured="asking",
+        head="log",
+        rows=_ASKING,
+        columns={
+            f"{n} a day: {title}": ({"per_day": n}, template)
+            for n in (30, 60)
+            for title, template in {
+                "hindsight": "{hindsight:.3f}",
+                "**`PacedBudget`**": "{paced:.3f}",
+                "`RateBudget`": "{rate:.3f}",
+                "used": "{used:.0%}",
+            }.items()
+        },
+    ),
+    "asking-away": Table(
+        measured="asking",
+        head="log",
+        rows=_ASKING,
+        columns={
+            f"{schedule}: {title}": ({"schedule": schedule}, template)
+            for schedule in ("night", "work")
+            for title, template in {
+                "answered": "{answered:.0%} → {answered_available:.0%}",
+                "questions": "{asked:.0f} → {asked_available:.0f}",
+                "accuracy": "{accuracy:.3f} → {accuracy_available:.3f}",
+            }.items()
+        },
+    ),
+    "asking-late": Table(
+        measured="asking",
+        head="log",
+        rows=_ASKING,
+        columns={
+            f"{delay} events late: {title}": ({"delay": delay}, template)
+            for delay in (10, 30, 100)
+            for title, template in {
+                "questions": "{asked:.0f} → {asked_counted:.0f}",
+                "accuracy": "{accuracy:.3f} → {accuracy_counted:.3f}",
             }.items()
         },
     ),

@@ -11,8 +11,9 @@ annotators who err in 20 % of their answers; classes never heard before also on 
 
 Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
 
-Quarantine: two honest annotators of 5 and 20 %, and one who always lies by the same rule; with and
-without quarantine, and without the liar. Accuracy is that of the whole run, and of its second half.
+Quarantine: two honest annotators of 5 and 20 %, and one who lies by the same rule: always, with and
+without quarantine; about one class only; and after 30 honest answers. The same without the liar.
+Accuracy is that of the whole run, and of its second half.
 
 """
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
+from typing import Any
 
 from river import metrics
 
@@ -52,6 +54,7 @@ _FEWEST = 8  # answers of an annotator who is judged
 _N_BINS = 10
 _HONEST = [(0.05, False), (0.2, False)]
 _LIAR = "liar"
+_HONEST_FOR = 30  # answers of one who lies later on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +103,26 @@ class Judged:
 
 
 class Liar(SimulatedAnnotator):
-    """An annotator who always says the label after the true one, also when challenged."""
+    """An annotator who says the label after the true one, also when challenged.
 
-    def _label(self, request: Request, truth: Label) -> Label:  # noqa: ARG002 - whatever is asked
-        classes = list(self.classes or ())
-        return classes[(classes.index(truth) + 1) % len(classes)]
+    `of_one` says that they do so of the first class only, `honest_for` after how many answers.
+    """
+
+    def __init__(
+        self, classes: Sequence[Label], *, of_one: bool = False, honest_for: int = 0
+    ) -> None:
+        super().__init__(classes=classes, name=_LIAR)
+        self._labels = list(classes)
+        self._lied_about = self._labels[:1] if of_one else self._labels
+        self._n_honest = honest_for
+
+    def _label(self, request: Request, truth: Label) -> Label:
+        if self._n_honest > 0:
+            self._n_honest -= not isinstance(request, Challenge)
+            return truth
+        if truth not in self._lied_about:
+            return truth
+        return self._labels[(self._labels.index(truth) + 1) % len(self._labels)]
 
 
 class Witness:
@@ -179,6 +197,7 @@ class Played:
     accuracy: float
     second_half: float
     n_asked: int
+    n_learned: int
     n_challenges: int
     n_spoiled: int
     wrong_kept: float
@@ -214,18 +233,21 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
                 for seed in seeds
             ]
         rows.append(_giving_in(suggestible, runs, played[_USUAL]))
-    for people, liar, quarantine in (
-        ("without the liar", False, True),
-        ("with the liar", True, True),
-        ("with the liar, no quarantine", True, False),
+    always: Mapping[str, Any] = {}
+    for people, lies, quarantine in (
+        ("without the liar", None, True),
+        ("with the liar", always, True),
+        ("with the liar, no quarantine", always, False),
+        ("lies about one class", {"of_one": True}, True),
+        (f"lies after {_HONEST_FOR} answers", {"honest_for": _HONEST_FOR}, True),
     ):
         progress(people)
         runs = [
-            play(log, seed, _HONEST, liar=liar, quarantine=quarantine)
+            [play(log, seed, _HONEST, lies=lies, quarantine=quarantine) for seed in seeds]
             for log in logs
-            for seed in seeds
         ]
-        rows.append(_lying(people, runs))
+        rows += [_lying(people, of_log, log.name) for log, of_log in zip(logs, runs, strict=True)]
+        rows.append(_lying(people, [one for of_log in runs for one in of_log], "all"))
     ece = expected_error(stated)
     notes = [f"{plan.n_seeds} seeds; expected calibration error of P(wrong) {ece:.4f}."]
     whole = len(logs) == _FEWEST_LOGS and not options.quick
@@ -240,10 +262,10 @@ def play(
     people: Sequence[tuple[float, bool]],
     *,
     suggestible: float = 0.0,
-    liar: bool = False,
+    lies: Mapping[str, Any] | None = None,
     quarantine: bool = True,
 ) -> Played:
-    """Play a log once."""
+    """Play a log once; `lies` is how one more annotator lies, None for no such."""
     order = "recorded" if "recorded" in log.orders else "random"
     annotators = [
         SimulatedAnnotator(
@@ -256,8 +278,8 @@ def play(
         )
         for i, (rate, stubborn) in enumerate(people)
     ]
-    if liar:
-        annotators.append(Liar(classes=log.classes, name=_LIAR))
+    if lies is not None:
+        annotators.append(Liar(log.classes, **lies))
     model = isgp(seed=seed)
     witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
     metric = Halves()
@@ -274,6 +296,7 @@ def play(
         accuracy=result.metric.get() * result.n_scored / result.n_events,
         second_half=mean(metric.right[-(result.n_events // 2) :]),
         n_asked=result.n_asked,
+        n_learned=result.n_learned,
         n_challenges=result.n_challenges,
         n_spoiled=result.n_spoiled,
         wrong_kept=result.wrong_kept or 0.0,
@@ -348,14 +371,16 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
     }
 
 
-def _lying(people: str, runs: Sequence[Played]) -> Row:
-    """Return who was named, and after how many lies learned."""
+def _lying(people: str, runs: Sequence[Played], log: str) -> Row:
+    """Return who was named, and after how many labels of theirs learned."""
     named = [one for one in runs if _LIAR in one.quarantined]
     return {
         "quarantine": people,
+        "log": log,
         "accuracy": mean(one.accuracy for one in runs),
         "second half": mean(one.second_half for one in runs),
         "labels": mean(one.n_asked for one in runs),
+        "learned": mean(one.n_learned for one in runs),
         "runs": len(runs),
         "named": len(named),
         "lies, mean": mean(one.n_lies for one in named) if named else None,

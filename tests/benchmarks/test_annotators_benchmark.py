@@ -24,7 +24,13 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
     # Those who never give in cannot spoil a right label.
     assert ["spoiled" in row for row in giving_in.values()] == [False, True, True]
     lying = {row["quarantine"]: row for row in result["rows"] if "quarantine" in row}
-    assert list(lying) == ["without the liar", "with the liar", "with the liar, no quarantine"]
+    assert list(lying) == [
+        "without the liar",
+        "with the liar",
+        "with the liar, no quarantine",
+        "lies about one class",
+        "lies after 30 answers",
+    ]
     assert lying["without the liar"]["named"] == 0
     # With fewer logs than five there is nothing to judge.
     assert result["acceptance"] == []
