@@ -87,7 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", type=Path, default=ENVIRONMENT / "bin/python")
     parser.add_argument("--keys", type=int, default=100)
-    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--events", type=int, default=50_000)
     parser.add_argument("--labelled", type=float, default=0.05, help="share with a label")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--parallelism", type=int, default=1)
