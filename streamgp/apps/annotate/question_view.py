@@ -22,7 +22,7 @@ from streamgp.apps.annotate.choices import ANOTHER, CHANGE, KEEP, Choice
 from streamgp.apps.annotate.feature_table import cut, feature_table
 from streamgp.apps.console import number, span
 from streamgp.common.printable import printable
-from streamgp.interactive.messages import Challenge
+from streamgp.interactive.messages import ASKED_AGAIN, Challenge
 from streamgp.query.registry import reasons
 
 # --- The labels and commands below a question, with their keys: as many in a line as there is
@@ -170,6 +170,8 @@ def expert(view: View) -> str:
     """Return the rule that asks, with its numbers."""
     assert view.question is not None
     request = view.question.request
+    if request.reason == ASKED_AGAIN:  # without the numbers of a rule
+        return explain.TEXTS["again"]
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
     words = reasons().get(request.reason)
     return rule if words is None else f"{words} ({rule})"

@@ -20,6 +20,7 @@ from streamgp.apps.annotate.question_view import View
 from streamgp.base import Neighbour
 from streamgp.common.fingerprint import recorded_name
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
+from streamgp.interactive.messages import ASKED_AGAIN
 from streamgp.query.registry import reasons, rules
 from tests.helpers.deskwork import challenge, label_request
 
@@ -158,11 +159,18 @@ def test_every_rule_that_asks_has_words() -> None:
         for kind in ("query", "challenge", "review", "reservoir")
         for rule in rules(kind).values()
     }
-    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons()) == set(CODES)
+    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
+    assert {*reasons(), ASKED_AGAIN} == set(CODES)
     assert set(CODES.values()) <= set(TEXTS)
     assert "because two labels are about as likely\n" in printed(
         looks.heading(view(Question(request=_because("BestVersusSecond"))))
     )
+
+
+def test_question_that_is_asked_again_has_no_numbers_of_a_rule() -> None:
+    text = printed(looks.heading(view(Question(request=_because(ASKED_AGAIN))), is_expert=True))
+    assert text.count("asked again, as an annotator is in quarantine\n") == 2
+    assert ">" not in text
 
 
 def _because(reason: str) -> Any:

@@ -137,7 +137,7 @@ function experts(card) {
     ["expert.event", card.event_id],
     ["expert.key", card.key],
     ["expert.rule", expert?.reason],
-    ["expert.score", typeof expert?.score === "number" ? `${number(expert.score)} > ${number(expert.threshold)}` : null],
+    ["expert.score", expert?.score > expert?.threshold ? `${number(expert.score)} > ${number(expert.threshold)}` : null],
   ].filter(([, value]) => value !== null && value !== undefined);
   return element(
     "details",
