@@ -29,9 +29,14 @@ ended_by_hand          transactions that the broker itself lost track of when it
                        consumer would read on if they were not ended, as its operator does
 nulls_wrong            lines of withdrawn examples that were not taken out of the log, and others
                        that were
+counted_, written_     predictions, label requests, labels learned and dead letters as metrics of
+                       workers count them, all lives together, and as the topics hold them. What
+                       is counted is never more; with --calm it is the same (but for what comes
+                       after the last look).
 
 Options beside those of all benchmarks: --seconds S of chaos (600; quick 60), --workers N (2),
---events N (300000; quick 15000), --hostile SHARE of hostile events for each good one (0.02).
+--events N (300000; quick 15000), --hostile SHARE of hostile events for each good one (0.02),
+--calm without any harm.
 
 """
 
@@ -54,10 +59,13 @@ from streamgp.apps.deployment.deployment import build_loops, load_deployed
 from .learners import Explained, explain
 from .processes import HARMS, Plan
 from .scene import Scene
+from .scraping import COUNTERS, Written
 from .senders import N_PARTITIONS
 from .traffic import HOSTILE_SHARE
 
 _LEAVE_S = 60.0
+# Records are written a little before the worker counts them.
+_SETTLED_S = 2.0
 _MUST_BE_ZERO = (
     "lost", "duplicated", "dead_too_many", "ends_wrong", "lines_wrong", "nulls_wrong", "gaps",
     "counts_wrong", "unexplained", "state_differences", "not_fed", "given_up",
@@ -78,6 +86,8 @@ class Size:
         How many workers.
     hostile
         How many hostile events there are for each good one.
+    calm
+        Whether no harm is done.
 
     """
 
@@ -85,6 +95,7 @@ class Size:
     events: int
     workers: int = 2
     hostile: float = HOSTILE_SHARE
+    calm: bool = False
 
 
 QUICK = Size(seconds=60.0, events=15_000)
@@ -98,9 +109,11 @@ def main(argv: list[str] | None = None) -> int:
     own.add_argument("--events", type=int)
     own.add_argument("--workers", type=int)
     own.add_argument("--hostile", type=float)
+    own.add_argument("--calm", action="store_true")
     asked, rest = own.parse_known_args(argv)
     given = {name: value for name, value in vars(asked).items() if value is not None}
-    if any(value <= 0 for name, value in given.items() if name != "hostile"):
+    sizes = (given.get(name, 1) for name in ("seconds", "events", "workers"))
+    if any(value <= 0 for value in sizes):
         own.error("--seconds, --events and --workers must be greater than 0")
     if not 0.0 <= given.get("hostile", HOSTILE_SHARE) <= 1.0:
         own.error("--hostile must be between 0 and 1")
@@ -137,17 +150,21 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         options.seed, size.workers, size.events, size.seconds, size.hostile, home, progress
     ) as scene:
         start = time.monotonic()
-        scene.do_harm(Plan.drawn(seed=options.seed, seconds=size.seconds), rng)
+        plan = Plan() if size.calm else Plan.drawn(seed=options.seed, seconds=size.seconds)
+        scene.do_harm(plan, rng)
         scene.wait_until_fed()
         scene.wait_until_idle()
         seconds = time.monotonic() - start
         scene.end_people()
         scene.wait_until_idle()
+        scraped_at = scene.scraper.scrape()
+        counted = scene.scraper.totals()
         stopped_at = time.time()
         last = scene.workers.end(_LEAVE_S)
         ended_at = time.time()
         progress("reading the topics")
-        ledger, state = scene.read()
+        written, before = Written(), Written(until=scraped_at - _SETTLED_S)
+        ledger, state = scene.read(written, before)
     workers = scene.workers
     findings = ledger.findings(stopped_at)
     progress("rebuilding the learners")
@@ -196,11 +213,19 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         "ended_by_hand": len(scene.ended),
         "given_up": workers.n_given_up + sum(status != 0 for status in last),
     }
-    both = row | checks
-    accepted = [at_most(name, both[name], 0) for name in _MUST_BE_ZERO]
+    metrics: Row = {"scrapes": scene.scraper.n_scrapes, "backwards": scene.scraper.n_backwards}
+    for name in COUNTERS:
+        metrics[f"counted_{name}"] = counted[name]
+        metrics[f"written_{name}"] = written.counts[name]
+    both = row | checks | metrics
+    accepted = [at_most(name, both[name], 0) for name in (*_MUST_BE_ZERO, "backwards")]
     accepted.append(at_least("dead_found", row["dead_found"], row["dead_expected"]))
-    done = (*(f"kills_{harm}" for harm in HARMS), "broker_restarts", "explained")
-    accepted += [at_least(name, both[name], 1) for name in done]
+    for name in COUNTERS:
+        accepted.append(at_most(f"counted_{name}", counted[name], written.counts[name]))
+        if size.calm:
+            accepted.append(at_least(f"counted_{name}", counted[name], before.counts[name]))
+    harms = () if size.calm else (*(f"kills_{harm}" for harm in HARMS), "broker_restarts")
+    accepted += [at_least(name, both[name], 1) for name in (*harms, "explained", "scrapes")]
     notes = [
         f"{size.workers} workers, {N_PARTITIONS} partitions, {size.seconds:g} s of chaos; until "
         f"they were told to stop, workers ended {_in_words(workers.statuses)}"
@@ -210,7 +235,7 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         notes.append(
             f"ended by hand, as the broker had lost track of them: transactions in {ended}"
         )
-    return Outcome(rows=[row, checks], acceptance=accepted, notes=notes)
+    return Outcome(rows=[row, checks, metrics], acceptance=accepted, notes=notes)
 
 
 def _in_words(statuses: Mapping[int | None, int]) -> str:

@@ -7,11 +7,13 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -65,6 +67,11 @@ class Program:
         """The exit status, None while it runs."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         self._process.send_signal(number)
@@ -115,7 +122,17 @@ class Workers:
         self._stopped: dict[int, float] = {}
         self._fallen: dict[int, float] = {}
         self._given_up: set[int] = set()
+        self._addresses = [f"127.0.0.1:{port}" for port in _free_ports(n_workers)]
         self._programs = [self._start(n) for n in range(n_workers)]
+
+    def observed(self) -> list[tuple[str, str]]:
+        """Return each life of a worker that runs, and where its metrics are."""
+        both = zip(self._programs, self._addresses, strict=True)
+        return [
+            (f"{program.name}/{program.pid}", address)
+            for program, address in both
+            if program.status is None
+        ]
 
     @property
     def n_given_up(self) -> int:
@@ -189,7 +206,16 @@ class Workers:
     def _start(self, n: int) -> Program:
         name = f"worker-{n}"
         arguments = ["-m", "streamgp", "run", str(self._config), "--instance", name]
-        return Program(name, [*arguments, "--log-format", "json"], self._logs)
+        arguments += ["--observe", self._addresses[n], "--log-format", "json"]
+        return Program(name, arguments, self._logs)
+
+
+def _free_ports(n: int) -> list[int]:
+    with ExitStack() as open_ones:
+        sockets = [open_ones.enter_context(socket.socket()) for _ in range(n)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

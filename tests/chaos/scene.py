@@ -10,15 +10,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from connectors.kafka.client import Connection
-from connectors.topics import ALL_TOPICS, BrokerError
+from connectors.topics import ALL_TOPICS, BrokerError, Record
 from streamgp.apps.console import LOST_BROKER
 
 from .learners import StateOfTopics
 from .ledger import Ledger
 from .processes import Plan, Program, Workers
+from .scraping import Scraper
 from .senders import N_PARTITIONS, topics_of
 
 GROUP = "chaos"
@@ -62,6 +63,13 @@ _LONGEST_OUTAGE_S = 8.0
 _STUCK_S = 90.0
 
 
+class Reading(Protocol):
+    """What all records of the topics are added to."""
+
+    def add(self, record: Record) -> None:
+        """Add the next record of its partition."""
+
+
 class Scene:
     """A broker, workers, senders and an annotator; `with` starts all and ends all.
 
@@ -92,6 +100,8 @@ class Scene:
         What was done to workers, by kind.
     ended
         Transactions that the broker had lost track of and that were ended by hand.
+    scraper
+        What the workers have counted.
 
     """
 
@@ -142,6 +152,7 @@ class Scene:
         for program in self._people.values():
             program.kill()
         if hasattr(self, "workers"):
+            self.scraper.__exit__()
             self.workers.kill()
         self._broker.__exit__(kind, error, trace)
 
@@ -199,8 +210,8 @@ class Scene:
             person.send(signal.SIGTERM)
             person.wait(_LEAVE_S)
 
-    def read(self) -> tuple[Ledger, StateOfTopics]:
-        """Read all topics."""
+    def read(self, *into: Reading) -> tuple[Ledger, StateOfTopics]:
+        """Read all topics, also into others that records can be added to."""
         sample = {f"key-{n:03}" for n in range(0, 1000, _SAMPLE)}
         ledger = Ledger(
             horizon_s=_HORIZON_S,
@@ -211,6 +222,8 @@ class Scene:
         reader = self._topics.reader(ALL_TOPICS)
         while not reader.caught_up:
             for record in reader.poll(1.0):
+                for other in into:
+                    other.add(record)
                 ledger.add(record)
                 if record.topic in ("state", "consensus"):
                     state.add(record)
@@ -237,6 +250,7 @@ class Scene:
             )
         )
         self.workers = Workers(self.config, self._n_workers, self._logs)
+        self.scraper = Scraper(self.workers.observed).__enter__()
         n = min(self._n_workers, N_PARTITIONS)
         self._wait("workers to start", lambda: self._topics.n_members(GROUP) >= n)
         for name in ("annotator", "meddler", "feeder"):

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import ALL_TOPICS, Outgoing
+from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.worker.early_answers import PATIENCE_S
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.apps.worker.observe import observed
 from streamgp.budgets import AtMostPer
 from streamgp.interactive import SimulatedAnnotator
 from streamgp.interactive.messages import Challenge, LabelRequest
@@ -32,6 +33,7 @@ from .conversations import Asked, Talk
 from .learners import StateOfTopics, explain
 from .ledger import Findings, Ledger
 from .processes import FINAL, ROOT, Plan, Workers
+from .scraping import Scraper, Written
 from .traffic import (
     HOSTILE,
     HOSTILE_KEYS,
@@ -666,3 +668,40 @@ def test_a_size_that_is_none_is_refused(command):
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, text=True)
     assert done.returncode == 2
     assert "--seconds, --events and --workers must be greater than 0" in done.stderr
+
+
+def test_counters_of_several_lives_add_up_and_a_life_that_is_gone_keeps_its_last():
+    with observed("127.0.0.1:0") as one, observed("127.0.0.1:0") as other:
+        lives = [("worker-0/1", one.url.removeprefix("http://"))]
+        scraper = Scraper(lambda: lives)
+        one.metrics.predictions = 3
+        one.metrics.learned.update(asked=1, upheld=1)
+        scraper.scrape()
+        lives[:] = [("worker-0/2", other.url.removeprefix("http://")), ("worker-1/3", "[::1]:1")]
+        other.metrics.predictions = 2
+        scraper.scrape()
+        assert scraper.totals() == {"predictions": 5, "labels_learned": 2}
+        assert (scraper.n_scrapes, scraper.n_backwards) == (2, 0)
+        other.metrics.predictions = 1
+        scraper.scrape()
+        assert scraper.n_backwards == 1
+
+
+def test_counter_is_not_that_of_another_life_at_the_same_address():
+    with observed("127.0.0.1:0") as there:
+        address = there.url.removeprefix("http://")
+        lives = iter([[("worker-0/1", address)], [("worker-0/2", address)]])
+        scraper = Scraper(lambda: next(lives))
+        scraper.scrape()
+        assert (scraper.n_scrapes, scraper.totals()) == (0, Counter())
+
+
+def test_records_that_no_worker_counts_are_not_counted_either():
+    written, before = Written(), Written(until=START)
+    for topic in ALL_TOPICS:
+        for value in (None, b'{"type": "label.cancel"}'):
+            record = Record(topic=topic, partition=0, offset=0, key=b"k", value=value, at=START + 1)
+            written.add(record)
+            before.add(record)
+    assert written.counts == {"predictions": 1, "labels_learned": 1, "dead_letters": 1}
+    assert not before.counts
