@@ -45,6 +45,8 @@ span_s = 10.0
 expires_after_s = {expires_after_s}
 answer_horizon_s = {horizon_s}
 max_keys = 23
+[temporal]
+enabled = false
 [people]
 owners = false
 """

@@ -56,8 +56,10 @@ class Written:
 
     def add(self, record: Record) -> None:
         """Count a record."""
-        if record.value is None or (self._until is not None and record.at > self._until):
+        if self._until is not None and record.at > self._until:
             return
+        if record.value is None and record.topic != "dead-letters":
+            return  # a deletion; a dead letter repeats the bytes of its input, if there are any
         kind = {
             "predictions": "predictions",
             "consensus": "labels_learned",
