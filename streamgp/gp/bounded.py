@@ -84,7 +84,7 @@ class Adoption:
             self._other = other = deepcopy(gp)
             kernel = kernel_for(other._d or 0)
             self._work = Spread(partial(other.adopt_steps, kernel, self.noise_variance))
-            work -= 100.0 + gp.max_points**2 / 125.0  # for the copy
+            work -= 2.0 * gp.max_points + gp.max_points**2 / 125.0  # for the copy
         other = self._other
         if not self._work.has_ended:
             left = self._work.advance(work)

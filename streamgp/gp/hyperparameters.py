@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import blas, solve_triangular
@@ -23,6 +24,8 @@ from streamgp.gp.marginal_likelihood import (
 )
 from streamgp.kernels import Kernel
 
+_T = TypeVar("_T")
+
 MIN_NOISE_VARIANCE = 1e-4
 """A learned noise is not smaller: targets that repeat exactly would make it vanish."""
 
@@ -34,6 +37,9 @@ _FARTHEST = 6.0
 _WORTHLESS = 1e300
 # Microseconds for the optimiser to come to the next point, for each that it was at before.
 _REPEATED = 60.0
+# How many times as long the first evaluations take at most, and how many these are.
+_SLOWER = 2.0
+_N_SLOWER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +155,24 @@ def fit_steps(
             tried = start.moved_to(unknown.vector)
         else:
             return start.moved_to(found)
+        steps = criterion(tried.kernel, tried.noise_variance, X, Y)
         try:
-            result = yield from criterion(tried.kernel, tried.noise_variance, X, Y)
+            result = yield from steps if len(results) >= _N_SLOWER else _slower(steps)
         except NotPositiveDefiniteError:
             results.append(None)
         else:
             results.append(result)
+
+
+def _slower(steps: Steps[_T]) -> Steps[_T]:
+    """Estimate the steps of an evaluation for whose matrices the system has yet to find memory."""
+    while True:
+        try:
+            cost = next(steps)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        yield _SLOWER * cost
 
 
 class _UnknownError(Exception):

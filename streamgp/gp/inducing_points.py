@@ -16,7 +16,7 @@ from scipy.linalg.blas import ddot
 from streamgp.base import Array, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.gp.arrays import SymmetricMatrix
-from streamgp.gp.marginal_likelihood import CUBIC, Steps
+from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
 # (Csató and Opper's tolerance, relative). To keep others would cost digits and gain nothing.
@@ -142,15 +142,16 @@ class Basis:
 
         """
         n = len(K)
-        yield CUBIC * n**3
+        cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
+        yield cubic + memory
         L, _ = lapack.dpotrf(K, lower=0)
-        yield 2.0 * CUBIC * n**3
+        yield 2.0 * cubic + memory
         inverse, _ = lapack.dpotri(L, lower=0)
-        yield 2.0 * CUBIC * n**3
+        yield 2.0 * cubic + memory
         basis = cls(capacity)
         basis.n = n
         basis._Q.set(inverse)
-        yield 2.0 * CUBIC * n**3
+        yield 2.0 * cubic + memory
         basis._S.set(S)
         basis._diagonal[:-1] = basis._Q.diagonal()
         basis._use[:n] = basis._use[-1]

@@ -21,7 +21,7 @@ from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look
-from streamgp.gp.marginal_likelihood import CUBIC, Steps, another_prior_steps
+from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps, another_prior_steps
 from streamgp.kernels import Kernel
 
 # --- Points of which one can take the place of another, and which of many to begin with.
@@ -185,20 +185,20 @@ class ProjectedGP:
 
         """
         noise, n, m = exact.noise_variance, exact.n, exact.n_targets
-        cubic = CUBIC * n**3
+        cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
         yield 5.0 * n
         points = Slots(exact.kernel)
         points.settle(X[0])
         points.extend(X)
-        yield 5.0 * n
+        yield 5.0 * n + memory
         K = points.prior_covariances()
-        yield 2.0 * cubic
+        yield 2.0 * cubic + memory
         chosen = new_to_each_other(K)
         yield 2.0 * cubic
         factor = exact._factor.dense()
-        yield 2.0 * cubic
+        yield 2.0 * cubic + memory
         inverse, _ = lapack.dpotri(factor, lower=1)
-        yield 2.0 * cubic
+        yield 2.0 * cubic + 2.0 * memory
         G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
         # K - K Γ K (GPML Eq. 2.26), and the same without cancellation where noise is small.
         small = noise < float(np.diagonal(K).max())
@@ -326,19 +326,21 @@ class ProjectedGP:
 
         """
         n = self._points.n
-        yield CUBIC * n**3
+        cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
+        yield cubic + memory
         points = copy(self._points)
         K = points.kernel.matrix(points.rows)
+        yield cubic + memory
         points.measure(kernel)
         prior = kernel.matrix(points.rows)
-        yield CUBIC * n**3
+        yield memory
         posterior = self._basis.posterior()
         gain = self.noise_variance / noise_variance
         found = yield from another_prior_steps(K, *posterior, prior, gain)
         if found is None:
             return None
         means, S = found
-        yield 2.0 * CUBIC * n**3
+        yield 2.0 * cubic + memory
         chosen = new_to_each_other(prior)
         square = np.ix_(chosen, chosen)
         capacity = self._basis.capacity

@@ -34,6 +34,8 @@ EMBEDDED = 1.5
 """Microseconds for a point to be embedded, about."""
 CUBIC = 1.5e-5
 """Microseconds to factorise a matrix (n, n), over n³, about: 1.9 ms with 500 rows."""
+NEW_MEMORY = 4e-3
+"""Microseconds for a matrix (n, n) in memory that the system has yet to find, over n², about."""
 # Rows or columns of a product of two matrices (n, n) at a time.
 _BAND = 128
 
@@ -185,6 +187,7 @@ def likelihood_steps(
     G *= m
     W = A @ A.T
     W -= G
+    del G  # its memory serves for the derivatives
     by_kernel = yield from _products_steps(0.5, W, kernel.gradients(rows))  # GPML Eq. 5.9
     by_noise = 0.5 * noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
@@ -233,6 +236,7 @@ def leave_one_out_steps(
         yield 0.5 * step_cost(n)
         band = slice(start, start + _BAND)
         W[band] -= 0.5 * weighted[band] @ G
+    del G, weighted  # their memory serves for the derivatives
     by_kernel = yield from _products_steps(1.0, W, kernel.gradients(rows))
     by_noise = noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
@@ -352,11 +356,11 @@ def another_prior_steps(
 
     """
     n = len(K)
-    cubic = CUBIC * n**3
+    cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
     try:
-        yield cubic
+        yield cubic + memory
         L = cholesky(K, lower=True, check_finite=False)
-        yield cubic
+        yield cubic + memory
         C = cholesky(S, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
@@ -365,9 +369,11 @@ def another_prior_steps(
     if not n or _smallest_share(half) < _KNOWN_FOR_CERTAIN:
         return None
     # The factor of `C' (S⁻¹ - K⁻¹) C`, which is singular where nothing was observed.
+    yield cubic + 2.0 * memory
+    rest = np.eye(n)
+    rest -= half.T @ half
+    rest = rest.T
     yield 2.0 * cubic
-    rest = (np.eye(n) - half.T @ half).T
-    yield cubic
     A, order, rank, _ = lapack.dpstrf(rest, lower=1, overwrite_a=1)
     observed = np.tril(A[:, :rank])[np.argsort(order)]
     # `R R'` is the precision of what was observed.
@@ -376,18 +382,20 @@ def another_prior_steps(
     # The prior, conditioned on it (GPML Eq. A.9).
     M = yield from _product_steps(R.T, KR)
     M[np.diag_indices(len(M))] += 1.0
-    yield cubic
+    yield cubic + memory
     try:
         factor = cholesky(M, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
     explained = yield from _solved_steps(factor, KR.T)
-    yield 2.0 * cubic
+    yield cubic + 2.0 * memory
     now: Array = prior - explained.T @ explained
     # Function after function: the bits of one do not depend on how many there are.
-    told = [_solved(C, gain * _solved(C, mean), transposed=True) for mean in means]
-    found = [np.vecdot(now, one) for one in told]
-    return np.array(found).reshape(means.shape), now
+    found = np.empty_like(means)
+    for i, mean in enumerate(means):
+        yield memory
+        found[i] = np.vecdot(now, _solved(C, gain * _solved(C, mean), transposed=True))
+    return found, now
 
 
 def _solved_steps(L: Array, B: Array, *, transposed: bool = False) -> Steps[Array]:

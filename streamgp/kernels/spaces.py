@@ -57,10 +57,11 @@ class Space(Protocol):
     def halves_matrix(self, rows: Array) -> Array:
         """Minus half the squared distances of `n` points from each other, shape (n, n)."""
 
-    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
-        """Half the derivatives of `halves`, the matrix of these rows, by `-ln length_scale`.
+    def parts(self, rows: Array) -> Iterator[Array] | None:
+        """Half the derivatives of `halves_matrix` by `-ln length_scale`.
 
-        A new (n, n) for each length scale; they sum to the whole.
+        A new (n, n) for each length scale; they sum to the whole. None for one length scale: it has
+        the whole.
         """
 
 
@@ -142,13 +143,11 @@ class Euclidean:
         products: Array = s @ s.T
         return products
 
-    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
-        """Return what each length scale has in `halves`, the matrix of these rows."""
+    def parts(self, rows: Array) -> Iterator[Array] | None:
+        """Return what each length scale has in `halves_matrix`; None for one, which has all."""
         if self.shares is None:
-            yield halves.copy()
-        else:
-            for share in self.shares:
-                yield self._part(rows, share)
+            return None
+        return (self._part(rows, share) for share in self.shares)
 
     def _part(self, rows: Array, share: Array) -> Array:
         mine = np.flatnonzero(share)

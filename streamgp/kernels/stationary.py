@@ -108,9 +108,14 @@ class Radial(Hyperparameters, ABC):
         # A squared length scale divides its part of h: ∂h / ∂ ln length_scale = -2 part.
         slope = self._slope(h)
         slope *= -2.0 * self.variance
-        for part in self._space.parts(rows, h):
-            part *= slope
-            yield part
+        parts = self._space.parts(rows)
+        if parts is None:
+            slope *= h
+            yield slope
+        else:
+            for part in parts:
+                part *= slope
+                yield part
         yield self._covariance(h)
 
     def _covariance(self, h: Array) -> Array:
@@ -442,12 +447,10 @@ class _Hamming:
     def halves_matrix(self, rows: Array) -> Array:
         return self._halves_matrix(rows, np.broadcast_to(self.weights, rows.shape[1:]))
 
-    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
+    def parts(self, rows: Array) -> Iterator[Array] | None:
         if self.shares is None:
-            yield halves.copy()
-        else:
-            for share in self.shares:
-                yield self._halves_matrix(rows, share * self.weights)
+            return None
+        return (self._halves_matrix(rows, share * self.weights) for share in self.shares)
 
     @staticmethod
     def _halves_matrix(rows: Array, weights: Array) -> Array:

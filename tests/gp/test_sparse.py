@@ -410,6 +410,24 @@ def test_what_is_no_longer_retained_after_an_adoption_is_told():
     assert set(before) - set(gp.retained) == set(gone)
 
 
+def test_an_adoption_that_ends_in_an_example_it_cannot_learn_changes_nothing():
+    X, Y = problem(41)
+    gp, twin = (taught(X[:40], Y[:40], max_points=20) for _ in range(2))
+    adoption = Adoption(0.0)  # the retained examples, and they are known exactly
+
+    def adopted(work=0.0):
+        return gp.adopt(adoption, lambda _: SquaredExponential(0.7), work=work)
+
+    assert adopted() is None
+    for one in (gp, twin):
+        one.append(gp.points[3], Y[40])
+    adoption.note(gp.points[3], Y[40])
+    with pytest.raises(NotPositiveDefiniteError):
+        adopted(math.inf)
+    assert gp.state() == twin.state()
+    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+
+
 @pytest.mark.parametrize("kind", [SparseGP, WindowGP])
 def test_learning_in_steps_is_learning_at_once(kind):
     X, Y = problem(70)

@@ -24,7 +24,7 @@ from streamgp.datasets import WiFiRooms
 from streamgp.gp.hyperparameters import Hyperparameters, fit_steps
 from streamgp.gp.marginal_likelihood import at_once, leave_one_out_steps, likelihood_steps
 from streamgp.kernels import Categorical, On, SquaredExponential
-from streamgp.learners import gp_tuning
+from streamgp.learners import gp_core, gp_tuning
 from streamgp.learners.gp_tuning import Tuning
 
 aims = pytest.mark.parametrize("aim", [True, "leave_one_out"])
@@ -385,3 +385,74 @@ def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
 
     searched(tuner, prior, score)
     np.testing.assert_allclose(tried[0], expected, atol=1e-12)
+
+
+# --- what happens while a bounded process takes hyper-parameters over
+
+
+def learned_on(model, examples, name, until=None):
+    """How many examples the model has learned until it takes over what its search has found."""
+    for i, (x, y) in enumerate(examples):
+        model.learn_one(x, y, event_id=f"{name} {i}")
+        if until is not None and until(model._core._tuning.search):
+            return i + 1
+    return len(examples)
+
+
+def has_ended(search):
+    return search is not None and search.adoption is not None
+
+
+def takes_over(monkeypatch, **options):
+    """A bounded learner whose search has just ended, and one that has only begun it."""
+    model, twin = (
+        GPClassifier(learn_hyperparameters=True, max_points=20, **options) for _ in range(2)
+    )
+    first, later = list(squares(63)), list(squares(40, seed=7))
+    n = learned_on(model, first, "first") and learned_on(model, later, "later", has_ended)
+    assert n < 40
+    learned_on(twin, first, "first")
+    with monkeypatch.context() as patched:
+        patched.setattr(gp_core, "WORK", 0.0)
+        learned_on(twin, later[:n], "later")
+    return model, twin
+
+
+@pytest.mark.parametrize("change", ["relabel", "forget"])
+def test_a_change_meanwhile_leaves_nothing_of_what_was_taken_over(monkeypatch, change):
+    """As if the search had only begun: it begins once more."""
+    model, twin = takes_over(monkeypatch)
+    monkeypatch.setattr(gp_core, "WORK", 0.0)
+    for one in (model, twin):
+        learned_on(one, list(squares(2, seed=8)), "late")
+    assert model._core._tuning.search.adoption._other is not None
+    monkeypatch.undo()
+    event = next(iter(model.leave_one_out()))
+    for one in (model, twin):
+        one.relabel_one(event, "q") if change == "relabel" else one.forget_one(event)
+        learned_on(one, list(squares(90, seed=9)), "last")
+    assert model.state() == twin.state()
+    assert beliefs(model) == beliefs(twin)
+
+
+def test_columns_and_classes_that_come_meanwhile_are_taken_over(monkeypatch):
+    """At once or by and by: the hyper-parameters count from the same example on."""
+    kernel = SquaredExponential({"a": 0.5, "b": 2.0, "c": 1.0})
+    model, _ = takes_over(monkeypatch, kernel=kernel)
+    before, later = model.hyperparameters, list(squares(55, seed=8))
+    later[2:] = [
+        ({**x, "c": x["b"]}, "r" if i % 3 == 0 else y) for i, (x, y) in enumerate(later[2:])
+    ]
+    found = []
+    for work in (0.0, 4000.0):
+        monkeypatch.setattr(gp_core, "WORK", work)
+        one = copy.deepcopy(model)
+        found.append((learned_on(one, later, "late", lambda search: search is None), one))
+    (n, slow), (few, quick) = found
+    assert few < 3 < n < len(later)
+    monkeypatch.undo()
+    for x, y in later[few:n]:
+        quick.learn_one(x, y)
+    assert slow.hyperparameters == quick.hyperparameters != before
+    assert beliefs(slow) == beliefs(quick)
+    assert set(slow.predict_proba_one({"c": 1.0})) == {"p", "q", "r"}
