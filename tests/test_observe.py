@@ -102,7 +102,10 @@ tests:
         values: 0x60
       - series: streamgp_oldest_question_age_seconds{ONE}
         values: 3600x60
+      - series: streamgp_quarantined_annotators{ONE, annotator=""}
+        values: 0x60
     alert_rule_test:
+      - {eval_time: 25m, alertname: StreamgpQuarantine}
       - {eval_time: 25m, alertname: StreamgpWorkerDown}
       - {eval_time: 25m, alertname: StreamgpNoCommit}
       - {eval_time: 25m, alertname: StreamgpLagGrows}
@@ -127,7 +130,15 @@ tests:
         values: 1x60
       - series: streamgp_oldest_question_age_seconds{ONE}
         values: 90000x60
+      - series: streamgp_quarantined_annotators{ONE, annotator=""}
+        values: 2x60
     alert_rule_test:
+      - eval_time: 25m
+        alertname: StreamgpQuarantine
+        exp_alerts:
+          - exp_labels: {severity: warning, job: streamgp}
+            exp_annotations:
+              summary: "annotators are in quarantine, 2 in all keys: their answers are not learned"
       - eval_time: 25m
         alertname: StreamgpOldQuestion
         exp_alerts:

@@ -75,8 +75,8 @@ class Past:
     can_change
         Whether it can be taken back and changed.
     why_not
-        If not: a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`), and the English
-        `text`; else None.
+        If not: a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`, `set_aside`), and
+        the English `text`; else None.
 
     """
 
@@ -165,6 +165,7 @@ class AnnotationDesk:
             answer_horizon_s=answer_horizon_s,
             with_classes=not of_numbers,
             people=people,
+            keyed=keyed,
         )
         self._cards = CardMaker(
             keyed=keyed,
@@ -517,6 +518,10 @@ class AnnotationDesk:
             oldest_at=self._inbox.oldest_at(now, annotator, only_key=only_key),
             budget_left=self._budget.left(only_key, now) if is_one else None,
         )
+
+    def quarantined(self, *, only_key: str | None = None) -> dict[str, int]:
+        """Return the annotators in quarantine, and in how many keys; of one key, or of all."""
+        return self._inbox.quarantined(only_key)
 
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were here in the last two minutes, by name."""

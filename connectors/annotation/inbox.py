@@ -59,6 +59,8 @@ class AnnotationInbox:
         Whether labels are names of classes, to be given once more; not if they are numbers.
     people
         Who may answer for whom: the same as that of the workers.
+    keyed
+        Whether the workers have a learner for each key.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class AnnotationInbox:
     # _skipped    by annotator: number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
     # _excluded   annotators whom a label request has excluded
+    # _quarantined  those whom the newest label request of each key excludes, if there are any
     def __init__(
         self,
         annotator: str | None = None,
@@ -99,8 +102,10 @@ class AnnotationInbox:
         answer_horizon_s: float | None = None,
         with_classes: bool = True,
         people: People = DEFAULT_PEOPLE,
+        keyed: bool = True,
     ):
         self.annotator = annotator
+        self._keyed = keyed
         self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._everyone = everyone
@@ -115,6 +120,7 @@ class AnnotationInbox:
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
         self._excluded: set[str] = set()
+        self._quarantined: dict[str | None, tuple[str, ...]] = {}
 
     # --- what the topics hold
 
@@ -159,6 +165,8 @@ class AnnotationInbox:
         at = self._forgotten[key]
         self._waiting.forget(key, at)
         self.timeline.forget(key, at)
+        if self._keyed:
+            self._quarantined.pop(key, None)
         for event in [event for event in self._said_by if event[0] == key]:
             for annotator in list(self._said_by[event]):
                 if self._own[annotator].forget(event, at):
@@ -267,6 +275,23 @@ class AnnotationInbox:
             return annotator not in request.excluded
         return self._people.may_overrule(annotator, request.annotator)
 
+    def quarantined(self, only_key: str | None = None) -> dict[str, int]:
+        """Return the annotators in quarantine, and in how many keys each is, of one or of all.
+
+        As the newest label request of each key says; without keys there is one loop for all.
+        """
+        counts: dict[str, int] = {}
+        for key, names in self._quarantined.items():
+            if only_key is None or not self._keyed or key == only_key:
+                for name in filter(self._people.may_be_quarantined, names):
+                    counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    def is_quarantined(self, annotator: str | None, key: str | None) -> bool:
+        """Say whether an annotator is in quarantine, so that workers refuse all answers."""
+        names = self._quarantined.get(self._home(key), ())
+        return annotator in names and self._people.may_be_quarantined(annotator)
+
     def is_remembered(self, question: Question, now: float) -> bool:
         """Say whether the workers still remember the event of a question."""
         return now <= self._horizon_of(question)
@@ -364,6 +389,9 @@ class AnnotationInbox:
 
         """
         own = self._whose(annotator)
+        last = answer or next(iter(own.latest(1)), None)
+        if last is not None:
+            self._check_used(last)
         undone = own.undo(now, answer, answer_id=answer_id)
         if undone.message is not None:
             self._take_answer(undone.message, now)
@@ -379,6 +407,7 @@ class AnnotationInbox:
             If it cannot be replaced; the text says why.
 
         """
+        self._check_used(answer)
         question = self._whose(answer.annotator).change(answer)
         if not self.is_remembered(question, now):
             raise CannotUndoError(
@@ -422,6 +451,7 @@ class AnnotationInbox:
         renamed = []
         for standing in self.timeline.standing(key, old):
             is_theirs = of_everyone or standing.annotator == name
+            is_theirs = is_theirs and not self.is_quarantined(name, key)
             if not is_theirs or now > standing.occurred_at + self._horizon_s:
                 continue
             answer = Answer(
@@ -456,6 +486,18 @@ class AnnotationInbox:
 
     # --- inside
 
+    def _home(self, key: str | None) -> str | None:
+        """Return the key of the loop that serves a key."""
+        return key if self._keyed else None
+
+    def _check_used(self, answer: Answer) -> None:
+        """Check that the workers take corrections from who gave an answer."""
+        if self.is_quarantined(answer.annotator, answer.key):
+            raise CannotUndoError(
+                f"the answers of {answer.annotator} are set aside for now; nothing is changed",
+                "set_aside",
+            )
+
     def _whose(self, annotator: str | None) -> OwnAnswers:
         name = annotator or self.annotator
         if name is None:
@@ -475,6 +517,10 @@ class AnnotationInbox:
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
         else:
             self._excluded.update(request.excluded)
+            if request.excluded:
+                self._quarantined[self._home(request.key)] = request.excluded
+            else:
+                self._quarantined.pop(self._home(request.key), None)
         if self._answers:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at
@@ -578,7 +624,8 @@ class AnnotationInbox:
         own = None if annotator is None else self._own.get(annotator)
         if own is not None:
             for question in own.reopened():
-                is_theirs = only_key in (None, question.request.key)
+                key = question.request.key
+                is_theirs = only_key in (None, key) and not self.is_quarantined(annotator, key)
                 # A correction is never late, as long as the event is remembered.
                 if is_theirs and self.is_remembered(question, now):
                     yield question

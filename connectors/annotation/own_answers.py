@@ -35,7 +35,8 @@ class CannotUndoError(Exception):
         The reason, in words.
     code
         The reason, for programs: `none` (there is no such answer), `answered_since`, `unknown` (its
-        question is not known), `not_yours` (another annotator's label stands) or `forgotten`.
+        question is not known), `not_yours` (another annotator's label stands), `forgotten`, or
+        `set_aside` (its annotator is in quarantine).
 
     """
 

@@ -475,6 +475,18 @@ class History:
             if PIECES not in name
         }
 
+    def part(self, entity: str, name: str) -> Any | None:
+        """Return one part of a loop's state by its name; None if there is none, or it is gone.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        named = self._named(entity)
+        return self._whole(entity, name, named[name], named) if name in named else None
+
     def early(self) -> list[tuple[str, str, Any | None]]:
         """Return entity, name and value of the answers that wait for an event; None: no longer.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from threading import Lock
@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any
 
 from connectors.topics import Outgoing, Place, TopicName, WorkerClient
+from connectors.wire.inbound import TakenBack
 from connectors.worker.batch import Batch, Heard
 from connectors.worker.partition import Partition
 from streamgp.base import Label
@@ -34,6 +35,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 
 PHASES = ("poll", "decode", "loop", "state", "commit")
@@ -199,6 +201,65 @@ class OpenQuestions:
         return self._open.pop(place, ("none", 0.0))[0] == "challenge"
 
 
+class Quarantined:
+    """Annotators in quarantine in the loops of one partition, followed by what is said.
+
+    Those of loops that are evicted when the partition is restored are known once such a loop asks.
+
+    Parameters
+    ----------
+    loops
+        The loops as they are restored.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> quarantined = Quarantined(KeyedLoops(isgp(seed=1)))
+    >>> answer = Answer(
+    ...     answer_id="a1", event_id="e1", key="k", y="hall", annotator="eve", answered_at=1.0
+    ... )
+    >>> refused = Rejected(subject="a1", key="k", fault="quarantined", reason="in quarantine", at=1)
+    >>> quarantined.take(answer, [refused])
+    >>> list(quarantined)
+    ['eve']
+
+    """
+
+    # _names  by key, if there are any
+    def __init__(self, loops: KeyedLoops) -> None:
+        self._keyed = loops.keyed
+        self._names: dict[str | None, set[str]] = {}
+        for key, name in loops.quarantined():
+            self._names.setdefault(key, set()).add(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names, one for each key."""
+        for names in self._names.values():
+            yield from names
+
+    def take(self, said: object, messages: Sequence[Message]) -> None:
+        """Take an input and what was said about it."""
+        if isinstance(said, TakenBack) and said.event_id is None:
+            self._names.pop(said.key, None)
+        for message in messages:
+            if isinstance(message, LabelRequest):  # says all of them
+                self._put(message.key, set(message.excluded))
+            elif isinstance(message, Retraction):
+                self._put(message.key, {message.annotator}, more=True)
+            elif isinstance(message, Rejected) and message.fault == "quarantined":
+                name = said.annotator if isinstance(said, Answer) else None
+                if name is not None:
+                    self._put(message.key, {name}, more=True)
+
+    def _put(self, key: str | None, names: set[str], *, more: bool = False) -> None:
+        home = key if self._keyed else None
+        kept = names | self._names.get(home, set()) if more else names
+        if kept:
+            self._names[home] = kept
+        else:
+            self._names.pop(home, None)
+
+
 class RecentShares:
     """Shares of values among the last so many, up to twice as many.
 
@@ -275,6 +336,8 @@ class WorkerMetrics:
         Whether the partitions assigned to the worker are restored.
     questions
         The open questions of each partition.
+    quarantined
+        The annotators in quarantine of each partition.
     requests
         Label requests, by the strategy that asked.
     challenges
@@ -315,6 +378,7 @@ class WorkerMetrics:
         self.keys = {"ready": 0, "evicted": 0}
         self.is_ready = False
         self.questions: dict[int, OpenQuestions] = {}
+        self.quarantined: dict[int, Quarantined] = {}
         self.requests: Counter[str] = Counter()
         self.challenges: Counter[str] = Counter()
         self.learned: Counter[str] = Counter()
@@ -349,6 +413,7 @@ class WorkerMetrics:
         with self._lock:
             for number in lost:
                 self.questions.pop(number, None)
+                self.quarantined.pop(number, None)
         self.rebalances += 1
         self.is_ready = False
         self._assigned_at = self._clock()
@@ -360,6 +425,7 @@ class WorkerMetrics:
                 self.restores.observe(self._clock() - self._assigned_at)
                 for number, partition in gained.items():
                     self.questions[number] = OpenQuestions(partition.loops)
+                    self.quarantined[number] = Quarantined(partition.loops)
         self.is_ready = True
 
     def note_batch(
@@ -421,6 +487,14 @@ class WorkerMetrics:
         return self.challenges["revised"] / n if n else None
 
     @property
+    def n_quarantined(self) -> dict[str | None, int]:
+        """Loops in which an annotator is in quarantine: of all by None, or of each by name."""
+        names: Counter[str | None] = Counter()
+        for each in self.quarantined.values():
+            names.update(each)
+        return {None: 0, **names} if self._names_annotators else {None: names.total()}
+
+    @property
     def oldest_question(self) -> float | None:
         """Since when the oldest open question waits, POSIX seconds; None if none does."""
         oldest = (each.oldest() for each in self.questions.values())
@@ -459,6 +533,7 @@ class WorkerMetrics:
                 self._judge(message)
         if number in self.questions:
             self.challenges.update(self.questions[number].take(said, messages))
+            self.quarantined[number].take(said, messages)
 
     def _judge(self, line: LabelledExample) -> None:
         wrong = line.probability_wrong

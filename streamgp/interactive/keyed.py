@@ -452,6 +452,10 @@ class KeyedLoops:
         """
         return self._cache.open_events()
 
+    def quarantined(self) -> Iterator[tuple[str | None, str]]:
+        """Yield of each annotator in quarantine the key and the name; those of loops in memory."""
+        return self._cache.quarantined()
+
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
         if not self.keyed:  # what one key has taught cannot be told from what the others have

@@ -471,11 +471,6 @@ class InteractiveLoop(RestartableLoop):
         messages += self._cleared(messages, now)
         return self._reviewed([*before, *messages, *self._asked_again(named, now)], now)
 
-    @property
-    def quarantined(self) -> list[str]:
-        """Annotators in quarantine, in the order named."""
-        return list(self._moderator.quarantined)
-
     def _judged(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
 

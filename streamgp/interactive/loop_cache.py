@@ -147,12 +147,15 @@ class WaitingLoop:
         How many times were told before it was taken.
     asked
         Of each request that waits for an answer its id, and when its event was.
+    quarantined
+        Annotators in quarantine.
 
     """
 
     data: bytes
     when: int
     asked: Sequence[tuple[str, float]] = ()
+    quarantined: Sequence[str] = ()
 
     @property
     def n_open(self) -> int:
@@ -280,8 +283,12 @@ class LoopCache:
                 self.forget(key)
                 return None
             loop = found
-        asked = tuple(loop.open_events())
-        self._held[key] = WaitingLoop(_plain_snapshot(loop), self._passed.n, asked)
+        self._held[key] = WaitingLoop(
+            _plain_snapshot(loop),
+            self._passed.n,
+            tuple(loop.open_events()),
+            tuple(loop.quarantined),
+        )
         if self._max_keys is not None:
             self._held.move_to_end(key)
         return loop
@@ -315,6 +322,12 @@ class LoopCache:
         for key, loop in self._held.items():
             for request_id, at in loop.open_events():
                 yield key, request_id, at
+
+    def quarantined(self) -> Iterator[tuple[str | None, str]]:
+        """Yield key and name of each annotator in quarantine of the loops in memory."""
+        for key, loop in self._held.items():
+            for name in loop.quarantined:
+                yield key, name
 
     def note_time(self, now: float) -> None:
         """Record a time that was passed to all loops."""
@@ -354,12 +367,15 @@ class LoopCache:
     def save(self) -> tuple[State, list[bytes]]:
         """Return what must survive a restart: plain values, and the loops in memory."""
         asked = {key: list(loop.open_events()) for key, loop in self._held.items() if loop.n_open}
+        names = {key: list(loop.quarantined) for key, loop in self._held.items()}
+        quarantined = [(key, those) for key, those in names.items() if those]
         state = {
             "keys": list(self._held),
             "asked": list(asked.items()),
             # Without a store, what a loop has missed follows from its deadline alone.
             "passed": (PassedTimes() if self._max_keys is None else self._passed).state(),
             "shelf": None if self._max_keys is None else self._store.mark(),
+            **({"quarantined": quarantined} if quarantined else {}),
         }
         return state, [_plain_snapshot(loop) for loop in self._held.values()]
 
@@ -375,12 +391,13 @@ class LoopCache:
         self._passed.load_state(state["passed"])
         told = state.get("asked")
         asked = {key: [(name, at) for name, at in found] for key, found in told or ()}
+        quarantined = {key: tuple(names) for key, names in state.get("quarantined", ())}
         for key, data in zip(state["keys"], blobs, strict=True):
             # A snapshot of an earlier version does not say what is asked: that the loop knows.
             self._held[key] = (
                 self._restored(data)
                 if told is None
-                else WaitingLoop(data, self._passed.n, asked.get(key, ()))
+                else WaitingLoop(data, self._passed.n, asked.get(key, ()), quarantined.get(key, ()))
             )
         self.n_keys = len({*self._held, *self._store.keys()})
 

@@ -126,7 +126,7 @@ class Moderator:
     @property
     def quarantined(self) -> tuple[str, ...]:
         """Annotators in quarantine whom nothing keeps out of it by now, in the order named."""
-        return tuple(filter(self.people.may_be_quarantined, self.quarantine.names))
+        return self.quarantine.in_force(self.people)
 
     @property
     def waits_s(self) -> float:

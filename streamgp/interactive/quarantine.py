@@ -68,6 +68,10 @@ class Quarantine:
         # Fewer than at the last time if labels were retracted.
         return n_answers >= FEWEST and abs(n_answers - last) >= max(_STEP, last // 8)
 
+    def in_force(self, people: People) -> tuple[str, ...]:
+        """Return the annotators whom nothing keeps out of it by now, in the order named."""
+        return tuple(filter(people.may_be_quarantined, self.names))
+
     def state(self) -> dict[str, Any]:
         """Return what is known as plain values, {} for nothing."""
         if not (self.names or self.judged):
@@ -103,7 +107,7 @@ def judged(
     if annotator in quarantine.names or not quarantine.is_due(annotator, n_answers):
         return quarantine
     # An annotator who is trusted by now is a witness again.
-    without = [name for name in quarantine.names if people.may_be_quarantined(name)]
+    without = quarantine.in_force(people)
     after = replace(quarantine, judged={**quarantine.judged, annotator: n_answers})
     against = judge.evidence_against(annotator, without)
     if against <= THRESHOLD:

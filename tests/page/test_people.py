@@ -197,3 +197,44 @@ def test_a_page_in_the_background_tells_of_a_new_question(open_page: Open) -> No
         all_of_them = """navigator.serviceWorker.ready.then((worker) => worker.getNotifications())
             .then((all) => all.map((one) => one.body))"""
         assert page.evaluate(all_of_them) == ["A new question is waiting."]
+
+
+@pytest.mark.parametrize(
+    ("locale", "mine", "of_others", "rest"),
+    [
+        ("en-GB", "Your answers are set aside for now", "answers of eve", "No questions for now"),
+        (
+            "de-DE",
+            "Die eigenen Antworten sind vorerst",
+            "Antworten von eve",
+            "Vorerst keine Fragen",
+        ),
+    ],
+)
+def test_a_banner_says_whose_answers_are_set_aside_and_accuses_nobody(
+    open_page: Open, tmp_path: Path, locale: str, mine: str, of_others: str, rest: str
+) -> None:
+    topics, invites = asked(1), Invites(tmp_path / "invites.json")
+    settings = PageSettings(supervisors=frozenset(["zoe"]))
+    with Served(topics, invites=invites, settings=settings) as served:
+        links = {
+            name: f"http://127.0.0.1:{served.port}/join/{invites.invite(name, key='ann')}"
+            for name in ("ann", "eve", "zoe")
+        }
+        pages = {name: open_page(link, locale=locale) for name, link in links.items()}
+        for page in pages.values():
+            expect(page.locator("#set-aside")).to_be_hidden()
+        press(pages["ann"], "1")
+        write(topics, label_request(7, at=time.time(), excluded=("eve",)))
+        expect(pages["eve"].locator("#set-aside")).to_contain_text(mine)
+        expect(pages["eve"].get_by_role("heading", name=rest)).to_be_visible()
+        expect(pages["eve"].locator(CARD)).to_have_count(0)
+        expect(pages["zoe"].locator("#set-aside")).to_contain_text(of_others)
+        expect(pages["ann"].locator("#set-aside")).to_be_hidden()
+        for page in pages.values():
+            shown = page.locator("body").inner_text().lower()
+            for word in ("quarant", "wrong", "mislead", "falsch"):
+                assert word not in shown
+        write(topics, label_request(8, at=time.time()))  # heard again
+        for page in pages.values():
+            expect(page.locator("#set-aside")).to_be_hidden()

@@ -85,6 +85,11 @@ class Legend:
         yield line
 
 
+# What those in charge do about it stands in docs/annotators.md.
+_SET_ASIDE = (
+    "answers of yours are set aside for now, as they often differ from those of other people; they "
+    "are kept, and the questions go to others"
+)
 MOST_IN_LINES = 12
 """Features that are shown where no key can be pressed for more."""
 # From which on it is likelier that a label is wrong than that it is right.
@@ -138,6 +143,8 @@ class View:
     """Whether it is asked how sure an answer is."""
     is_patient: bool = False
     """Whether to wait for questions after the last line of a pipe."""
+    is_set_aside: bool = False
+    """Whether the annotator is in quarantine, in some key at least."""
 
 
 def heading(view: View, *, is_expert: bool = False) -> Text:
@@ -317,6 +324,8 @@ def status(view: View) -> Text:
         text.append(f", {view.n_unsent} not sent yet", style="yellow")
     if view.trouble is not None:
         text.append(f"\n{printable(view.trouble)}; trying again", style="red")
+    if view.is_set_aside:
+        text.append(f"\n{_SET_ASIDE}")
     return text
 
 

@@ -195,6 +195,7 @@ class Answering:
             of_numbers=self._sitting.of_numbers,
             asks_confidence=self._sitting.asks_confidence,
             is_patient=self._sitting.idle_s is not None,
+            is_set_aside=self._sitting.annotator in live.desk.quarantined(self._sitting.only_key),
         )
 
     def _offer(self, request: Request) -> list[Choice]:

@@ -161,6 +161,7 @@ class Subscription:
             answer_horizon_s=sitting.answer_horizon_s,
             with_classes=not sitting.of_numbers,
             people=sitting.people,
+            keyed=sitting.keyed,
         )
         self.averages = Averages()
         self._feed = DeskFeed(

@@ -312,7 +312,7 @@ def _recovered(
             n_learners += 1
             n_examples += int(parts[HEAD]["learned"])
             n_renumbered += kept.count(False)
-            n_quarantined.update(filter(loops.people.may_be_quarantined, quarantine.names))
+            n_quarantined.update(quarantine.in_force(loops.people))
     return Recovered(
         out=out,
         n_learners=n_learners,

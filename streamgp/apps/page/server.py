@@ -517,8 +517,23 @@ class Page:
         day_start = self._preferences.get(person.name).day_start(now)
         progress = desk.progress(person.name, now, only_key=person.key, day_start=day_start)
         found: dict[str, Any] = msgspec.to_builtins(progress)
-        left = left_as_json(progress.budget_left)
-        return {**found, "budget_left": left, "unsent": self._live.n_unsent}
+        return {
+            **found,
+            "budget_left": left_as_json(progress.budget_left),
+            "unsent": self._live.n_unsent,
+            "set_aside": self._set_aside(person, desk),
+        }
+
+    def _set_aside(self, person: Person, desk: AnnotationDesk) -> dict[str, Any]:
+        """Return whether answers of the annotator are not learned, and for a supervisor of whom."""
+        settings = self._settings
+        counts = desk.quarantined(only_key=person.key)
+        mine: str | None = None
+        if person.name in counts:
+            # With a learner for each key, those of other keys may be learned.
+            mine = "some" if settings.keyed and person.key is None else "all"
+        is_supervisor = person.name in settings.supervisors
+        return {"mine": mine, "of": sorted(counts) if is_supervisor else []}
 
     def others(self, person: Person) -> list[str]:
         """Return who else is here."""
@@ -651,6 +666,7 @@ NO_PROGRESS: Mapping[str, Any] = {
     "changed": 0,
     "budget_left": None,
     "unsent": 0,
+    "set_aside": {"mine": None, "of": []},
 }
 """How far it is while the topics have not been read."""
 

@@ -34,6 +34,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 # --- Predictions, labels and challenges beside the truth, whichever is read first.
 #
@@ -300,11 +301,15 @@ class Watching(Joined):
         As in `streamgp.interactive.InteractiveLoop`.
     n_remembered
         Number of events to remember.
+    target
+        What the labels are: `label`, names of classes, or `number`.
+    people
+        Who may answer for whom: the same as that of the workers.
 
     Attributes
     ----------
     desk
-        The open questions.
+        The open questions, and who is in quarantine.
     flow
         Predictions in time, as they came while watching.
     n_predictions, n_asked
@@ -346,12 +351,16 @@ class Watching(Joined):
         answer_horizon_s: float | None = None,
         n_remembered: int = 100_000,
         target: Target = "label",
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         super().__init__(n_remembered, target)
         self.since = since
         self.is_whole = is_whole
         self.desk = AnnotationInbox(
-            answer_horizon_s=answer_horizon_s, with_classes=target == "label"
+            answer_horizon_s=answer_horizon_s,
+            with_classes=target == "label",
+            people=people,
+            keyed=keyed,
         )
         self.flow = Flow(since)
         self.n_predictions = 0
@@ -361,7 +370,7 @@ class Watching(Joined):
         self.letters: Counter[str] = Counter()
         self.last_letters: deque[Letter] = deque(maxlen=N_LETTERS)
         self.n_unreadable = 0
-        self._keyed = keyed
+        self.keyed = keyed
 
     @property
     def label_rate(self) -> float | None:
@@ -397,7 +406,7 @@ class Watching(Joined):
 
     def _message_of(self, record: Record) -> Input | Message | TakenBack | None:
         if record.topic in ("events", "answers") or record.value is None:
-            return read(record, keyed=self._keyed) if record.topic in WORKER_INPUTS else None
+            return read(record, keyed=self.keyed) if record.topic in WORKER_INPUTS else None
         try:
             return decode(record.value)
         except DecodeError:

@@ -85,6 +85,7 @@ def parts(watching: Watching, around: Around, now: float) -> list[Part]:
         Part(name="open", lines=[_open(watching, now)]),
         Part(name="challenges", lines=_challenges(watching)),
         Part(name="labels", lines=_labels(watching)),
+        *_quarantine(watching),
         _dead_letters(watching),
         Part(name="lag", lines=_lag(around.lags)),
         *_troubles(around.troubles),
@@ -202,6 +203,15 @@ def _labels(watching: Watching) -> list[str]:
     return lines
 
 
+def _quarantine(watching: Watching) -> list[Part]:
+    """Say whose answers are not learned; nothing where there is no such annotator."""
+    lines = []
+    for name, n in sorted(watching.desk.quarantined().items()):
+        where = f" in {number(n, 'key')}" if watching.keyed else ""
+        lines.append(f"{printable(name)}{where}: answers are not learned")
+    return [Part(name="in quarantine", lines=lines, is_alarming=True)] if lines else []
+
+
 def _dead_letters(watching: Watching) -> Part:
     counts = watching.letters
     n = sum(counts.values())
@@ -279,6 +289,7 @@ class Follower:
             is_whole=from_start,
             answer_horizon_s=config.loop.answer_horizon_s,
             target=config.target,
+            people=config.people.rules(),
         )
         topics = deployment.topics
         # The flow first: what comes while the history is opened is then in both or in the flow.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ from streamgp.common.printable import printable
 from streamgp.config.broker_url import KafkaAddress, parse_address
 from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
+from streamgp.interactive.quarantine import Quarantine
+from streamgp.interactive.state.serialize import HEAD
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
 _LOOK_EVERY_S = 0.5
@@ -200,7 +203,7 @@ def _of_topics(
     yield Finding("ok", "topics", f"all seven are there, with {number(n, 'partition')}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield from _of_inputs(topics, config)
-    yield _of_learned(topics, config, loops, timeout_s)
+    yield from _of_learned(topics, config, loops, timeout_s)
 
 
 def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
@@ -222,9 +225,45 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
 
 def _of_learned(
     topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
+) -> Iterator[Finding]:
+    """Say what was learned: whether it fits the configuration, and who is in quarantine."""
+    histories, is_whole = _histories(topics, timeout_s)
+    learned = _compared(topics, config, loops, timeout_s, histories, is_whole=is_whole)
+    yield learned
+    if learned.verdict != "wrong":
+        yield from _of_quarantine(histories, loops)
+
+
+def _of_quarantine(histories: Mapping[int, History], loops: LoopSettings) -> Iterator[Finding]:
+    """Name the annotators whose answers are not learned, if there are any."""
+    n_keys: Counter[str] = Counter()
+    for history in histories.values():
+        for entity in history.entities():
+            head = history.part(entity, HEAD) or {}
+            n_keys.update(Quarantine.of(head.get("quarantine", {})).in_force(loops.people))
+    if n_keys:
+        names = ", ".join(
+            f"{name} in {number(n, 'key')}" if loops.keyed else name
+            for name, n in sorted(n_keys.items())
+        )
+        yield Finding(
+            "warning",
+            "quarantine",
+            f"answers of {names} are not learned; to have them learned again, name the annotator "
+            "in people.trusted",
+        )
+
+
+def _compared(
+    topics: Topics,
+    config: WorkerConfig,
+    loops: LoopSettings,
+    timeout_s: float,
+    histories: Mapping[int, History],
+    *,
+    is_whole: bool,
 ) -> Finding:
     """Compare configuration and group with those of the workers that wrote the topics."""
-    histories, is_whole = _histories(topics, timeout_s)
     elsewhere: set[str] = set()
     for partition, history in sorted(histories.items()):
         theirs = history.configuration

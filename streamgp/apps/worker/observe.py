@@ -192,6 +192,13 @@ FAMILIES = (
         lambda m: [((name or "",), rate.estimate) for name, rate in m.errors.items()],
     ),
     Family(
+        "quarantined_annotators",
+        "gauge",
+        "Annotators in quarantine, one for each key.",
+        ("annotator",),
+        lambda m: [((name or "",), n) for name, n in m.n_quarantined.items()],
+    ),
+    Family(
         "drift_detected_total",
         "counter",
         "Changes found by ADWIN.",

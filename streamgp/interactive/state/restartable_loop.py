@@ -207,6 +207,11 @@ class RestartableLoop(ABC):
             if request is not None:
                 yield request.request_id, record.event.occurred_at
 
+    @property
+    def quarantined(self) -> list[str]:
+        """Annotators in quarantine, in the order named."""
+        return list(self._moderator.quarantine.in_force(self.people))
+
     # --- published piece by piece
 
     @property

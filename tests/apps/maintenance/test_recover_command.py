@@ -18,6 +18,7 @@ from connectors.wire import state_records
 from connectors.wire.state_records import parts_of
 from connectors.worker.compatibility import BEING_RECOVERED
 from connectors.worker.losses import LostRecordsError
+from streamgp.apps.worker import check as checking
 from streamgp.interactive.messages import (
     Answer,
     LabelledExample,
@@ -382,6 +383,23 @@ def with_quarantine(small: Small) -> Quarantine:
     known = quarantine(small)
     assert known.names == ("eve",)
     return known
+
+
+def test_check_and_watch_name_who_is_in_quarantine(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check() -> str:
+        found = checking.findings(small.config_file, broker=None, timeout_s=60.0)
+        return "\n".join(f"{each.verdict} {each.what}: {each.text}" for each in found)
+
+    monkeypatch.setattr(checking, "open_topics", lambda _: small.topics)
+    with_quarantine(small)
+    found = check()
+    assert "warning quarantine: answers of eve in 1 key are not learned" in found
+    assert "wrong" not in found
+    assert "in quarantine  eve in 1 key: answers are not learned" in small.done("watch", "--once")
+    small.add('[people]\ntrusted = ["eve"]\n')
+    assert "quarantine" not in check() + small.done("watch", "--once")
 
 
 def word(name: str, n: int, by: str, y: str) -> Answer:

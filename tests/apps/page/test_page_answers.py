@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -378,3 +379,42 @@ def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_sign
     read_back = [read(record, keyed=True, signatures=signatures) for record in records]
     assert [getattr(each, "fault", None) for each in read_back] == ["unauthorised", None, None]
     assert [getattr(each, "y", None) for each in read_back] == [None, "hall", None]
+
+
+def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) -> None:
+    topics, invites = MemoryTopics(), Invites(tmp_path / "invites.json")
+    topics.create()
+    names = ("ann", "eve", "zoe")
+    settings = PageSettings(supervisors=frozenset(["zoe"]))
+
+    def told(browser: Browser) -> dict[str, Any]:
+        found = browser.get("/api/next").body
+        return {"is_asked": found["card"] is not None, **found["progress"]["set_aside"]}
+
+    with Served(topics, invites=invites, settings=settings) as served:
+        browsers = {name: served.browser() for name in names}
+        for name, browser in browsers.items():
+            browser.join(invites.invite(name))
+        only_k = served.browser()
+        only_k.join(invites.invite("eva", key="k"))
+        write(topics, request("e1", key="k"))
+        first = browsers["eve"].card()
+        body = {"card": first["id"], "answer_id": "1", "action": "label", "label": "hall"}
+        assert browsers["eve"].post("/api/answers", body).status == 200
+        write(topics, replace(request("e2", key="k"), excluded=("eve", "eva")))
+        until(lambda: told(browsers["zoe"])["of"])
+        assert told(browsers["eve"]) == {"is_asked": False, "mine": "some", "of": []}
+        assert told(only_k) == {"is_asked": False, "mine": "all", "of": []}
+        assert told(browsers["zoe"]) == {"is_asked": True, "mine": None, "of": ["eva", "eve"]}
+        assert told(browsers["ann"]) == {"is_asked": False, "mine": None, "of": []}  # leased
+        [past] = browsers["eve"].get("/api/history").body["history"]
+        assert (past["can_change"], past["why_not"]["code"]) == (False, "set_aside")
+        undo = browsers["eve"].post("/api/answers/1/undo", {})
+        revise = browsers["eve"].post("/api/answers/1/revise", {"label": "den"})
+        assert [(reply.status, "set aside" in reply.body["what"]) for reply in (undo, revise)] == [
+            (409, True)
+        ] * 2
+        write(topics, request("e3", key="k"))  # heard again
+        until(lambda: not told(browsers["zoe"])["of"])
+        assert told(browsers["eve"]) == {"is_asked": True, "mine": None, "of": []}
+    assert len(answers(topics)) == 1

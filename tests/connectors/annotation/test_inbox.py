@@ -505,6 +505,54 @@ def test_a_question_that_one_in_quarantine_has_answered_is_open_to_the_others(
     assert ids(desk, annotator="ann") == []
 
 
+def test_the_newest_label_request_of_a_key_says_who_is_in_quarantine() -> None:
+    def asked(name: str, key: str, *excluded: str) -> LabelRequest:
+        return replace(request(name), key=key, excluded=excluded)
+
+    kept = [asked("e1", "k", "eve"), asked("e1", "l", "eve", "bob"), asked("e2", "k")]
+    desk = desk_with(*kept, annotator=None, everyone=True)
+    assert desk.quarantined() == {"eve": 1, "bob": 1}
+    assert (desk.quarantined("k"), desk.quarantined("l")) == ({}, {"eve": 1, "bob": 1})
+    assert [desk.is_quarantined("eve", key) for key in ("k", "l", "m")] == [False, True, False]
+    desk.forget("l", 1e9)
+    assert desk.quarantined() == {}
+    one_loop = desk_with(*kept[:2], annotator=None, everyone=True, keyed=False)
+    assert one_loop.quarantined("k") == {"eve": 1, "bob": 1}
+    trusting = desk_with(
+        *kept, annotator=None, everyone=True, people=People(trusted=frozenset(["eve"]))
+    )
+    assert (trusting.quarantined(), trusting.is_quarantined("eve", "l")) == ({"bob": 1}, False)
+
+
+def test_one_in_quarantine_is_offered_nothing_and_changes_nothing() -> None:
+    asked = request(), request("e2", at=106.0)
+    desk = desk_with(*asked, annotator=None, everyone=True)
+    answers = []
+    for one in asked:
+        [question] = [q for q in desk.questions(115.0) if q.request == one]
+        at = one.requested_at + 10.0
+        answers.append(desk.answer(question, "den", at, annotator="eve"))
+    desk.undo(130.0, annotator="eve")
+    assert ids(desk, annotator="eve") == ["e2/label"]
+    desk.take(replace(request("e3", at=117.0), excluded=("eve",)))
+    assert ids(desk, annotator="eve") == []
+    assert desk.n_open(120.0, "eve") == 0
+    first = answers[0]
+    assert first is not None
+    for act in (
+        lambda: desk.change(first, 121.0),
+        lambda: desk.undo(121.0, first, annotator="eve"),
+        lambda: desk.undo(121.0, annotator="eve"),
+    ):
+        with pytest.raises(CannotUndoError, match="set aside") as caught:
+            act()
+        assert caught.value.code == "set_aside"
+    assert desk.rename(None, "den", "hall", 121.0, annotator="eve") == []
+    desk.take(request("e4", at=122.0))  # heard again
+    assert ids(desk, annotator="eve") == ["e2/label", "e4/label"]
+    assert desk.change(first, 123.0).request == asked[0]
+
+
 def test_answer_given_too_late_by_a_moment_cannot_be_undone() -> None:
     """Bob's answer lies before Ann's in the topic: hers was not used."""
     bobs = Answer(

@@ -30,6 +30,7 @@ from tests.helpers.workbench import (
     said,
     worker,
 )
+from tests.interactive.scripted import JudgingLearner
 
 
 def mixed(topics):
@@ -194,6 +195,8 @@ class Followed(WorkerMetrics):
             for key, loop in partition.loops.loops.items():
                 open_now |= {(key, event_id_of(name)) for name in loop.open_requests()}
             assert set(self.questions[partition.number]._open) == open_now
+            names = [name for loop in partition.loops.loops.values() for name in loop.quarantined]
+            assert sorted(self.quarantined[partition.number]) == sorted(names)
         super().look(client, partitions, stuck, names)
 
 
@@ -323,3 +326,25 @@ def test_a_drift_of_confidence_is_detected():
         )
         metrics._count([(0, None, [prediction])] * 100)
     assert metrics.drifts == {"confidence": 1, "requests": 0}
+
+
+@pytest.mark.parametrize("max_keys", [None, 1])
+def test_annotators_in_quarantine_are_counted_once_for_each_key_also_after_a_restart(max_keys):
+    def run_of(*messages, **options):
+        put(topics, *messages)
+        metrics = (Followed if max_keys is None else WorkerMetrics)(**options)
+        learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
+        worker(topics, metrics=metrics, model=learner, max_keys=max_keys).run(idle(topics))
+        return metrics.n_quarantined
+
+    topics = MemoryTopics(n_partitions=1)
+    assert run_of(event(1, key="k"), event(1, key="l"), event(1, key="m")) == {None: 0}
+    lies = [replace(answer(1, "a", key=key), annotator="eve") for key in "kl"]
+    assert run_of(*lies) == {None: 2}
+    if max_keys is None:
+        assert run_of(event(1, key="n"), names_annotators=True) == {None: 0, "eve": 2}
+    # A loop that was evicted tells at its next question.
+    later = [event(i, key=key) for i in (2, 3) for key in "klm"]
+    assert run_of(*later, names_annotators=True) == {None: 0, "eve": 2}
+    raw(topics, "consensus", key=b"k", value=None)
+    assert run_of(event(4, key="l")) == {None: 1}

@@ -6,7 +6,7 @@ import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, showHelp, showPreferences, useTheme } from "./dialogs.js";
 import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
-import { chosenLanguage, count, dayOf, isoDay, language, text, timeOfDay, useLanguage } from "./texts.js";
+import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage } from "./texts.js";
 
 /** Milliseconds without keys after a card vanished by itself. */
 const KEYS_OFF_MS = 700;
@@ -93,6 +93,7 @@ function whyNone() {
     return [["quiet_hours", "per_day", "gap"].includes(desk.pause.why) ? desk.pause.why : "quiet_hours", { until: when }];
   }
   if (!desk.online) return ["offline", {}];
+  if (desk.progress.set_aside?.mine === "all") return ["set_aside", {}];
   return [desk.isKnown ? "done" : "loading", {}];
 }
 
@@ -119,9 +120,24 @@ function showBar() {
     drawn("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, drawn("rect", { width: 100 * share, height: 1 })),
   );
   const others = desk.others.filter((name) => name !== desk.me.name);
+  showSetAside();
   byId("others").replaceChildren(
     ...(others.length === 0 ? [] : [text("others", { n: others.length }), " ", element("bdi", {}, others.slice(0, 3).join(", "))]),
   );
+}
+
+/** Say whose answers are set aside for now: to these people, and to those in charge. */
+function showSetAside() {
+  const { mine = null, of = [] } = desk.progress.set_aside ?? {};
+  const names = of.filter((name) => name !== desk.me.name).join(", ");
+  const said = [
+    mine === null ? null : element("p", {}, text(`set_aside.${mine}`)),
+    names === "" ? null : element("p", {}, parts("set_aside.of", { names: element("bdi", {}, names) })),
+  ].filter(Boolean);
+  const bar = byId("set-aside");
+  bar.hidden = said.length === 0;
+  // Written once: a screen reader says it whenever it is written.
+  if (bar.textContent !== said.map((one) => one.textContent).join("")) bar.replaceChildren(...said);
 }
 
 function showTools() {
@@ -215,6 +231,7 @@ function told(kind, details = {}) {
     if (!desk.paused && details.vanished !== true) announceHidden();
   } else if (kind === "progress") {
     showBar();
+    if (view === null && byId("main").querySelector(`.rest.${whyNone()[0]}`) === null) showCard();
     showAside();
   } else if (kind === "history") showAside();
   else if (kind === "connection") showConnection();
