@@ -13,6 +13,7 @@ benchmark whose numbers were typed as they were measured.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +24,13 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
+FIELD = re.compile(r"\{([^{}:]+):?([^{}]*)\}")
 COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
 VERSIONS = ("python", "river", "numpy", "scipy")
 
 
 Where: TypeAlias = Mapping[str, Any]
-"""Values by which a row of a file is found."""
+"""Values by which rows of a file are found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,11 @@ class Table:
     """Where the numbers of a table come from, and how they are shown.
 
     The number of a cell is in the one row of the file that has the values of the cell's row and of
-    its column.
+    its column, and all that the column shows.
+
+    A title in braces stands for several rows, or columns: one for each value that the file has,
+    `"{learner}, {noise:.0%}"`. A value whose name begins with `$` is not in the file: it is put
+    into the texts by which a cell is found and shown, `{"$n": 20}` into `"{labels $n}"`.
 
     Parameters
     ----------
@@ -48,7 +54,9 @@ class Table:
         Templates by title, filled in with the values of a row of the file; with values of their own
         where the rows of the file are spread over the columns.
     head
-        Title of the first column.
+        Title of the first column; `|` parts several, as in the titles of the rows.
+    best
+        Title of the column by which rows are sorted, the largest first; none is in order.
 
     """
 
@@ -56,6 +64,7 @@ class Table:
     rows: Mapping[str, Where]
     columns: Mapping[str, str | tuple[Where, str]]
     head: str = ""
+    best: str | None = None
 
 
 def each(name: str, *values: Any, **titled: Any) -> dict[str, Where]:
@@ -70,12 +79,6 @@ _BOUNDED = {
     "m = 500": "{points_lost_m=500:.2f}",
 }
 
-_ASKING = {
-    **each("log", "wifi_rooms", "wisdm", "pendigits", "places_1", "occupancy"),
-    "mean": {"log": "mean"},
-}
-
-_LOGS = each("log", "wifi_rooms", "places_1", "occupancy", "wisdm", "pendigits", "all")
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
 
@@ -83,16 +86,7 @@ TABLES = {
     "annotators": Table(
         measured="annotators",
         head="annotators",
-        rows=each(
-            "annotators",
-            "6 %",
-            "20 %",
-            "40 %",
-            "20 %, stubborn",
-            "40 %, stubborn",
-            "2, 20 and 40 %",
-            "5 %; 40 %, stubborn",
-        ),
+        rows={"{annotators}": {}},
         columns={
             "off after 35: running": "{at 35, running:.3f}",
             "together": "{at 35, joint:.3f}",
@@ -106,7 +100,7 @@ TABLES = {
     "quarantine": Table(
         measured="annotators",
         head="log",
-        rows=_LOGS,
+        rows=each("log", "wifi_rooms", "places_1", "occupancy", "wisdm", "pendigits", "all"),
         columns={
             "without the liar": ({"quarantine": "without the liar"}, _HALVES),
             "with, quarantine": ({"quarantine": "with the liar"}, _HALVES),
@@ -139,14 +133,7 @@ TABLES = {
     ),
     "wifi": Table(
         measured="wifi",
-        rows=each(
-            "learner",
-            "skeptical GP",
-            "GP, never challenging",
-            "GP, always challenging",
-            "skeptical AMF (River)",
-            "skeptical ARF (River)",
-        ),
+        rows={"{learner}": {}},
         columns={
             "accuracy": "{accuracy:.3f} ± {accuracy_se:.3f}",
             "macro F1": "{macro_f1:.3f}",
@@ -286,7 +273,7 @@ TABLES = {
     "asking": Table(
         measured="asking",
         head="log",
-        rows=_ASKING,
+        rows={"{log}": {}},
         columns={
             f"{n} a day: {title}": ({"per_day": n}, template)
             for n in (30, 60)
@@ -301,7 +288,7 @@ TABLES = {
     "asking-away": Table(
         measured="asking",
         head="log",
-        rows=_ASKING,
+        rows={"{log}": {}},
         columns={
             f"{schedule}: {title}": ({"schedule": schedule}, template)
             for schedule in ("night", "work")
@@ -315,7 +302,7 @@ TABLES = {
     "asking-late": Table(
         measured="asking",
         head="log",
-        rows=_ASKING,
+        rows={"{log}": {}},
         columns={
             f"{delay} events late: {title}": ({"delay": delay}, template)
             for delay in (10, 30, 100)
@@ -329,15 +316,27 @@ TABLES = {
 
 
 class _Value:
-    """A value of a row, formatted as the pages have it: .951, −1.20, and - for none."""
+    """A value of a row, formatted as the pages have it: .951, −1.20, and - for none.
+
+    Beside the usual formats there are `.1p`, per cent without the sign, and `~2`, as many digits
+    behind the point as show two that count, one at least; `~2p` is both.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __format__(self, how: str) -> str:
-        if self.value is None:
+        value = self.value
+        if value is None:
             return "-"
-        text = format(self.value, how)
+        if isinstance(value, str):
+            return value
+        if how.endswith("p"):
+            value, how = 100.0 * value, how[:-1] + "f" * (not how.startswith("~"))
+        if how.startswith("~"):
+            before = math.floor(math.log10(abs(value))) if value else 0
+            how = f".{max(1, int(how[1:]) - 1 - before)}f"
+        text = format(value, how)
         if float(text.rstrip("%")) == 0.0:
             text = text.lstrip("+-")
         return re.sub(r"^([-+]?)0\.(?=\d*[1-9])", r"\1.", text).replace("-", "−").replace("%", " %")
@@ -352,23 +351,52 @@ def document(measured: str) -> dict[str, Any]:
 def shown(table: Table) -> str:
     """Return a table and, below it, when and with what it was measured."""
     found = document(table.measured)
-    lines = [[table.head, *table.columns], [":--", *("--:" for _ in table.columns)]]
-    for title, where in table.rows.items():
-        cells = (_cell(found["rows"], where, column) for column in table.columns.values())
-        lines.append([title, *cells])
-    body = "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
+    rows: Sequence[Where] = found["rows"]
+    columns: dict[str, tuple[Where, str]] = {}
+    for title, column in table.columns.items():
+        where, template = ({}, column) if isinstance(column, str) else column
+        columns |= {one: (also, template) for one, also in _titled(title, where, rows)}
+    lines = [
+        [title, *(_cell(rows, {**where, **also}, template) for also, template in columns.values())]
+        for head, of_rows in table.rows.items()
+        for title, where in dict(_titled(head, of_rows, rows)).items()
+    ]
+    if table.best is not None:
+        place = 1 + list(columns).index(table.best)
+        lines.sort(key=lambda line: line[place], reverse=True)
+    n_titles = table.head.count("|") + 1
+    ruled = [[table.head, *columns], [":--"] * n_titles + ["--:"] * len(columns), *lines]
+    body = "".join(f"| {' | '.join(line)} |\n" for line in ruled).replace("|  |", "| |")
     return f"{body}\n{provenance(found)}\n"
 
 
-def _cell(rows: Sequence[Where], where: Where, column: str | tuple[Where, str]) -> str:
-    also, template = ({}, column) if isinstance(column, str) else column
-    wanted = {**where, **also}
-    found = [row for row in rows if wanted.items() <= row.items()]
+def _titled(title: str, where: Where, rows: Sequence[Where]) -> Iterator[tuple[str, Where]]:
+    """Yield what a title stands for: itself, or a title for each value that the file has."""
+    names = [name for name, _ in FIELD.findall(title)]
+    if not names:
+        yield title, where
+        return
+    for row in rows:
+        if where.items() <= row.items() and row.keys() >= set(names):
+            yield _filled(title, row), {**where, **{name: row[name] for name in names}}
+
+
+def _cell(rows: Sequence[Where], where: Where, template: str) -> str:
+    for name, value in where.items():
+        if name.startswith("$"):
+            template = template.replace(name, str(value))
+    wanted = {name: value for name, value in where.items() if not name.startswith("$")}
+    names = {name for name, _ in FIELD.findall(template)}
+    found = [row for row in rows if wanted.items() <= row.items() and row.keys() >= names]
     if len(found) != 1:
         raise ValueError(f"expected one row of the file with {wanted}, got {len(found)}")
-    text = template.format_map({name: _Value(value) for name, value in found[0].items()})
     # Where nothing was measured, nothing is uncertain either.
-    return re.sub(r"^- .*", "-", text)
+    return re.sub(r"^- .*", "-", _filled(template, found[0]))
+
+
+def _filled(template: str, row: Where) -> str:
+    """Fill in a template; names may have points and blanks, which those of `str.format` may not."""
+    return FIELD.sub(lambda found: format(_Value(row[found[1]]), found[2]), template)
 
 
 def provenance(found: Mapping[str, Any]) -> str:

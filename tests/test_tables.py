@@ -61,6 +61,40 @@ def test_a_column_may_look_up_its_number_in_other_rows_than_the_next_one():
     assert row == f"| labels | {one:.0f} | {other:.0f} |"
 
 
+def test_a_title_in_braces_stands_for_all_that_the_file_has():
+    columns = {"{learner}": ({}, "{labels_asked:.0f}")}
+    table = TABLES.Table(measured="wifi", rows={"labels": {}}, columns=columns)
+    turned = TABLES.Table(measured="wifi", rows={"{learner}": {}}, columns={"n": "{labels_asked}"})
+    names = [row["learner"] for row in TABLES.document("wifi")["rows"]]
+    assert TABLES.shown(table).splitlines()[0] == f"| | {' | '.join(names)} |"
+    assert [line.split(" | ")[0][2:] for line in TABLES.shown(turned).splitlines()[2:7]] == names
+
+
+def test_a_value_of_the_script_is_put_into_texts_and_is_not_looked_for_in_the_file():
+    rows = {name: {"learner": "skeptical GP", "$what": name} for name in ("accuracy", "macro_f1")}
+    table = TABLES.Table(measured="wifi", rows=rows, columns={"": "{$what:.1p}"})
+    row = next(r for r in TABLES.document("wifi")["rows"] if r["learner"] == "skeptical GP")
+    lines = TABLES.shown(table).splitlines()[2:4]
+    assert lines == [f"| {name} | {100 * row[name]:.1f} |" for name in rows]
+
+
+def test_rows_may_have_several_titles_and_an_order():
+    table = TABLES.Table(
+        measured="wifi",
+        head="who | what",
+        rows={"{learner} | accuracy": {}},
+        columns={"in %": "{accuracy:.1p}"},
+        best="in %",
+    )
+    head, ruled, *rest = TABLES.shown(table).splitlines()
+    assert (head, ruled) == ("| who | what | in % |", "| :-- | :-- | --: |")
+    cells = [line.split(" | ") for line in rest[:5]]
+    assert [what for _, what, _ in cells] == ["accuracy"] * 5
+    shown = [float(cell.rstrip(" |")) for *_, cell in cells]
+    assert shown == sorted(shown, reverse=True)
+    assert len(set(shown)) > 1
+
+
 @pytest.mark.parametrize(("where", "n"), [({"learner": "no such learner"}, 0), ({}, 5)])
 def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
     table = TABLES.Table(measured="wifi", rows={"labels": where}, columns={"": "{labels_asked}"})
@@ -79,6 +113,13 @@ def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
         (0.203, ".1%", "20.3 %"),
         (3000, "", "3000"),
         (None, ".1f", "-"),
+        ("abrupt", "", "abrupt"),
+        (0.0548, ".1p", "5.5"),
+        (0.000514, "~2p", ".051"),
+        (0.0548, "~2p", "5.5"),
+        (22.66, "~1", "22.7"),
+        (0.07, "~1", ".07"),
+        (0.0, "~2", "0.0"),
     ],
 )
 def test_values_are_written_as_the_pages_have_them(value, how, shown):
