@@ -312,6 +312,17 @@ TABLES = {
             }.items()
         },
     ),
+    "skeptical": Table(
+        measured="skeptical",
+        rows={"{learner}": {}},
+        columns={
+            "{log}": (
+                {},
+                "{accuracy:.3f} ± {se:.3f}, {labels:.0f} labels<br>"
+                "{challenges:.0f}, {precision:.0%}, {wrong_kept:.0%}",
+            ),
+        },
+    ),
 }
 
 

@@ -164,6 +164,7 @@ def _played(log: Log, seed: int, model: Any) -> InteractiveResult:
 
 def _row(log: Log, name: str, results: Sequence[InteractiveResult]) -> Row:
     accuracies = [r.metric.get() for r in results]
+    precisions = [r.challenge_precision for r in results if r.challenge_precision is not None]
     return {
         "log": f"{log.name}, {_ORDERS[log.name]}",
         "learner": name,
@@ -171,6 +172,6 @@ def _row(log: Log, name: str, results: Sequence[InteractiveResult]) -> Row:
         "se": standard_error(accuracies) if len(accuracies) > 1 else None,
         "labels": mean(r.n_asked for r in results),
         "challenges": mean(r.n_challenges for r in results),
-        "precision": mean(r.challenge_precision or 0.0 for r in results),
+        "precision": mean(precisions) if precisions else None,
         "wrong_kept": mean(r.wrong_kept or 0.0 for r in results),
     }
