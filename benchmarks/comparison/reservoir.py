@@ -102,6 +102,8 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
                 won.append(_advantages(scores, curve, "whole_log"))
             if name == _ALONE and log.name in _AS_RECORDED:
                 lost.append(_advantages(scores, curve, "accuracy"))
+    if rows:
+        rows += [_mean([row for row in rows if row["asks"] == name], name) for name in CONTENDERS]
     rows += [_times(n) for n in plan.sizes]
     slack = 2.0 if options.quick else 0.0
     accepted = _accepted(lost, won, slack) if len(lost) >= _FEWEST_LOGS else []
@@ -150,6 +152,13 @@ def _advantages(
         getattr(score, measured) - float(np.interp(score.n_labels, labels, reached))
         for score in scores
     ]
+
+
+def _mean(rows: Sequence[Row], name: str) -> Row:
+    """Return means over the logs, which count alike."""
+    advantages = ("accuracy_advantage", "whole_log_advantage")
+    of_logs = {one: mean(row[one] for row in rows) for one in advantages}
+    return {"log": "mean", "asks": name, **of_logs}
 
 
 def _times(n: int) -> Row:

@@ -19,8 +19,15 @@ def test_each_way_of_asking_is_compared_and_logs_that_are_not_there_are_named(tm
     result, status = document(tmp_path, "reservoir", small, "--quick", "--check")
     check(result, "reservoir", quick=True)
     assert status == 0
-    played = [row for row in result["rows"] if "asks" in row]
+    played, means = (
+        [row for row in result["rows"] if "asks" in row and (row["log"] == "mean") is mean]
+        for mean in (False, True)
+    )
     assert [row["asks"] for row in played] == list(reservoir.CONTENDERS)
+    # Of a single log.
+    for row, mean in zip(played, means, strict=True):
+        assert mean["accuracy_advantage"] == row["accuracy_advantage"]
+        assert mean["whole_log_advantage"] == row["whole_log_advantage"]
     # Every tenth event: at most one question for each look.
     assert all(row["labels"] <= 25 for row in played if "alone" in row["asks"])
     [timed] = [row for row in result["rows"] if "look_ms" in row]

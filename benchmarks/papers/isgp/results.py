@@ -53,6 +53,7 @@ def row(condition: Condition, played: Played) -> Row:
         "labels": mean(int(trace.asked[-1]) for trace in traces),
         "challenges": mean(int(trace.challenges[-1]) for trace in traces),
         "justified": mean(int(trace.justified[-1]) for trace in traces),
+        "precision": _precision(traces),
         "questions": mean_questions(traces),
         "wrong_kept": mean(trace.wrong / trace.learned for trace in traces),
         "us_per_event": 1e6 * mean(float(trace.seconds.mean()) for trace in traces),
@@ -74,6 +75,7 @@ def row_of_variant(condition: Condition, played: Played) -> Row:
         "labels": mean(int(trace.asked[-1]) for trace in traces),
         "challenges": mean(int(trace.challenges[-1]) for trace in traces),
         "justified": mean(int(trace.justified[-1]) for trace in traces),
+        "precision": _precision(traces),
         "questions": mean_questions(traces),
         "wrong_kept": mean(trace.wrong / trace.learned for trace in traces),
         "refused": mean(refused),
@@ -123,6 +125,12 @@ def mean_f1(traces: Sequence[Trace]) -> float:
 def mean_questions(traces: Sequence[Trace]) -> float:
     """Mean number of questions."""
     return mean(trace.questions for trace in traces)
+
+
+def _precision(traces: Sequence[Trace]) -> float | None:
+    """Return the share of all challenges that contested a wrong label."""
+    challenges = sum(int(trace.challenges[-1]) for trace in traces)
+    return sum(int(trace.justified[-1]) for trace in traces) / challenges if challenges else None
 
 
 def _finals(traces: Sequence[Trace]) -> list[float]:
