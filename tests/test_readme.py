@@ -41,6 +41,21 @@ def test_every_output_is_one_that_is_tested():
     assert [code for code in blocks if code not in {part for pair in tested for part in pair}] == []
 
 
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=["README", "tutorial"])
+def test_sentences_below_the_table_of_the_demo_say_what_it_says(page):
+    [table] = [out for code, out in TUTORIAL.outputs() if code == "streamgp demo\n"]
+    asked, challenges, precision, kept = re.findall(
+        r"^skeptical GP .* +(\d+) +(\d+) +(\d+) % +(\d+) %", table, re.M
+    )[0]
+    believed, left = re.findall(r"^GP, never .* +(\d+) +0 +- +(\d+) %", table, re.M)[0]
+    said = " ".join(page.text.split())
+    assert f"challenges {challenges} answers, two of three rightly" in said
+    assert int(precision) == pytest.approx(200 / 3, abs=3)
+    assert "asks for more labels, keeps seven times the share of wrong ones" in said
+    assert int(believed) > int(asked)
+    assert int(left) // int(kept) == 7
+
+
 def test_it_is_short():
     assert len(README.text.splitlines()) <= 200
 

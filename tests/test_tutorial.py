@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
+from streamgp import isgp
+from streamgp.apps.replay.demo import run_learners
 from tests.helpers.documents import PATIENCE_S, Document, Machine, end, eventually
 from tests.helpers.page_server import Browser
 
@@ -51,6 +53,20 @@ def test_table_of_the_demo_is_what_it_prints(machine):
         # `sum` rounds floats less since then, and River's adaptive random forest splits otherwise.
         assert shown.pop().startswith("skeptical ARF (River)")
     assert "\n".join(shown) in "\n".join(without_times(printed))
+
+
+def test_what_filter_and_scaling_do_is_what_the_sentence_below_the_table_says():
+    builders = {
+        "both": lambda seed: isgp(seed=seed),
+        "the filter alone": lambda seed: isgp(seed=seed).clone({"rescale": False}),
+    }
+    both, alone = (run.row for run in run_learners(1, learners=builders))
+    sentence = (
+        f"the first learner asks for {both.n_asked} labels and is right in "
+        f"{both.accuracy:.1%}; with the filter alone for {alone.n_asked}, and in "
+        f"{alone.accuracy:.1%}."
+    )
+    assert sentence.replace("%", " %") in " ".join(TUTORIAL.text.split())
 
 
 def test_replay_prints_what_is_shown(machine):
