@@ -3,7 +3,8 @@
 A learner that keeps its examples must never mix points scaled with different statistics. So
 statistics in use change only at a few moments, at which the learner is rebuilt from the raw
 examples: during the warm-up whenever the number of events has doubled, and at its end. After that
-they stand still, or change whenever the number of events has doubled again (`RenewedScaling`).
+they stand still, or change whenever the number of events has doubled again (`RenewedScaling`), or
+follow the latest events (`RecentScaling`).
 
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -286,7 +287,7 @@ class RenewedScaling(StandardScaling):
     #            to be added
     def __init__(self, warm_up: int) -> None:
         super().__init__(warm_up)
-        self._n_zeros: dict[FeatureName, int] = {}
+        self._n_zeros: dict[FeatureName, float] = {}
         self._n_labels = 0
         self._columns: list[FeatureName] = []
         self._pending: list[float] = []
@@ -367,7 +368,7 @@ class RenewedScaling(StandardScaling):
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
         super().load_state(state)
-        self._n_zeros = {name: int(n) for name, n in state["zeros"]}
+        self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
         n, rows = state["pending"]
@@ -399,15 +400,23 @@ class RenewedScaling(StandardScaling):
             return False
         self._add_pending()
         ended = self._n >= self.warm_up
-        self._next = 2 * self._n if ended else min(2 * self._n, self.warm_up)
+        self._next = self._renewed_at() if ended else min(2 * self._n, self.warm_up)
         if self._n <= self.warm_up:
             self._locations.clear()
             self._factors.clear()
             self._in_use = None
-        enough = self._n / 2 if ended else 1
+        enough = self._weight() / 2 if ended else 1
         for name in [name for name, r in self._running.items() if r.n >= enough]:
             self._use(name, keep=True)
         return True
+
+    def _renewed_at(self) -> int:
+        """Return the number of events at the renewal after the one of now."""
+        return 2 * self._n
+
+    def _weight(self) -> float:
+        """Return what all events together count at the renewal of now."""
+        return self._n
 
     def _freeze_late(self) -> bool:
         late = [
@@ -427,7 +436,73 @@ class RenewedScaling(StandardScaling):
         self._factors[name] = 1.0 / unit
 
 
-def _unit_of_rare(moments: Moments, n_zeros: int) -> float:
+class RecentScaling(RenewedScaling):
+    """Standardise and clip, by statistics in which earlier events count less and less.
+
+    For sensors that drift. Statistics are renewed after every `warm_up` events, and at each renewal
+    all before it count half as much from then on. A feature that is not in use waits for `warm_up`
+    values of its own, which count in full until then.
+
+    Parameters
+    ----------
+    warm_up
+        Number of events.
+
+    Examples
+    --------
+    >>> scaling = RecentScaling(warm_up=4)
+    >>> for light in (1.0, 3.0, 1.0, 3.0, 11.0, 13.0, 11.0, 13.0):
+    ...     _ = scaling.observe({"light": light})
+    >>> round(scaling.transform({"light": 2.0})["light"], 2)
+    -1.38
+
+    """
+
+    def _refresh(self) -> bool:
+        renewed = super()._refresh()
+        if renewed and self._n >= self.warm_up:
+            for name in self._locations:
+                moments = self._running[name]
+                assert isinstance(moments, Moments)
+                moments.fade(_KEPT)
+                if name in self._n_zeros:
+                    self._n_zeros[name] *= _KEPT
+        return renewed
+
+    def _renewed_at(self) -> int:
+        return self._n + self.warm_up
+
+    def _weight(self) -> float:
+        # N, N + N/2, N + N/2 + N/4, ...
+        return self.warm_up * (1.0 - _KEPT ** (self._n // self.warm_up)) / (1.0 - _KEPT)
+
+
+# What events before a renewal count after it, as a share of what they counted.
+_KEPT: Final = 0.5
+
+Rescale: TypeAlias = bool | Literal["recent"]
+"""Whether scaling is renewed: as `RenewedScaling` does, for True, or as `RecentScaling`."""
+
+
+def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
+    """Return the scaling of a model without transformers of its own.
+
+    Raises
+    ------
+    ValueError
+        If `rescale` is none of its values.
+
+    """
+    if rescale not in (False, True, "recent"):
+        raise ValueError(f"rescale must be True, False or 'recent', got {rescale!r}")
+    if warm_up == 0:
+        return NoScaling()
+    if rescale == "recent":
+        return RecentScaling(warm_up)
+    return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
+
+
+def _unit_of_rare(moments: Moments, n_zeros: float) -> float:
     """Return the smallest unit in which what is usual among rare values is not clipped.
 
     Numbers that are not 0 are rare if more than half of them are 0.

@@ -3,6 +3,7 @@ import itertools
 import json
 import math
 import pickle
+import random
 from decimal import Decimal
 
 import numpy as np
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from streamgp.scaling import (
     MOST_RELEARNED,
     NoScaling,
+    RecentScaling,
     RenewedScaling,
     RobustScaling,
     StandardScaling,
     check_finite,
+    standard_scaling,
 )
 
 values = st.floats(-1e6, 1e6)
@@ -66,7 +69,7 @@ def test_robust_statistics_are_quartiles_of_the_first_events(warm_up, more):
     assert [scaled["a"], scaled["b"]] == pytest.approx(expected.tolist(), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [StandardScaling, RobustScaling, RenewedScaling])
+@pytest.mark.parametrize("kind", [StandardScaling, RobustScaling, RenewedScaling, RecentScaling])
 @given(n=st.integers(0, 20), xs=st.lists(events, min_size=20, max_size=20))
 def test_a_scaling_goes_on_after_a_restart_as_before(kind, n, xs):
     whole, first, second = kind(12), kind(12), kind(12)
@@ -242,8 +245,9 @@ def test_without_scaling_features_stay_as_they_are():
     [
         lambda: StandardScaling(9),
         lambda: RenewedScaling(9),
+        lambda: RecentScaling(9),
     ],
-    ids=["standard", "renewed"],
+    ids=["standard", "renewed", "recent"],
 )
 @pytest.mark.parametrize("n", [0, 5, 20])
 def test_a_copy_goes_on_alike(build, n):
@@ -365,3 +369,60 @@ def test_texts_and_gaps_pass_a_scaling_that_clips():
     x = {"place": "gym", "a": 90.0, "b": None, "c": math.nan}
     assert scaling.transform(x) == {"place": "gym", "a": 3.0}
     assert scaling.transform({"a": math.nan}) == scaling.transform({}) == {}
+
+
+# --- scaling by what was measured of late
+
+
+@given(st.integers(1, 12), st.integers(0, 6), st.floats(-500.0, 500.0))
+def test_events_before_a_renewal_count_half_as_much_as_those_after_it(warm_up, n_later, value):
+    """Weighted moments in closed form."""
+    xs = rows(warm_up * (1 + n_later), seed=warm_up)
+    scaling = RecentScaling(warm_up)
+    changed = watched(scaling, xs)
+    assert [i + 1 for i, new in enumerate(changed) if new][-1 - n_later :] == [
+        warm_up * k for k in range(1, n_later + 2)
+    ]
+    column = np.array([x["a"] for x in xs])
+    age = n_later - np.arange(len(xs)) // warm_up
+    mean = np.average(column, weights=0.5**age)
+    std = math.sqrt(np.average(np.square(column - mean), weights=0.5**age))
+    expected = float(np.clip((value - mean) / (std if std > 1e-9 else 1.0), -3.0, 3.0))
+    assert scaling.transform({"a": value})["a"] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_a_sensor_that_was_moved_is_scaled_by_where_it_is_now():
+    rng, places = random.Random(0), {}
+    for kind in (RenewedScaling, RecentScaling):
+        scaling = kind(50)
+        watched(scaling, [{"a": rng.gauss(0.0, 1.0)} for _ in range(400)])
+        watched(scaling, [{"a": rng.gauss(100.0, 1.0)} for _ in range(400)])
+        places[kind] = [scaling.transform({"a": a})["a"] for a in (99.0, 101.0)]
+    (low, high), (now_low, now_high) = places[RenewedScaling], places[RecentScaling]
+    assert high - low < 0.05
+    assert now_high - now_low > 0.2
+
+
+def test_rare_values_are_rare_of_late_as_well():
+    """A column with a reading in one event of ten: its unit stays that of the readings."""
+    scaling = RecentScaling(50)
+    watched(scaling, [{"a": 0.0 if i % 10 else 1.0 + i % 3} for i in range(400)])
+    near, far = (scaling.transform({"a": a})["a"] for a in (1.0, 3.0))
+    assert near < far - 0.1
+    assert far <= 3.0
+
+
+def test_a_late_feature_waits_for_its_own_values_before_they_fade():
+    scaling = RecentScaling(20)
+    xs = [{"a": float(i % 7), **({"b": float(i % 5)} if i % 4 == 0 else {})} for i in range(300)]
+    changed = watched(scaling, xs)
+    assert "b" in scaling.transform({"a": 1.0, "b": 1.0})
+    assert changed[76]  # its 20th value, in one event of four
+
+
+def test_scaling_is_renewed_or_not_or_by_what_is_recent():
+    with pytest.raises(ValueError, match=r"rescale must be True, False or 'recent', got 'often'"):
+        standard_scaling(200, rescale="often")
+    kinds = [type(standard_scaling(9, rescale=how)) for how in (False, True, "recent")]
+    assert kinds == [StandardScaling, RenewedScaling, RecentScaling]
+    assert type(standard_scaling(0, rescale="recent")) is NoScaling

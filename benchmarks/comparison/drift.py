@@ -16,7 +16,9 @@ and when, is not known.
 
 At last, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
 are random at first: by its own rule, by the same but with a least probability of asking, and about
-a tenth of the events at random.
+a tenth of the events at random. With the second and the learner that watches for drifts three
+scalings are compared, also where all that changes are the sensors: each feature moves away, and by
+another factor, through the middle half of the stream.
 
 """
 
@@ -24,8 +26,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
+
+import numpy as np
 
 from benchmarks._array_streams import (
     CONCEPTS,
@@ -52,6 +56,7 @@ from benchmarks._logs import MissingLogError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Array
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
+from streamgp.scaling import Rescale
 
 # --- labels that are asked for, some of them wrong: what is not asked is not known
 
@@ -65,7 +70,18 @@ RULES: Mapping[str, AskRule] = {
 }
 
 
-def asked(stream: ArrayStream, rule: AskRule, learner: GPClassifier, seed: int) -> dict[str, float]:
+SCALINGS: Mapping[str, Rescale] = {"frozen": False, "renewed": True, "recent": "recent"}
+
+
+def asked(
+    stream: ArrayStream,
+    rule: AskRule,
+    learner: GPClassifier,
+    seed: int,
+    *,
+    warm_up: int = 0,
+    rescale: Rescale = False,
+) -> dict[str, float]:
     """Play a stream with an annotator of whose first answers 20 % are random.
 
     Returns
@@ -74,7 +90,7 @@ def asked(stream: ArrayStream, rule: AskRule, learner: GPClassifier, seed: int) 
 
     """
     rng, n_classes = random.Random(seed), int(stream.y.max()) + 1
-    model = SkepticalClassifier(learner, rule, warm_up=0, seed=seed)
+    model = SkepticalClassifier(learner, rule, warm_up=warm_up, rescale=rescale, seed=seed)
     n_right = n_asked = 0
     for x, y in as_dictionaries(stream):
         predicted, ask = model.predict_one(x)
@@ -91,9 +107,25 @@ def asked(stream: ArrayStream, rule: AskRule, learner: GPClassifier, seed: int) 
     }
 
 
+# Most by which a sensor moves away, in standard deviations, and the factor it changes by.
+_FARTHEST = 3.0
+_MOST_CHANGED = 3.0
+
+
+def moving(stream: ArrayStream, seed: int) -> ArrayStream:
+    """Return the stream as seen by sensors that change through its middle half."""
+    n, d = stream.X.shape
+    rng = np.random.default_rng(seed)
+    offsets = rng.uniform(-_FARTHEST, _FARTHEST, size=d)
+    factors = _MOST_CHANGED ** rng.uniform(-1.0, 1.0, size=d)
+    passed = np.clip(2.0 * np.arange(n)[:, None] / n - 0.5, 0.0, 1.0)
+    return replace(stream, X=stream.X * factors**passed + offsets * passed)
+
+
 # --- the benchmark
 
 _MAX_POINTS = 200
+_WARM_UP = 200
 # Events beyond which the exact process takes more than a minute and two gigabytes.
 _MOST_EXACTLY = 10_000
 _EXACT, _SPARSE, _WATCHED, _WINDOW = "exact", "sparse", "sparse_+_ADWIN", "window"
@@ -110,9 +142,10 @@ class Plan:
     n_recorded: Sequence[int] = (_MOST_EXACTLY, 45_312)
     rules: Sequence[str] = tuple(RULES)
     kinds_asked: Sequence[str] = ("none", "abrupt", "recurring")
+    scalings: Sequence[str] = tuple(SCALINGS)
 
 
-QUICK = Plan(n_events=2000, n_seeds=1, n_recorded=(3000,))
+QUICK = Plan(n_events=2000, n_seeds=1, n_recorded=(3000,), scalings=())
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -131,8 +164,9 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
             for rule in plan.rules
             for kind in plan.kinds_asked
         ]
+        scaled_rows = [_scaled_row(scaling, plan, options.seed) for scaling in plan.scalings]
     return Outcome(
-        rows=[*rows, *recorded_rows, *asked_rows],
+        rows=[*rows, *recorded_rows, *asked_rows, *scaled_rows],
         acceptance=_accepted(rows),
         skipped=skipped,
         notes=[f"One BLAS thread: {how}."],
@@ -199,6 +233,33 @@ def _asked_row(rule: str, kind: str, plan: Plan, seed: int) -> Row:
         "questions": found[_WATCHED]["asked"],
         "drifts_found": found[_WATCHED]["drifts"],
     }
+
+
+def _scaled_row(scaling: str, plan: Plan, seed: int) -> Row:
+    """Return means over all pairs of concepts with a scaling."""
+    progress(f"scaling {scaling}")
+    row: Row = {"scaling": scaling}
+    for change in ("none", "sensors", *plan.kinds_asked[1:]):
+        streams = [
+            drifting(concept, "none" if change == "sensors" else change, plan.n_events, seed)
+            for concept in plan.concepts
+        ]
+        if change == "sensors":
+            streams = [moving(stream, seed) for stream in streams]
+        found = [
+            asked(
+                stream,
+                RULES["SkepticalAsk(at_least=.1)"],
+                _models()[_WATCHED],
+                seed,
+                warm_up=_WARM_UP,
+                rescale=SCALINGS[scaling],
+            )
+            for stream in streams
+        ]
+        scores = _means(found)
+        row |= {change: scores["right"], f"{change}_questions": scores["asked"]}
+    return row
 
 
 def _percent(right: Array) -> float:

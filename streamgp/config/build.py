@@ -80,7 +80,7 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     looks = {kind: _build(kind, config, source) for kind in _LATER}
     _check_looks(looks, config, learner, source)
     temporal = TemporalFilter() if config.temporal.enabled else None
-    rescale = bool(config.rescale)
+    rescale = config.rescale or False
     try:
         return SkepticalClassifier(learner, **shared, **looks, temporal=temporal, rescale=rescale)
     except ValueError as error:  # a pipeline of a user's own that does not go with warm_up, rescale

@@ -38,6 +38,7 @@ from streamgp.query.registry import (
     Share,
     TargetName,
 )
+from streamgp.scaling import Rescale
 
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -202,7 +203,7 @@ class Config(Section, frozen=True, kw_only=True):
     target: TargetName = "label"
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
-    rescale: bool | None = None
+    rescale: Rescale | None = None
     learner: Learner = Learner()
     temporal: Temporal = Temporal()
     query: Query | None = None

@@ -43,7 +43,7 @@ from streamgp.query.pipeline_scaling import scaling_of
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, RecentEventsAsk
 from streamgp.query.strategies import LearningAskRule
-from streamgp.scaling import NoScaling, RenewedScaling, Scaling, StandardScaling
+from streamgp.scaling import Rescale, Scaling, standard_scaling
 
 # --- Arguments of skeptical learners, checked before the first event.
 
@@ -147,18 +147,16 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
         )
 
 
-def scaling_for(transformers: list[Any], warm_up: int, *, rescale: bool = False) -> Scaling:
+def scaling_for(transformers: list[Any], warm_up: int, *, rescale: Rescale = False) -> Scaling:
     """Return how features reach the learner; refuses transformers that could never learn."""
     if rescale and transformers:
         raise ValueError(
-            "rescale must be False for a pipeline, got True; its transformers scale the features, "
-            "so leave them out, or rescale"
+            f"rescale must be False for a pipeline, got {rescale!r}; its transformers scale the "
+            "features, so leave them out, or rescale"
         )
     if transformers:
         return scaling_of(transformers, warm_up)
-    if warm_up == 0:
-        return NoScaling()
-    return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
+    return standard_scaling(warm_up, rescale=rescale)
 
 
 def check_seeded(model: base.Estimator) -> None:

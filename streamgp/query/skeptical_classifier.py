@@ -63,6 +63,7 @@ from streamgp.query.strategies import (
     SkepticalChallenge,
 )
 from streamgp.query.temporal import FilteredStream, TemporalFilter
+from streamgp.scaling import Rescale
 
 __all__ = [
     "SkepticalClassifier",
@@ -116,8 +117,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         alone.
     rescale
         Whether numbers are also clipped at 3 standard deviations, and their scale renewed after
-        2, 4, 8, ... times `warm_up` events, as `isgp()` has it; not for pipelines, which do their
-        own scaling.
+        2, 4, 8, ... times `warm_up` events, as `isgp()` has it; with "recent", after every
+        `warm_up` events by what was measured of late, for sensors that drift. Not for pipelines,
+        which do their own scaling.
     seed
         Seed of the random decisions. None draws one.
 
@@ -163,7 +165,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         review: Review | None = None,
         reservoir: RecentEventsAsk | None = None,
         temporal: TemporalFilter | None = None,
-        rescale: bool = False,
+        rescale: Rescale = False,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_classifier)
@@ -715,7 +717,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
         rules = (self.review, self.reservoir, self.temporal)
-        rescale = ["rescale"] if self.rescale else []
+        rescale = ["rescale" if self.rescale is True else self.rescale] if self.rescale else []
         return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
     # --- inside

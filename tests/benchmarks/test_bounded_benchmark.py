@@ -118,7 +118,9 @@ def test_bounded_shows_each_stream_and_each_size(tmp_path, capsys):
 
 
 def test_drift_compares_all_on_each_kind(tmp_path, capsys):
-    plan = drift.Plan(concepts=("Sine",), n_events=600, n_seeds=1, n_recorded=(300,), rules=())
+    plan = drift.Plan(
+        concepts=("Sine",), n_events=600, n_seeds=1, n_recorded=(300,), rules=(), scalings=()
+    )
     result, status = document(tmp_path, "drift", partial(drift.measure, plan=plan), "--check")
     assert "skipped: elec2 (needs --data)" in capsys.readouterr().out
     assert [(row["drift"], row["concepts"]) for row in result["rows"]] == [
@@ -136,6 +138,7 @@ def test_drift_shows_what_asking_too_little_costs(tmp_path):
         n_recorded=(),
         rules=("SkepticalAsk()", "SkepticalAsk(at_least=.1)", "RandomAsk(.1)"),
         kinds_asked=("abrupt",),
+        scalings=(),
     )
     result, _ = document(tmp_path, "drift", partial(drift.measure, plan=plan))
     own, at_least, by_chance = result["rows"]
@@ -145,12 +148,34 @@ def test_drift_shows_what_asking_too_little_costs(tmp_path):
     assert at_least["sparse_+_ADWIN"] > at_least["sparse"] + 10.0
 
 
+def test_drift_compares_scalings_where_sensors_move(tmp_path):
+    before = streams.drifting("Sine", "none", 400, seed=1)
+    moved = drift.moving(before, seed=1)
+    assert np.array_equal(moved.X[:100], before.X[:100])
+    assert np.array_equal(moved.y, before.y)
+    later = slice(300, None)
+    by_line = [
+        np.polyfit(a, b, 1, full=True)
+        for a, b in zip(before.X[later].T, moved.X[later].T, strict=True)
+    ]
+    assert all(1 / 3 <= line[0] <= 3 and abs(line[1]) <= 3 for line, *_ in by_line)
+    assert all(residual < 1e-9 for _, [residual], *_ in by_line)
+    plan = drift.Plan(
+        concepts=("Sine",), kinds=(), n_events=2000, n_recorded=(), rules=(), kinds_asked=("none",)
+    )
+    result, _ = document(tmp_path, "drift", partial(drift.measure, plan=plan))
+    frozen, renewed, recent = result["rows"]
+    assert [row["scaling"] for row in result["rows"]] == ["frozen", "renewed", "recent"]
+    assert frozen["none"] == pytest.approx(renewed["none"], abs=6.0)
+    assert all(row["sensors_questions"] > 100 for row in (frozen, renewed, recent))
+
+
 def test_drift_reads_elec2_from_the_data_folder(tmp_path):
     (tmp_path / "streams").mkdir()
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 2)), rng.integers(2, size=80)
     np.savez(tmp_path / "streams" / "elec2.npz", X=X, y=y, feature_names=["a", "b"])
-    plan = drift.Plan(kinds=(), n_recorded=(50, 80), rules=())
+    plan = drift.Plan(kinds=(), n_recorded=(50, 80), rules=(), scalings=())
     small = partial(drift.measure, plan=plan)
     result, _ = document(tmp_path, "drift", small, "--data", str(tmp_path))
     assert [row["concepts"] for row in result["rows"]] == ["Elec2, 50 events", "Elec2, 80 events"]

@@ -54,6 +54,7 @@ from streamgp.query import (
 )
 from streamgp.query import retrospective as rules_of_review
 from streamgp.query.temporal import TemporalFilter
+from streamgp.scaling import Rescale
 from streamgp.simulation import AwayAnnotator
 
 
@@ -94,15 +95,16 @@ def test_a_temporal_filter_is_there_where_the_preset_or_the_setting_says_so(
         (Config(), True),
         (Config(preset="paper"), False),
         (Config(rescale=False), False),
+        (Config(rescale="recent"), "recent"),
         (Config(learner=Learner(name="river.naive_bayes.GaussianNB")), False),
         (Config(learner=Learner(name="river.naive_bayes.GaussianNB"), rescale=True), True),
         (Config(target="number"), None),
     ],
 )
 def test_scaling_is_renewed_where_the_preset_or_the_setting_says_so(
-    config: Config, expected: bool | None
+    config: Config, expected: Rescale | None
 ) -> None:
-    assert getattr(build_model(config), "rescale", None) is expected
+    assert getattr(build_model(config), "rescale", None) == expected
 
 
 def test_a_pipeline_that_scales_is_not_scaled_again(

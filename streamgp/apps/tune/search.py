@@ -490,7 +490,7 @@ class _Bench:
         self._source = source
         model = build.build_model(config, source=source)
         self._query = model.query
-        rescale = bool(resolved(config).rescale)
+        rescale = resolved(config).rescale or False
         self._scaling = partial(scaling_for, [], model.warm_up, rescale=rescale)
         self._keys = [
             (events, staged(events, self._scaling))
