@@ -15,7 +15,15 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
-from connectors.wire.state_records import CONFIGURATION, SEPARATOR, History, state, value_of
+from connectors.wire.state_records import (
+    CONFIGURATION,
+    SEPARATOR,
+    UNHEEDED,
+    History,
+    parts_of,
+    state,
+    value_of,
+)
 from connectors.worker.batch import Batch
 from connectors.worker.losses import FORGOTTEN, failed_in
 from connectors.worker.partition import Partition
@@ -258,9 +266,11 @@ def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str)
 
 
 def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
-    """Return the records that a key adds to the topic `state` when workers go on with it.
+    r"""Return the records that a key adds to the topic `state` when workers go on with it.
 
-    Those that belong to the partition are not among them, but for nulls that could not be heeded.
+    Those that belong to the partition are not among them. Nulls that could not be heeded have a
+    record of the key in place of the partition's: of several keys, compaction would leave one.
+    `failed_in_partition` puts them together again.
 
     Parameters
     ----------
@@ -269,18 +279,49 @@ def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
 
     Examples
     --------
-    >>> state_for_workers(shared_records(b"{}", {}, "ann"))
-    []
+    >>> [key for key, _ in state_for_workers(shared_records(b"{}", {"ann": 1}, "ann"))]
+    [b'ann\x1funheeded']
 
     """
     found = []
     for topic, key, value in items:
-        if topic == "state" and (
-            key not in (CONFIGURATION_KEY, FORGOTTEN_KEY)
-            or (key == FORGOTTEN_KEY and failed_of(value))
-        ):
+        if topic != "state" or key == CONFIGURATION_KEY:
+            continue
+        if key == FORGOTTEN_KEY:
+            for entity, n in failed_of(value).items():
+                record = state(entity, UNHEEDED, n, partition=0)
+                found.append((record.key or b"", record.value or b""))
+        else:
             found.append((key, value))
     return found
+
+
+def failed_in_partition(
+    kept: Mapping[bytes, bytes | None],
+) -> tuple[dict[str, int], list[bytes]]:
+    r"""Return the nulls that could not be heeded, by entity, and the keys' own records of them.
+
+    Parameters
+    ----------
+    kept
+        The records of a partition in the topic `state`, the last one of each key.
+
+    Examples
+    --------
+    >>> kept = {}
+    >>> for name in ("ann", "bob"):
+    ...     kept.update(state_for_workers(shared_records(b"{}", {name: 2}, name)))
+    >>> failed_in_partition(kept)
+    ({'ann': 2, 'bob': 2}, [b'ann\x1funheeded', b'bob\x1funheeded'])
+
+    """
+    failed, own = failed_of(kept.get(FORGOTTEN_KEY)), []
+    for key, value in kept.items():
+        entity, *name = parts_of(key)
+        if name == [UNHEEDED] and value is not None:
+            failed[entity] = int(value_of(entity, UNHEEDED, value))
+            own.append(key)
+    return failed, own
 
 
 def failed_of(forgotten: bytes | None) -> dict[str, int]:

@@ -33,7 +33,9 @@ WINDOWS = "windows/"
 """Begins the name of a part of the open windows of a key; the key follows, then the part."""
 RETRACTED = "retracted/"
 """Begins the name of what was taken back of one annotator, whose name follows."""
-APART = (EARLY, WINDOWS, RETRACTED)
+UNHEEDED = "unheeded"
+"""Name of the record in which an engine tells workers how many nulls a key could not heed."""
+APART = (EARLY, WINDOWS, RETRACTED, UNHEEDED)
 """Begin the names of what is no part of a loop's state."""
 ERASED_BY = "erased-by"
 """Header of a null on `consensus` that a worker has written; any other one asks for something."""
@@ -373,6 +375,7 @@ class History:
     # _early      of each entity the answers that wait for their event, likewise
     # _windows    of each entity the parts of open windows, likewise
     # _retracted  of each entity what was taken back of annotators, likewise
+    # _unheeded   of each entity what an engine tells of nulls, likewise
     # _lines      of each entity the lines by record key; nulls are not kept
     # _nulls      of each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state without an owner, if it is the last
@@ -384,6 +387,7 @@ class History:
         self._early: dict[str, dict[str, _Kept]] = {}
         self._windows: dict[str, dict[str, _Kept]] = {}
         self._retracted: dict[str, dict[str, _Kept]] = {}
+        self._unheeded: dict[str, dict[str, _Kept]] = {}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[int]] = {}
         self._strays: dict[bytes | None, int] = {}
@@ -427,7 +431,12 @@ class History:
     def _by_kind(self, name: str) -> dict[str, dict[str, _Kept]]:
         if not name.startswith(APART):
             return self._parts
-        apart = {EARLY: self._early, WINDOWS: self._windows, RETRACTED: self._retracted}
+        apart = {
+            EARLY: self._early,
+            WINDOWS: self._windows,
+            RETRACTED: self._retracted,
+            UNHEEDED: self._unheeded,
+        }
         return next(kept for prefix, kept in apart.items() if name.startswith(prefix))
 
     def _take_line(self, entity: str, key: bytes, kept: _Kept) -> None:
@@ -520,7 +529,7 @@ class History:
 
     def names(self, entity: str) -> list[str]:
         """Return the names of all records about an entity: pieces, answers, windows as well."""
-        aside = (self._early, self._windows, self._retracted)
+        aside = (self._early, self._windows, self._retracted, self._unheeded)
         return [*self._named(entity), *chain.from_iterable(each.get(entity, ()) for each in aside)]
 
     def retractions(self, entity: str) -> list[Retraction]:

@@ -15,12 +15,14 @@ from connectors.keyed_state import (
     KeyedState,
     MemoryKeyStore,
     entity_of,
+    failed_in_partition,
     failed_of,
     shared_records,
     state_for_workers,
 )
 from connectors.topics import Record
 from connectors.wire.codec import encode
+from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
 from streamgp import GPClassifier, SkepticalClassifier, isgp
@@ -28,6 +30,7 @@ from streamgp.budgets import AtMost
 from streamgp.interactive.messages import Answer
 from streamgp.interactive.people import People
 from streamgp.query import NeverChallenge
+from tests.connectors.worker.test_deletions import stubborn
 from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
 from tests.helpers.laws import examples
 from tests.interactive.test_quarantine import told
@@ -38,7 +41,7 @@ KEYS = ("ann", "bob", "cy")
 
 def settings(**given):
     spans = {"expires_after_s": 30.0, "answer_horizon_s": 200.0}
-    return LoopSettings(model=isgp(seed=1), **{**spans, **given})
+    return LoopSettings(**{"model": isgp(seed=1), **spans, **given})
 
 
 class Unordered(MemoryKeyStore):
@@ -142,7 +145,7 @@ def taken_over(worker):
 
 def handed_back(engine, worker):
     """Return a worker that has what an engine keeps, and the partition's own record."""
-    after = OnWorker(settings(), GROUP)
+    after = OnWorker(engine.settings, GROUP)
     items = [item for store in engine.stores.values() for item in store.items()]
     kept = {key: value for _, key, value in worker.store.items()}
     after.store.put("state", CONFIGURATION, kept[CONFIGURATION])
@@ -152,6 +155,11 @@ def handed_back(engine, worker):
     for topic, key, value in items:
         if topic == "consensus":
             after.store.put(topic, key, value)
+    failed, own = failed_in_partition({key: v for t, key, v in after.store.items() if t == "state"})
+    forgotten = state("", "forgotten", {"n": 1, "heeded": 0, "failed": failed}, 0)
+    after.store.put("state", FORGOTTEN, forgotten.value)
+    for key in own:
+        after.store.put("state", key, None)
     after.partition.bring_up(after.history(0))
     return after
 
@@ -248,7 +256,24 @@ def test_a_null_that_could_not_be_heeded_moves_with_its_key():
     kept = shared_records(b"{}", {"ann": 2}, "ann")
     assert shared_records(b"{}", {"ann": 2}, "bob") == kept[:1]
     ((key, value),) = state_for_workers(kept)
-    assert (key, failed_of(value)) == (FORGOTTEN, {"ann": 2})
+    assert failed_in_partition({key: value}) == ({"ann": 2}, [b"ann\x1funheeded"])
+
+
+def test_nulls_of_several_keys_that_could_not_be_heeded_all_come_back_to_the_worker():
+    # One record for all would be the last key's, and of the others an example would be missing.
+    made = settings(model=stubborn())
+    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
+    moves = [(key, move) for key in KEYS[:2] for move in ("labelled", "withdraw")]
+    for record, now in conversation(moves):
+        worker.step(record, now)
+        engine.step(record, now)
+    letters = [each for each in engine.written if each.topic == "dead-letters"]
+    assert [b"is not forgotten" in dict(each.headers)["dlq.error"] for each in letters] == [
+        True
+    ] * 2
+    after = handed_back(engine, worker)
+    assert after.partition.n_failed == worker.partition.n_failed == {"ann": 1, "bob": 1}
+    assert not [key for _, key, _ in after.store.items() if b"unheeded" in key]
 
 
 def test_a_deadline_is_the_next_of_requests_and_of_answers_that_wait():

@@ -18,7 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectors.keyed_state import CONFIGURATION_KEY, FORGOTTEN_KEY, failed_of
+from connectors.keyed_state import (
+    CONFIGURATION_KEY,
+    FORGOTTEN_KEY,
+    failed_in_partition,
+    failed_of,
+)
 from connectors.storage.snapshots import write_snapshot
 from connectors.topics import COMPACTED, WORKER_INPUTS, Outgoing, Place, Record, TopicName
 from connectors.wire import state_records
@@ -295,27 +300,29 @@ class Move:
         """Have the group read on at the ends of what Flink has taken."""
         from connectors.kafka.topics import KafkaTopics
 
-        failed: dict[int, dict[str, int]] = {}
-        for record in everything(self.there.topics, "state", what="looking"):
-            if record.key == FORGOTTEN_KEY:
-                failed.setdefault(record.partition, {}).update(failed_of(record.value))
         assert isinstance(self.there.topics, KafkaTopics)  # or it would not be on Flink
         self.there.topics.set_positions(self.there.group, ends)
+        write_all(self.there, self.forgotten(ends), program="upkeep")
+
+    def forgotten(self, ends: Mapping[Place, int]) -> list[Outgoing]:
+        """Return the record `forgotten` of each partition, with what keys have told of nulls.
+
+        Their own records of it are taken away behind that.
+        """
+        numbers = range(self.there.topics.n_partitions())
+        kept: dict[int, dict[bytes, bytes | None]] = {number: {} for number in numbers}
+        for record in everything(self.there.topics, "state", what="looking"):
+            kept[record.partition][record.key or b""] = record.value
         n = time.time_ns() // 1_000_000  # no snapshot of a worker has that: it counts from 0
-        forgotten = [
-            state_records.state(
-                "",
-                FORGOTTEN,
-                {
-                    "n": n,
-                    "heeded": ends["consensus", number],
-                    "failed": failed.get(number, {}),
-                },
-                number,
-            )
-            for number in range(self.there.topics.n_partitions())
-        ]
-        write_all(self.there, forgotten, program="upkeep")
+        records = []
+        for number, those in kept.items():
+            failed, own = failed_in_partition(those)
+            value = {"n": n, "heeded": ends["consensus", number], "failed": failed}
+            records.append(state_records.state("", FORGOTTEN, value, number))
+            records += [
+                Outgoing(topic="state", partition=number, key=key, value=None) for key in own
+            ]
+        return records
 
     def _sign_for_workers(self) -> None:
         """Have the topics say that workers keep what is learned; the checkpoints are void then."""

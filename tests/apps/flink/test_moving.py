@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from connectors.keyed_state import FORGOTTEN_KEY
+from connectors.topics import Place
+from connectors.wire import state_records
+from connectors.wire.state_records import UNHEEDED, value_of
 from connectors.worker.compatibility import UnfitTopicsError
-from streamgp.apps.deployment.deployment import Deployment, build_loops
+from connectors.worker.losses import FORGOTTEN
+from streamgp.apps.deployment.deployment import Deployment, build_loops, write_all
 from streamgp.apps.flink.cluster import Cluster, last_checkpoint
 from streamgp.apps.flink.moving import Move, is_mark
 from streamgp.config.load import parse_worker
@@ -247,3 +252,27 @@ def test_what_was_drained_is_only_committed(small: Small, monkeypatch: pytest.Mo
     [(build, begin_at)] = jobs
     assert (build(None), begin_at) == (True, drained)
     small.work()  # workers may go on
+
+
+def test_what_each_key_tells_of_nulls_becomes_the_partitions_record(small: Small) -> None:
+    small.work()
+    there = move(small)
+    kept = {("ann", 1): 3, ("bob", 0): 1, ("cy", 0): 2}
+    written = [state_records.state(key, UNHEEDED, n, at) for (key, at), n in kept.items()]
+    write_all(there.there, written, program="test")
+    small.topics.compact()
+    ends: dict[Place, int] = {("consensus", 0): 7, ("consensus", 1): 8}
+    for _ in range(2):  # killed, it is called again
+        write_all(there.there, there.forgotten(ends), program="test")
+        small.topics.compact()
+        found = {
+            record.partition: value_of("", FORGOTTEN, record.value or b"")
+            for record in small.records("state")
+            if record.key == FORGOTTEN_KEY
+        }
+        assert {n: (value["heeded"], value["failed"]) for n, value in found.items()} == {
+            0: (7, {"bob": 1, "cy": 2}),
+            1: (8, {"ann": 3}),
+        }
+    left = [record for record in small.records("state") if record.value is not None]
+    assert not [record for record in left if (record.key or b"").endswith(UNHEEDED.encode())]
