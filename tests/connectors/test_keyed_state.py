@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from zlib import crc32
 
 import pytest
@@ -27,9 +27,11 @@ from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.budgets import AtMost
-from streamgp.interactive.messages import Answer
+from streamgp.interactive.event_windows import EventWindows
+from streamgp.interactive.messages import ASKED_AGAIN, Answer, Event
 from streamgp.interactive.people import People
 from streamgp.query import NeverChallenge
+from streamgp.query.budgets import AvailabilityBudget
 from tests.connectors.worker.test_deletions import stubborn
 from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
 from tests.helpers.laws import examples
@@ -82,6 +84,27 @@ class KeyByKey:
         self.live.clear()
 
 
+def played(made, steps, *, fails_every=7):
+    """Return an engine that has said and kept what a worker does, though it fails at times."""
+    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
+    for n, (record, now) in enumerate(steps):
+        if n % fails_every == 0:
+            engine.fail()
+        worker.step(record, now)
+        engine.step(record, now)
+    assert by_entity(engine.written) == by_entity(worker.written)
+    kept = [item for store in engine.stores.values() for item in store.items()]
+    assert without_partition(kept) == without_partition(worker.store.items())
+    return engine
+
+
+def step_of(topic, message, n, now):
+    """Return a message as the n-th record of its topic, and when it is taken."""
+    key = message.key.encode()
+    value = encode(message)
+    return Record(topic=topic, partition=0, offset=n, key=key, value=value, at=now), now
+
+
 def without_partition(items):
     """Leave out what belongs to a partition, not to a key."""
     return {(t, k): v for t, k, v in items if not k.startswith(b"\x1f")}
@@ -112,13 +135,7 @@ def long_conversation():
 
 
 def test_a_long_conversation_with_everything_in_it(long_conversation):
-    worker, engine = OnWorker(settings(), GROUP), KeyByKey()
-    for n, (record, now) in enumerate(long_conversation):
-        if n % 37 == 0:
-            engine.fail()
-        worker.step(record, now)
-        engine.step(record, now)
-    assert by_entity(engine.written) == by_entity(worker.written)
+    engine = played(settings(), long_conversation, fails_every=37)
     topics = {each.topic for each in engine.written}
     assert topics == {"predictions", "requests", "consensus", "dead-letters"}
     said = b"".join(each.value or b"" for each in engine.written)
@@ -206,50 +223,119 @@ def by_annotators(steps):
     [
         (People(), b"may not change, confirm or decline it"),
         (People(max_labels=1), b"raise max_labels"),
+        (People(max_features=1), b"raise max_features"),
+        (People(max_annotators=1), b"raise max_annotators"),
+        (People(max_unasked_per_hour=1), b"raise max_unasked_per_hour"),
     ],
 )
 def test_rules_for_people_hold_as_on_a_worker(people, text):
-    made = settings(people=people)
-    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
     moves = [*("event", "answer", "correct", "correct", "correct", "early", "early"), "wait"]
     steps = conversation([(key, move) for move in moves * 6 for key in KEYS[:2]])
-    for n, (record, now) in enumerate(by_annotators(steps)):
-        if n % 5 == 0:
-            engine.fail()
-        worker.step(record, now)
-        engine.step(record, now)
-    assert by_entity(engine.written) == by_entity(worker.written)
+    engine = played(settings(people=people), by_annotators(steps), fails_every=5)
     said = {dict(r.headers)["dlq.error"] for r in engine.written if r.topic == "dead-letters"}
-    assert any(text in each for each in said)
+    assert any(text in each for each in said), said
 
 
-def test_what_a_liar_has_taught_is_taken_back_as_on_a_worker():
+@pytest.mark.parametrize(
+    ("people", "text"),
+    [
+        (People(max_corrections=1), b"raise max_corrections"),
+        (People(max_early_answers=1), b"was never seen"),  # it made room for a later one
+    ],
+)
+def test_limits_of_corrections_and_of_early_answers_hold_as_on_a_worker(people, text):
+    moves = ("event", "answer", "correct", "correct", "correct", "early", "early", "early", "event")
+    steps = conversation([(key, move) for move in moves * 3 for key in KEYS[:2]])
+
+    def letters(made):
+        written = played(made, steps).written
+        return {dict(r.headers)["dlq.error"] for r in written if r.topic == "dead-letters"}
+
+    assert any(text in each for each in letters(settings(people=people)))
+    assert not any(text in each for each in letters(settings()))
+
+
+def test_what_a_liar_has_taught_is_taken_back_and_asked_again_as_on_a_worker():
     model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
-    made = LoopSettings(model=model)
-    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
+    steps = []
     for n in range(90):
         event, by, y = told(n)
         answer = Answer(
             answer_id=f"a{n}", event_id=event.event_id, key="k", y=y, annotator=by,
             answered_at=float(n),
         )  # fmt: skip
-        for topic, message in (
-            ("events", dataclasses.replace(event, key="k")),
-            ("answers", answer),
-        ):
-            record = Record(
-                topic=topic, partition=0, offset=n, key=b"k", value=encode(message), at=float(n)
-            )
-            if n % 20 == 0:
-                engine.fail()
-            worker.step(record, float(n))
-            engine.step(record, float(n))
-    assert by_entity(engine.written) == by_entity(worker.written)
+        steps.append(step_of("events", dataclasses.replace(event, key="k"), n, float(n)))
+        if n % 9:  # some questions stay open
+            steps.append(step_of("answers", answer, n, float(n)))
+    engine = played(LoopSettings(model=model), steps, fails_every=20)
     kept = engine.stores[b"k"].items()
-    assert without_partition(kept) == without_partition(worker.store.items())
     taken_back = [json.loads(value) for _, key, value in kept if b"retracted/eve/" in key]
     assert [one["value"]["annotator"] for one in taken_back] == ["eve"]
     assert not [key for _, key, value in kept if b'"annotator":"eve"' in value and b"/" not in key]
+    requests = [json.loads(r.value) for r in engine.written if r.topic == "requests"]
+    again = [each for each in requests if each.get("reason") == ASKED_AGAIN]
+    assert again
+    assert {tuple(each["excluded"]) for each in again} == {("eve",)}
+
+
+def test_rows_become_windows_as_on_a_worker():
+    windows = EventWindows(
+        label="y", keep_changes=True, length_s=10.0, hop_s=5.0, features=["mean"], idle_s=30.0
+    )
+    steps, n = [], 0
+    for t in range(80):
+        now = 1000.0 + t
+        for key in KEYS[:2]:
+            label = "home" if t % 20 < 10 else "work"
+            row = Event(
+                event_id=f"{key}{t}", key=key, x={"v": t % 7.0}, occurred_at=now,
+                y=label if key == "bob" else None,
+            )  # fmt: skip
+            steps.append(step_of("events", row, n, now))
+            n += 1
+        if t % 10 == 6 and t > 20:
+            event_id = f"ann@{now // 5 * 5 - 15:.0f}"
+            answer = Answer(
+                answer_id=f"a{t}", event_id=event_id, key="ann", y="home", answered_at=now
+            )
+            steps.append(step_of("answers", answer, t, now))
+    forgotten = Record(topic="consensus", partition=0, offset=0, key=b"bob", value=None, at=1080.0)
+    steps += [(forgotten, 1080.0), (None, 1200.0)]
+    engine = played(settings(windows=windows), steps)
+    said = [json.loads(r.value) for r in engine.written if r.topic == "predictions"]
+    assert {each["key"] for each in said} == {"ann", "bob"}
+    # The last window of ann is closed by time alone.
+    assert max(each["end"] for each in said if each["key"] == "ann") > 1079.0
+    lines = [json.loads(r.value) for r in engine.written if r.topic == "consensus" and r.value]
+    assert {each["key"] for each in lines} == {"ann", "bob"}
+    assert engine.stores[b"bob"].items() == []
+
+
+def test_questions_are_asked_at_the_hours_of_each_key_as_on_a_worker():
+    model = SkepticalClassifier(GPClassifier(), budget=AvailabilityBudget(), warm_up=0, seed=1)
+    steps = []
+    for hour in range(24 * 6):
+        now = 3600.0 * hour
+        for key, is_there in (("ann", 8 <= hour % 24 < 20), ("bob", hour % 24 < 8)):
+            event = Event(
+                event_id=f"e{hour}", key=key, x={"light": 0.37 * hour % 1.0}, occurred_at=now
+            )
+            steps.append(step_of("events", event, hour, now))
+            answer = Answer(
+                answer_id=f"a{hour}", event_id=event.event_id, key=key, declined=True,
+                request_id=f"{event.event_id}/label", answered_at=now + 1.0,
+            )  # fmt: skip
+            if is_there:
+                steps.append(step_of("answers", answer, hour, now + 1.0))
+        steps.append((None, now + 40.0))
+    engine = played(settings(model=model), steps, fails_every=11)
+    asked = Counter()
+    for record in engine.written:
+        value = json.loads(record.value)
+        if record.topic == "requests" and value["type"] == "label.request":
+            asked[value["key"], int(value["requested_at"] // 3600) % 24 in range(8, 20)] += 1
+    assert asked["ann", True] > 2 * asked["ann", False] > 0
+    assert asked["bob", False] > 0
 
 
 def test_a_null_that_could_not_be_heeded_moves_with_its_key():
