@@ -3,11 +3,14 @@
 A job manager and two task managers, each a Java process of its own, as the scripts of Flink start
 them, and a real broker. The job is submitted, and killed are in turn a Python worker, a task
 manager with its Python workers, and the job manager alone, after which the job is submitted again
-from its last checkpoint, with another parallelism. What is compared is as for `tests.flink`.
+from its last checkpoint, with another parallelism. Other steps are `unwritable`, no checkpoint can
+be written for a while, and `stop:N`, a stop with a savepoint, from which the job goes on with
+another parallelism. What is compared is as for `tests.flink`.
 
 """
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -15,11 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
-from streamgp.apps.flink.cluster import last_checkpoint
+from streamgp.apps.flink.cluster import ENDED, last_checkpoint
 from tests.flink.__main__ import (
     ENVIRONMENT,
     EXPIRES_S,
@@ -55,6 +60,7 @@ restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 100
 restart-strategy.fixed-delay.delay: 1 s
 execution.checkpointing.dir: file://{directory}/checkpoints
+execution.checkpointing.savepoint-dir: file://{directory}/savepoints
 """
 
 
@@ -82,7 +88,7 @@ class StandaloneCluster:
         )
         for jar in (*home.glob("lib/*.jar"), *home.glob("opt/flink-python-*.jar")):
             (lib / jar.name).symlink_to(jar)
-        self._home, self._directory = home, directory
+        self._home, self._directory, self._python = home, directory, python
         self._environ = {
             **os.environ,
             "FLINK_CONF_DIR": str(conf),
@@ -94,6 +100,11 @@ class StandaloneCluster:
             "TMPDIR": str(directory / "temporary"),
         }
         self._manager, self._workers = None, []
+
+    @property
+    def flags(self):
+        """Options of `streamgp flink` for a job that is to run here."""
+        return ["--submit", self.url, "-D", f"python.executable={self._python}"]
 
     def start_manager(self, patience_s=120.0):
         self._manager = self._start("jobmanager")
@@ -108,6 +119,40 @@ class StandaloneCluster:
 
     def start_worker(self):
         self._workers.append(self._start("taskmanager"))
+
+    def ask(self, path, body=None, method=None):
+        """Return what the job manager answers."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = Request(f"{self.url}{path}", data=data, headers=headers, method=method)
+        with urlopen(request, timeout=60.0) as response:
+            return json.loads(response.read() or b"null")
+
+    def jobs(self):
+        """Return the numbers of the jobs that have not ended."""
+        jobs = self.ask("/jobs/overview")["jobs"]
+        return [job["jid"] for job in jobs if job["state"] not in ENDED]
+
+    def cancel(self):
+        """Cancel the one job that is there."""
+        (job,) = self.jobs()
+        self.ask(f"/jobs/{job}?mode=cancel", method="PATCH")
+        while self.jobs():
+            time.sleep(0.5)
+
+    def stop(self):
+        """Stop the one job that is there; return where its savepoint lies."""
+        (job,) = self.jobs()
+        while True:
+            trigger = self.ask(f"/jobs/{job}/stop", {"drain": False})["request-id"]
+            while True:
+                found = self.ask(f"/jobs/{job}/savepoints/{trigger}")
+                if found["status"]["id"] == "COMPLETED":
+                    break
+                time.sleep(0.5)
+            if "location" in found["operation"]:
+                return found["operation"]["location"]
+            time.sleep(0.5)  # not all of its tasks are running yet
 
     def kill_manager(self):
         self._manager.kill()  # it alone: the task managers go on, for a while
@@ -149,9 +194,9 @@ class StandaloneCluster:
         process.wait()
 
 
-def submit(cluster, python, config, directory, parallelism):
-    flags = ["--submit", cluster.url, "-D", f"python.executable={python}"]
-    checkpoint = last_checkpoint(directory / "checkpoints")
+def submit(cluster, python, config, directory, parallelism, *, begin_at=None, flags=()):
+    flags = [*cluster.flags, *flags]
+    checkpoint = begin_at or last_checkpoint(directory / "checkpoints")
     if checkpoint is not None:
         flags += ["--from", checkpoint]
     job = Job(str(python), config, directory, flags=flags)
@@ -163,12 +208,66 @@ def submit(cluster, python, config, directory, parallelism):
     assert status == 0, f"it was not submitted: status {status}"
 
 
-def run(python, directory, *, n_keys, n_moves, rounds):
+@contextmanager
+def unwritable(directory):
+    """Have nothing new written into a directory; what is there can be read."""
+    is_root = os.geteuid() == 0  # modes say nothing to root
+    on, off = (
+        (["chattr", "+i"], ["chattr", "-i"]) if is_root else (["chmod", "-w"], ["chmod", "+w"])
+    )
+    subprocess.run([*on, directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*off, directory], check=True)
+
+
+class Storm:
+    """What happens to the job, by the name of a step; behind a colon, a parallelism."""
+
+    def __init__(self, cluster, python, config, directory):
+        self._cluster, self._directory = cluster, directory
+        self._submit = partial(submit, cluster, python, config, directory)
+        self.n_kills = 0
+
+    def __call__(self, step):
+        name, _, parallelism = step.partition(":")
+        self.n_kills += name in ("python", "worker", "manager")
+        match name:
+            case "python":
+                self._cluster.kill_a_python_worker()
+            case "worker":
+                self._cluster.kill_worker()
+                self._cluster.start_worker()
+            case "manager":
+                self._cluster.kill_manager()
+                self._cluster.start_manager()
+                self._submit(int(parallelism))
+            case "stop":
+                self._submit(int(parallelism), begin_at=self._cluster.stop())
+            case "unwritable":
+                self._no_checkpoints()
+
+    def _no_checkpoints(self, seconds=6.0):
+        (job,) = self._cluster.jobs()
+        directory = self._directory / "checkpoints" / job
+        until = time.monotonic() + 120.0
+        while not directory.exists():
+            time.sleep(0.5)
+        with unwritable(directory):
+            time.sleep(seconds)
+            while not self._cluster.ask(f"/jobs/{job}/checkpoints")["counts"]["failed"]:
+                assert time.monotonic() < until, "no checkpoint has failed"
+                time.sleep(0.5)
+
+
+def run(python, directory, *, n_keys, n_moves, steps):
     random.seed(1)
     with Broker() as broker:
         path, config, topics = deployed(broker, directory, GROUP, expires_s=EXPIRES_S)
         records = traffic(n_keys, n_moves)
         cluster = StandaloneCluster(python, directory)
+        storm = Storm(cluster, python, path, directory)
         began = time.monotonic()
 
         def tell(text):
@@ -181,7 +280,7 @@ def run(python, directory, *, n_keys, n_moves, rounds):
             submit(cluster, python, path, directory, 2)
             tell("submitted")
             written = Written(topics)
-            share = -(-len(records) // (3 * len(rounds) + 1))
+            share = -(-len(records) // (len(steps) + 1))
             n_sent = 0
             for n, at in enumerate(range(0, len(records), share)):
                 part = records[at : at + share]
@@ -189,28 +288,16 @@ def run(python, directory, *, n_keys, n_moves, rounds):
                 written.wait_for(n_sent + 0.5 * len(part), cluster, 240.0)
                 n_sent += len(part)
                 tell(f"{written.n_taken} inputs")
-                if n == 3 * len(rounds):
-                    break
-                match n % 3:
-                    case 0:
-                        cluster.kill_a_python_worker()
-                        tell("killed a Python worker")
-                    case 1:
-                        cluster.kill_worker()
-                        cluster.start_worker()
-                        tell("killed a task manager")
-                    case 2:
-                        cluster.kill_manager()
-                        cluster.start_manager()
-                        submit(cluster, python, path, directory, rounds[n // 3])
-                        tell(f"killed the job manager; parallelism {rounds[n // 3]}")
+                if n < len(steps):
+                    storm(steps[n])
+                    tell(steps[n])
             written.wait_for(n_sent, cluster, 240.0)
             written.follow(EXPIRES_S + 3.0, cluster)
         finally:
             cluster.kill()
             topics.close()
         good, outcome = compared(written, config, n_sent)
-        tell(f"{outcome}; {3 * len(rounds)} kills")
+        tell(f"{outcome}; {storm.n_kills} kills")
         return good
 
 
@@ -220,11 +307,10 @@ def main():
     parser.add_argument("--keys", type=int, default=20)
     parser.add_argument("--moves", type=int, default=30, help="for each key")
     parser.add_argument(
-        "--rounds",
-        type=int,
+        "--steps",
         nargs="*",
-        default=[1, 3],
-        help="parallelism after each round of three kills",
+        default=["python", "worker", "manager:1", "python", "worker", "manager:3"],
+        help="what happens, one after the other: python, worker, manager:N, unwritable, stop:N",
     )
     options = parser.parse_args()
     if not options.python.exists():
@@ -238,7 +324,7 @@ def main():
                 Path(name),
                 n_keys=options.keys,
                 n_moves=options.moves,
-                rounds=options.rounds,
+                steps=options.steps,
             )
     except Unavailable as missing:
         print(f"left out: {missing}")

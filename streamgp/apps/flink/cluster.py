@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
@@ -22,6 +23,9 @@ from streamgp.config.validation import ConfigError
 
 _INSTALL = "`bash docker/flink-environment.sh DIR` makes an environment with it (docs/flink.md)"
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.*)$", re.MULTILINE)
+_CAUSED = "Caused by: "
+_JAVA_VERSION = re.compile(r'version "(\d+)[^"]*"')
+_OLDEST_JAVA = 11
 _CHECKPOINTS = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -46,7 +50,8 @@ TAKING, HANDING = "taking over", "handing back"
 """What jobs do that do not work for long."""
 TEMPORARY = "temporary"
 """Directory, beside the checkpoints, of what Flink needs no longer than it runs."""
-_ENDED = ("FINISHED", "CANCELED", "FAILED")
+ENDED = ("FINISHED", "CANCELED", "FAILED")
+"""Status of a job of which nothing more comes."""
 _PATIENCE_S = 10.0
 _open = build_opener(ProxyHandler({})).open  # Flink itself asks no proxy for its clusters
 
@@ -61,6 +66,87 @@ class _Overview(msgspec.Struct):
     """Answer of a cluster that is asked for its jobs."""
 
     jobs: list[_Job]
+
+
+class _Saved(msgspec.Struct):
+    id: int
+    external_path: str
+
+
+class _Latest(msgspec.Struct):
+    completed: _Saved | None = None
+    savepoint: _Saved | None = None
+
+
+class _Checkpoints(msgspec.Struct):
+    """Answer of a cluster that is asked what a job has saved."""
+
+    latest: _Latest
+
+
+_Answer = TypeVar("_Answer")
+
+
+class FlinkJob:
+    """A job that is on a cluster, in this process or elsewhere.
+
+    Parameters
+    ----------
+    client
+        What Flink gives to hold it by.
+
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._result = client.get_job_execution_result()  # elsewhere, each one asks for itself
+
+    @property
+    def id(self) -> str:
+        """Its number."""
+        return str(self._client.get_job_id())
+
+    def has_ended(self) -> bool:
+        """Return whether it is at its end.
+
+        Raises
+        ------
+        ConfigError
+            If it has failed, or was cancelled.
+
+        """
+        if (reason := self.failure()) is not None:
+            raise ConfigError(f"the job has failed: {reason}")
+        return bool(self._result.done())
+
+    def failure(self) -> str | None:
+        """Return why it has failed; None if it has not."""
+        error = self._result.exception() if self._result.done() else None
+        return None if error is None else reason_in(str(error))
+
+    def cancel(self) -> None:
+        """End it at once."""
+        self._client.cancel().result()
+
+    def stop_with_savepoint(self, directory: str | None, *, drain: bool) -> Any:
+        """Stop it; return the future of where its savepoint lies.
+
+        PyFlink's own method calls one of Java that Flink 2 no longer has.
+
+        Parameters
+        ----------
+        directory
+            Where the savepoint is to be written; None: where the cluster says.
+        drain
+            Whether the inputs end by that, as event time has it.
+
+        """
+        from pyflink.common.completable_future import CompletableFuture
+        from pyflink.java_gateway import get_gateway
+
+        kind = get_gateway().jvm.org.apache.flink.core.execution.SavepointFormatType.CANONICAL
+        future = self._client._j_job_client.stopWithSavepoint(drain, directory, kind)
+        return CompletableFuture(future, str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +176,9 @@ class Cluster:
         begin_at: str | None,
         is_taken_over: bool = False,
         directory: str = ".",
-    ) -> Any:
-        """Start a job; return what Flink gives to hold it by.
+        job_id: str | None = None,
+    ) -> FlinkJob:
+        """Start a job.
 
         Parameters
         ----------
@@ -105,10 +192,13 @@ class Cluster:
             Whether that was made by the job that takes over from workers.
         directory
             Where it makes checkpoints on a cluster in this process, below those of all jobs.
+        job_id
+            Its number, 32 hexadecimal digits; None: Flink chooses one.
 
         """
         # In a process of its own for each task; threads of this one would wait for each other.
         os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 (its name)
+        from py4j.protocol import Py4JError
         from pyflink.common import Configuration
         from pyflink.datastream import StreamExecutionEnvironment
         from pyflink.java_gateway import get_gateway
@@ -116,26 +206,87 @@ class Cluster:
         configuration = Configuration()
         for key, value in self._settings(begin_at, is_taken_over, directory).items():
             configuration.set_string(key, value)
+        if job_id is not None:
+            configuration.set_string("$internal.pipeline.job-id", job_id)
         if self.remote is None:
             environment = StreamExecutionEnvironment.get_execution_environment(configuration)
         else:
             gateway = get_gateway()
-            environments = gateway.jvm.org.apache.flink.streaming.api.environment
+            flink = gateway.jvm.org.apache.flink
             no_jars = gateway.new_array(gateway.jvm.String, 0)
+            settings = configuration._j_configuration
+            # Said once more: the environment takes state that nothing claims from here alone.
+            restored = flink.runtime.jobgraph.SavepointRestoreSettings.fromConfiguration(settings)
             environment = StreamExecutionEnvironment(
-                environments.StreamExecutionEnvironment.createRemoteEnvironment(
-                    *self.remote, configuration._j_configuration, no_jars
+                flink.streaming.api.environment.RemoteStreamEnvironment(
+                    *self.remote, settings, no_jars, None, restored
                 )
             )
-        build(environment)
-        return environment.execute_async(name)
+        try:
+            build(environment)
+            return FlinkJob(environment.execute_async(name))
+        except Py4JError as error:
+            raise ConfigError(f"Flink has not taken the job: {reason_in(str(error))}") from None
+
+    def attach(self, job_id: str) -> FlinkJob:
+        """Return a job that an earlier process has handed to the cluster elsewhere."""
+        from pyflink.common import Configuration
+        from pyflink.common.job_client import JobClient
+        from pyflink.java_gateway import get_gateway
+
+        assert self.remote is not None  # or the job has ended with its process
+        host, port = self.remote
+        configuration = Configuration()
+        configuration.set_string("rest.address", host)
+        configuration.set_string("rest.port", str(port))
+        flink = get_gateway().jvm.org.apache.flink
+        deployment = flink.client.deployment
+        descriptor = deployment.StandaloneClusterDescriptor(configuration._j_configuration)
+        provider = descriptor.retrieve(deployment.StandaloneClusterId.getInstance())
+        number = flink.api.common.JobID.fromHexString(job_id)
+        loader = get_gateway().jvm.Thread.currentThread().getContextClassLoader()
+        return FlinkJob(
+            JobClient(deployment.ClusterClientJobClientAdapter(provider, number, loader))
+        )
+
+    def status_of(self, job_id: str) -> str | None:
+        """Return the status of a job on a cluster elsewhere; None if that knows of no such job.
+
+        Raises
+        ------
+        ConfigError
+            If the cluster does not answer.
+
+        """
+        jobs = self._ask("/jobs/overview", _Overview).jobs
+        return next((job.state for job in jobs if job.jid == job_id), None)
+
+    def saved_by(self, job_id: str) -> str | None:
+        """Return the last checkpoint or savepoint of a job that a cluster elsewhere knows.
+
+        Raises
+        ------
+        ConfigError
+            If the cluster does not answer.
+
+        """
+        latest = self._ask(f"/jobs/{job_id}/checkpoints", _Checkpoints).latest
+        saved = [each for each in (latest.completed, latest.savepoint) if each is not None]
+        return max(saved, key=lambda each: each.id).external_path if saved else None
 
     def savepoints(self, kind: str) -> str | None:
         """Return where savepoints of a kind are to be written; None: where the cluster says."""
         return (self.checkpoints / kind).resolve().as_uri() if self.remote is None else None
 
-    def check_idle(self, group: str) -> None:
+    def check_idle(self, group: str, *, but: Collection[str] = ()) -> None:
         """Check that no job of a group is on a cluster elsewhere.
+
+        Parameters
+        ----------
+        group
+            Whose.
+        but
+            Numbers of jobs that may be there.
 
         Raises
         ------
@@ -145,21 +296,24 @@ class Cluster:
         """
         if self.remote is None:
             return
-        url = "http://{}:{}/jobs/overview".format(*self.remote)
-        try:
-            with _open(url, timeout=_PATIENCE_S) as response:
-                jobs = msgspec.json.decode(response.read(), type=_Overview).jobs
-        except (OSError, HTTPException, msgspec.DecodeError) as error:
-            reason = printable(str(error).strip())
-            raise ConfigError(f"no cluster of Flink answers at {url}: {reason}") from None
         names = [name_of(group, doing) for doing in (None, TAKING, HANDING)]
-        for job in jobs:
-            if job.name in names and job.state not in _ENDED:
+        for job in self._ask("/jobs/overview", _Overview).jobs:
+            if job.name in names and job.state not in ENDED and job.jid not in but:
                 raise ConfigError(
                     f"the cluster has {job.name!r} as job {job.jid}, and two would do "
                     "everything twice; stop it first (`flink stop`, or `flink cancel` if it is to "
                     "take over or to hand back)"
                 )
+
+    def _ask(self, path: str, kind: type[_Answer]) -> _Answer:
+        assert self.remote is not None
+        url = "http://{}:{}{}".format(*self.remote, path)
+        try:
+            with _open(url, timeout=_PATIENCE_S) as response:
+                return msgspec.json.decode(response.read(), type=kind)
+        except (OSError, HTTPException, msgspec.DecodeError) as error:
+            reason = printable(str(error).strip())
+            raise ConfigError(f"no cluster of Flink answers at {url}: {reason}") from None
 
     def _settings(
         self, begin_at: str | None, is_taken_over: bool, directory: str
@@ -193,7 +347,7 @@ def use_temporary(directory: Path) -> None:
 
 
 def check_environment() -> None:
-    """Check that PyFlink and its connector for Kafka are there.
+    """Check that PyFlink, its connector for Kafka and Java are there.
 
     Raises
     ------
@@ -207,6 +361,28 @@ def check_environment() -> None:
     home = Path(os.environ.get("FLINK_HOME", spec.submodule_search_locations[0]))
     if not list(home.glob("lib/flink-sql-connector-kafka-*.jar")):
         raise ConfigError(f"{home / 'lib'} has no Kafka connector of Flink; {_INSTALL}")
+    _check_java()
+
+
+def _check_java() -> None:
+    where = os.environ.get("JAVA_HOME")  # PyFlink looks there alone, if that is set
+    java = "java" if where is None else str(Path(where) / "bin/java")
+    cure = "install Java 17, and have JAVA_HOME name its directory or leave it out"
+    try:
+        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ConfigError(f"Flink needs Java, and {java} cannot be run: {error}; {cure}") from None
+    said = asked.stderr.strip()
+    version = _JAVA_VERSION.search(said)
+    if asked.returncode != 0 or version is None:
+        raise ConfigError(
+            f"Flink needs Java, and {java} has ended with status {asked.returncode}: "
+            f"{printable(_first_line(said))}; {cure}"
+        )
+    if int(version[1]) < _OLDEST_JAVA:
+        raise ConfigError(
+            f"Flink needs Java {_OLDEST_JAVA} or newer, and {java} is {version[0]}; {cure}"
+        )
 
 
 def name_of(group: str, doing: str | None = None) -> str:
@@ -235,32 +411,14 @@ def remote_of(url: str) -> tuple[str, int]:
     ('jobmanager', 8081)
 
     """
-    parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # no number, or one too large
+        host = port = None
+    if host is None or parts.scheme != "http":
         raise ConfigError(f"--submit must be http://HOST:PORT of a cluster, got {url!r}")
-    return parts.hostname, parts.port or 8081
-
-
-def stop_with_savepoint(job: Any, directory: str | None, *, drain: bool) -> Any:
-    """Stop a job; return the future of where its savepoint lies.
-
-    PyFlink's own method calls one of Java that Flink 2 no longer has.
-
-    Parameters
-    ----------
-    job
-        What `Cluster.start` returned.
-    directory
-        Where the savepoint is to be written; None: where the cluster says.
-    drain
-        Whether the inputs end by that, as event time has it.
-
-    """
-    from pyflink.common.completable_future import CompletableFuture
-    from pyflink.java_gateway import get_gateway
-
-    kind = get_gateway().jvm.org.apache.flink.core.execution.SavepointFormatType.CANONICAL
-    return CompletableFuture(job._j_job_client.stopWithSavepoint(drain, directory, kind), str)
+    return host, 8081 if port is None else port
 
 
 def last_checkpoint(directory: Path) -> str | None:
@@ -308,7 +466,7 @@ def was_taken_over(begin_at: str | None) -> bool:
 
 
 def reason_in(trace: str) -> str:
-    r"""Return what a Python function says in an error of Flink, else the error's first line.
+    r"""Return what a Python function says in an error of Flink, else the cause behind all others.
 
     Examples
     --------
@@ -316,6 +474,8 @@ def reason_in(trace: str) -> str:
     'UnfitTopicsError: other keys'
     >>> reason_in("org.apache.flink.JobException: no slot\n at Y")
     'org.apache.flink.JobException: no slot'
+    >>> reason_in("java.lang.X: no start\n at Y\nCaused by: java.io.IOException: disk full\n at Z")
+    'java.io.IOException: disk full'
 
     """
     found = [
@@ -323,4 +483,9 @@ def reason_in(trace: str) -> str:
         for match in _PYTHON_ERROR.finditer(trace)
         if not match[0].startswith(("java.", "org.", "Caused"))
     ]
-    return found[-1] if found else trace.strip().partition("\n")[0]
+    causes = [line.strip() for line in trace.splitlines() if line.lstrip().startswith(_CAUSED)]
+    return (found or [line.removeprefix(_CAUSED) for line in causes] or [_first_line(trace)])[-1]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

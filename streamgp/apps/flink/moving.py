@@ -9,14 +9,17 @@ ends. In between the topics say that Flink keeps what is learned, and no worker 
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from connectors.keyed_state import (
     CONFIGURATION_KEY,
@@ -39,16 +42,17 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import Deployment, everything, write_all
 from streamgp.apps.flink.cluster import (
+    ENDED,
     HANDING,
     TAKEN_OVER,
     TAKING,
     TAKING_OVER,
     TEMPORARY,
     Cluster,
+    FlinkJob,
     last_savepoint,
     name_of,
     reason_in,
-    stop_with_savepoint,
     was_taken_over,
 )
 from streamgp.apps.maintenance.rebuild import check_idle, marks
@@ -62,6 +66,59 @@ _RUNNING_WITHIN_S = 120.0
 
 class Stopped(Exception):  # noqa: N818
     """A signal has come."""
+
+
+_Offsets: TypeAlias = list[tuple[TopicName, int, int]]
+"""Topics, partitions and offsets."""
+_BEGAN_AT = "positions"
+"""Name, in the record that says that Flink keeps what is learned, of where it began to read.
+
+Of a partition of which it has read nothing a checkpoint does not say that.
+"""
+
+
+class _TakingOver(msgspec.Struct, frozen=True):
+    """What the way to Flink has come to on a cluster elsewhere, of which no directory tells.
+
+    Parameters
+    ----------
+    loading
+        The job that loads.
+    savepoint
+        What it has saved.
+    working
+        The job that goes on from there.
+
+    """
+
+    loading: str
+    savepoint: str | None = None
+    working: str | None = None
+
+
+class _HandingBack(msgspec.Struct, frozen=True):
+    """What the way back has come to.
+
+    Parameters
+    ----------
+    ends
+        The ends of the inputs.
+    begin_at
+        What the job has gone on from.
+    group
+        As which it reads.
+    job
+        Its number.
+
+    """
+
+    ends: _Offsets
+    begin_at: str | None = None
+    group: str = ""
+    job: str | None = None
+
+
+_Marks = TypeVar("_Marks", _TakingOver, _HandingBack)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +173,10 @@ class Move:
         """
         check_idle(self.there, "take over")
         directory = self.cluster.checkpoints / TAKING_OVER
-        if self.kept_by_flink():
-            found = saved_at or last_savepoint(directory)
+        kept = self._marked()
+        began_at = _began_at(kept) or self._at()
+        if kept:
+            found = saved_at or last_savepoint(directory) or self._loaded(began_at)
             if found is None:
                 raise ConfigError(
                     "Flink has taken over already; name what was saved by then with --from, as the "
@@ -129,10 +188,11 @@ class Move:
                     f"there is {saved_at} to go on from; start without --take-over, or take that "
                     "away first"
                 )
+            self._end_loading()
             for path in (directory, self.cluster.checkpoints / TAKEN_OVER):
                 shutil.rmtree(path, ignore_errors=True)
             found = self._load(build)
-        self.mark()
+        self.mark(began_at)
         if directory.exists():
             directory.rename(self.cluster.checkpoints / TAKEN_OVER)
         return found.replace(f"/{TAKING_OVER}/", f"/{TAKEN_OVER}/")
@@ -140,29 +200,120 @@ class Move:
     def _load(self, build: Callable[[str, Mapping[int, Any]], Callable[[Any], None]]) -> str:
         shared = self.learned()
         group = self._new_group("to-flink")
+        marks = _TakingOver(_new_job())
+        self._write(self._taking_over, marks)
         job = self.cluster.start(
             name_of(self.there.group, TAKING),
             build(group, shared),
             begin_at=None,
             directory=TAKING_OVER,
+            job_id=marks.loading,
         )
         self._wait_until_read(job, group, COMPACTED)
         savepoint = self._savepoint(job, TAKING_OVER, drain=False)
         say(logging.INFO, "taken-over", savepoint=savepoint)
+        self._write(self._taking_over, replace(marks, savepoint=savepoint))
         return savepoint
+
+    def left_behind(self) -> list[str]:
+        """Return the jobs that earlier calls may have left on a cluster elsewhere."""
+        taking, handing = self._read(_TakingOver), self._read(_HandingBack)
+        jobs = [
+            None if taking is None else taking.loading,
+            None if handing is None else handing.job,
+        ]
+        return [job for job in jobs if job is not None]
+
+    def new_working_job(self) -> str | None:
+        """Return the number for the job that goes on from what was taken over; None: any."""
+        marks = self._read(_TakingOver)
+        if marks is None:
+            return None
+        marks = replace(marks, working=_new_job())
+        self._write(self._taking_over, marks)
+        return marks.working
+
+    def working_job(self) -> str | None:
+        """Return the job that goes on from what was taken over, where an earlier call submitted it.
+
+        Raises
+        ------
+        ConfigError
+            If it has ended since.
+
+        """
+        marks = self._read(_TakingOver)
+        if marks is None or marks.working is None:
+            return None
+        status = self.cluster.status_of(marks.working)
+        if status in ENDED:
+            raise ConfigError(
+                f"job {marks.working} has gone on from what was taken over, and has ended "
+                f"({status}); go on without --take-over, and with its last checkpoint or savepoint "
+                "as --from"
+            )
+        return None if status is None else marks.working
+
+    def has_taken_over(self) -> None:
+        """Forget the way to Flink: the job that works is there."""
+        self._taking_over.unlink(missing_ok=True)
+
+    def _end_loading(self) -> None:
+        """Cancel what an earlier call has left: workers may have learned more since."""
+        marks = self._read(_TakingOver)
+        if marks is not None:
+            if self.cluster.status_of(marks.loading) not in (None, *ENDED):
+                self.cluster.attach(marks.loading).cancel()
+                say(logging.INFO, "cancelled", job=marks.loading)
+            self._taking_over.unlink()
+
+    def _loaded(self, began_at: _Offsets) -> str | None:
+        """Return what an earlier call has saved on a cluster elsewhere, if no job has gone on."""
+        marks = self._read(_TakingOver)
+        if marks is None or marks.savepoint is None:
+            return None
+        if began_at != self._at():
+            raise ConfigError(
+                "Flink has worked on what was taken over; go on without --take-over, and with the "
+                "last checkpoint or savepoint of its job as --from"
+            )
+        return marks.savepoint
+
+    def _at(self) -> _Offsets:
+        positions = self.there.topics.positions(self.there.group)
+        return [(*place, at) for place, at in sorted(positions.items())]
+
+    @property
+    def _taking_over(self) -> Path:
+        """The file with the way to Flink on a cluster elsewhere, until that is at its end."""
+        return self.cluster.checkpoints / "take-over.json"
 
     def kept_by_flink(self) -> set[int]:
         """Return the partitions of which the topics say that Flink keeps what is learned."""
-        kept = {}
+        return set(self._marked())
+
+    def _marked(self) -> dict[int, dict[str, Any]]:
+        """Return what the topics say of these partitions."""
+        marked: dict[int, dict[str, Any]] = {}
         for record in everything(self.there.topics, "state", what="looking"):
             if record.key == CONFIGURATION_KEY:
-                kept[record.partition] = is_mark(record)
-        return {number for number, is_kept in kept.items() if is_kept}
+                marked.pop(record.partition, None)
+                if is_mark(record):
+                    found = value_of("", CONFIGURATION, record.value or b"")
+                    marked[record.partition] = found
+        return marked
 
-    def mark(self) -> None:
-        """Have the topics say that Flink keeps what is learned."""
+    def mark(self, began_at: _Offsets | None = None) -> None:
+        """Have the topics say that Flink keeps what is learned.
+
+        Parameters
+        ----------
+        began_at
+            Where it began to read the inputs; None: where each partition begins.
+
+        """
         configuration = signature(self.loops.configuration, self.there.group)
-        self._sign({**configuration, "fingerprint": ON_FLINK})
+        self._sign({**configuration, "fingerprint": ON_FLINK, _BEGAN_AT: began_at or []})
 
     def learned(self) -> dict[int, tuple[bytes, dict[str, int]]]:
         """Return what belongs to no key, once all was found to be of this deployment."""
@@ -223,9 +374,9 @@ class Move:
 
         """
         check_idle(self.there, "hand back")
-        ends = _read(self._plan)
-        kept = self.kept_by_flink()
-        if ends is not None and len(kept) < self.there.topics.n_partitions():
+        marks = self._read(_HandingBack)
+        kept = self._marked()
+        if marks is not None and len(kept) < self.there.topics.n_partitions():
             self._sign_for_workers()  # the group's positions are set, and may have gone on since
             return
         if not kept:
@@ -233,25 +384,63 @@ class Move:
                 "nothing is to be handed back: the topics say that workers keep what is learned; "
                 "start them"
             )
-        drained = self._drained()
-        if drained is None and begin_at is None:
-            raise ConfigError(
-                "there is no checkpoint or savepoint to hand back; name it with --from"
+        job = None
+        if marks is not None and marks.job is not None:
+            job, begin_at = self._left(marks, marks.job, begin_at)
+        if job is None:
+            drained = self._drained()
+            if drained is None and begin_at is None:
+                raise ConfigError(
+                    "there is no checkpoint or savepoint to hand back; name it with --from"
+                )
+            began_at = _began_at(kept)
+            ends = self._begin(began_at) if marks is None else marks.ends
+            marks = _HandingBack(
+                ends,
+                begin_at=begin_at,
+                group=self._new_group("to-workers", began_at),
+                job=None if self.cluster.remote is None else _new_job(),
             )
-        if ends is None:
-            ends = self._begin()
-        group = self._new_group("to-workers")
-        job = self.cluster.start(
-            name_of(self.there.group, HANDING),
-            build(group, ends, drained is not None),
-            begin_at=drained or begin_at,
-            is_taken_over=drained is None and was_taken_over(begin_at),
-        )
-        self._wait_until_read(job, group, WORKER_INPUTS, ends)
+            self._write(self._plan, marks)
+            job = self.cluster.start(
+                name_of(self.there.group, HANDING),
+                build(marks.group, _by_place(ends), drained is not None),
+                begin_at=drained or begin_at,
+                is_taken_over=drained is None and was_taken_over(begin_at),
+                job_id=marks.job,
+            )
+        assert marks is not None
+        ends_of = _by_place(marks.ends)
+        self._wait_until_read(job, marks.group, WORKER_INPUTS, ends_of)
         self._savepoint(job, _HANDED_BACK, drain=True)
         self._wait_for_end(job)
-        self._put_workers(ends)
+        self._put_workers(ends_of)
         self._sign_for_workers()
+
+    def _left(
+        self, marks: _HandingBack, job_id: str, begin_at: str | None
+    ) -> tuple[FlinkJob | None, str | None]:
+        """Return the job that an earlier call has left on a cluster elsewhere.
+
+        None if it is to begin once more, and from where: what it has written counts with what it
+        has saved.
+        """
+        begin_at = begin_at or marks.begin_at
+        status = self.cluster.status_of(job_id)
+        if status in ("CANCELED", "FAILED"):
+            return None, self.cluster.saved_by(job_id) or marks.begin_at
+        if status is not None:
+            say(logging.INFO, "goes-on", job=job_id, status=status)
+            return self.cluster.attach(job_id), begin_at
+        # It was never there, or the cluster has forgotten it.
+        if begin_at == marks.begin_at and self._positions(marks.group, WORKER_INPUTS):
+            raise ConfigError(
+                f"the cluster knows nothing any longer of job {job_id}, which an earlier "
+                "`streamgp flink --hand-back` has left there; run it again with the last "
+                f"checkpoint or savepoint of that job as --from (.../{job_id}/chk-N), no earlier "
+                "one"
+            )
+        return None, begin_at
 
     def check_not_begun(self) -> None:
         """Refuse to go on working where the way back was interrupted.
@@ -286,22 +475,18 @@ class Move:
         )
         write_all(self.there, erased, program="upkeep")
 
-    def _begin(self) -> dict[Place, int]:
+    def _begin(self, began_at: _Offsets) -> _Offsets:
         """Decide up to where Flink takes the inputs, once its state is all that counts."""
         backlog = self.there.topics.backlog(self.there.group)
-        ends = {place: of.position + of.n_missed + of.n_waiting for place, of in backlog.items()}
-        self.mark()
+        ends = [(*place, of.position + of.n_missed + of.n_waiting) for place, of in backlog.items()]
+        self.mark(began_at)
         self.erase_state()
-        plan = json.dumps([[*place, n] for place, n in ends.items()])
-        write_snapshot(self._plan, plan.encode())
+        self._write(self._plan, _HandingBack(ends))
         return ends
 
     def _put_workers(self, ends: Mapping[Place, int]) -> None:
         """Have the group read on at the ends of what Flink has taken."""
-        from connectors.kafka.topics import KafkaTopics
-
-        assert isinstance(self.there.topics, KafkaTopics)  # or it would not be on Flink
-        self.there.topics.set_positions(self.there.group, ends)
+        self._set_positions(self.there.group, ends)
         write_all(self.there, self.forgotten(ends), program="upkeep")
 
     def forgotten(self, ends: Mapping[Place, int]) -> list[Outgoing]:
@@ -339,50 +524,49 @@ class Move:
         numbers = range(self.there.topics.n_partitions())
         write_all(self.there, marks(numbers, configuration), program="upkeep")
 
-    def _new_group(self, direction: str) -> str:
+    def _new_group(self, direction: str, began_at: _Offsets | None = None) -> str:
         # One that has read nothing yet: only what this job has read counts.
-        return f"{self.there.group}-{direction}-{time.time_ns() // 1_000_000}"
+        group = f"{self.there.group}-{direction}-{time.time_ns() // 1_000_000}"
+        if began_at:
+            self._set_positions(group, _by_place(began_at))
+        return group
 
     def _wait_until_read(
         self,
-        job: Any,
+        job: FlinkJob,
         group: str,
         topics: Iterable[TopicName],
         ends: Mapping[Place, int] | None = None,
     ) -> None:
         """Wait until a job has committed that it has read everything, up to some ends or all."""
-        from connectors.kafka.topics import KafkaTopics
-
-        there = self.there.topics
-        assert isinstance(there, KafkaTopics)
         topics = tuple(topics)
-        left = {(topic, n) for topic in topics for n in range(there.n_partitions())}
-        while True:
+        numbers = range(self.there.topics.n_partitions())
+        left = {(topic, n) for topic in topics for n in numbers}
+        while not job.has_ended():  # one that an earlier call has drained
             # Before the first checkpoint everything is left, if there is anything.
-            found = there.positions(group, topics)
+            found = self._positions(group, topics)
             left = {
                 place
-                for place in there.readable({place: found.get(place, 0) for place in left})
+                for place in self.there.topics.readable(
+                    {place: found.get(place, 0) for place in left}
+                )
                 if ends is None or found.get(place, 0) < ends[place]
             }
             if not left:
                 return
-            self._look_at(job)
+            self._pause(job)
 
-    def _look_at(self, job: Any) -> None:
-        result = job.get_job_execution_result()
-        if result.done():
-            raise ConfigError(f"the job has failed: {reason_in(str(result.exception()))}")
+    def _pause(self, job: FlinkJob) -> None:
         if self.stop():
-            job.cancel().result()
+            job.cancel()
             raise Stopped
         time.sleep(_LOOK_EVERY_S)
 
-    def _savepoint(self, job: Any, kind: str, *, drain: bool) -> str:
+    def _savepoint(self, job: FlinkJob, kind: str, *, drain: bool) -> str:
         """Stop a job with a savepoint, as soon as all of its tasks are running."""
         until = time.monotonic() + _RUNNING_WITHIN_S
-        while True:
-            future = stop_with_savepoint(job, self.cluster.savepoints(kind), drain=drain)
+        while not (drain and job.has_ended()):  # by an earlier call
+            future = job.stop_with_savepoint(self.cluster.savepoints(kind), drain=drain)
             while not future.done():
                 time.sleep(_LOOK_EVERY_S)
             error = future.exception()
@@ -390,14 +574,37 @@ class Move:
                 return str(future.result())
             if time.monotonic() > until:
                 raise ConfigError(f"no savepoint could be made: {reason_in(str(error))}")
-            self._look_at(job)
+            self._pause(job)
+            job.has_ended()
+        return ""
 
-    def _wait_for_end(self, job: Any) -> None:
-        result = job.get_job_execution_result()
-        while not result.done():
+    def _wait_for_end(self, job: FlinkJob) -> None:
+        while not job.has_ended():
             time.sleep(_LOOK_EVERY_S)
-        if (error := result.exception()) is not None:
-            raise ConfigError(f"the job has failed: {reason_in(str(error))}")
+
+    def _positions(self, group: str, topics: Iterable[TopicName]) -> dict[Place, int]:
+        from connectors.kafka.topics import KafkaTopics
+
+        there = self.there.topics
+        assert isinstance(there, KafkaTopics)
+        return there.positions(group, tuple(topics))
+
+    def _set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
+        from connectors.kafka.topics import KafkaTopics
+
+        assert isinstance(self.there.topics, KafkaTopics)  # or it would not be on Flink
+        self.there.topics.set_positions(group, positions)
+
+    def _read(self, kind: type[_Marks]) -> _Marks | None:
+        """Return what one of both ways has come to, as it is kept beside the checkpoints."""
+        path = self._plan if kind is _HandingBack else self._taking_over
+        if not path.exists() or (kind is _TakingOver and self.cluster.remote is None):
+            return None
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+
+    def _write(self, path: Path, marks: _TakingOver | _HandingBack) -> None:
+        if path == self._plan or self.cluster.remote is not None:
+            write_snapshot(path, msgspec.json.encode(marks))
 
     def _drained(self) -> str | None:
         if self.cluster.remote is not None:
@@ -423,7 +630,17 @@ def _is_behind(record: Record, positions: Mapping[Place, int]) -> bool:
     )
 
 
-def _read(plan: Path) -> dict[Place, int] | None:
-    if not plan.exists():
-        return None
-    return {(topic, number): n for topic, number, n in json.loads(plan.read_bytes())}
+def _by_place(offsets: _Offsets) -> dict[Place, int]:
+    return {(topic, number): n for topic, number, n in offsets}
+
+
+def _began_at(marked: Mapping[int, Mapping[str, Any]]) -> _Offsets:
+    """Return where Flink began to read, as the topics say it of any partition."""
+    for value in marked.values():
+        if _BEGAN_AT in value:
+            return [(topic, number, n) for topic, number, n in value[_BEGAN_AT]]
+    return []
+
+
+def _new_job() -> str:
+    return uuid.uuid4().hex

@@ -28,10 +28,10 @@ from streamgp.apps.deployment.deployment import (
 from streamgp.apps.flink.cluster import (
     TEMPORARY,
     Cluster,
+    FlinkJob,
     check_environment,
     last_checkpoint,
     name_of,
-    reason_in,
     remote_of,
     use_temporary,
     was_taken_over,
@@ -133,7 +133,13 @@ def run_flink(
             if stop():
                 return DONE
             try:
-                cluster.check_idle(there.group)
+                submitted = move.working_job() if options.take_over else None
+                if submitted is not None:  # the call that did that was killed
+                    move.has_taken_over()
+                    say(logging.INFO, "submitted", job=submitted, cluster=options.submit)
+                    return DONE
+                moves = options.take_over or options.hand_back
+                cluster.check_idle(there.group, but=move.left_behind() if moves else ())
                 if options.hand_back:
                     move.hand_back(plan.hand_back, begin_at=begin_at)
                     return DONE
@@ -159,9 +165,11 @@ def run_flink(
             plan.work,
             begin_at=begin_at,
             is_taken_over=options.take_over or was_taken_over(begin_at),
+            job_id=move.new_working_job() if options.take_over else None,
         )
         if options.submit is not None:
-            say(logging.INFO, "submitted", job=str(job.get_job_id()), cluster=options.submit)
+            move.has_taken_over()
+            say(logging.INFO, "submitted", job=job.id, cluster=options.submit)
             return DONE
         return _follow(job, stop)
 
@@ -269,15 +277,14 @@ def _loops_of(text: str, source: str) -> LoopSettings:
     return build_loops(parse_worker(text, source=source), source=source)
 
 
-def _follow(job: Any, stop: Stop) -> int:
+def _follow(job: FlinkJob, stop: Stop) -> int:
     """Wait for a signal or the end of the job."""
-    result = job.get_job_execution_result()
-    while not result.done():
+    while (reason := job.failure()) is None and not job.has_ended():
         if stop():
             # What came since the last checkpoint is not committed, and comes again.
-            job.cancel().result()
+            job.cancel()
             say(logging.INFO, "stopped", signal=stop.signal)
             return DONE
         time.sleep(_LOOK_EVERY_S)
-    say(logging.ERROR, "failed", status=LOST_BROKER, reason=reason_in(str(result.exception())))
+    say(logging.ERROR, "failed", status=LOST_BROKER, reason=reason or "it has ended")
     return LOST_BROKER

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -51,6 +52,58 @@ def test_a_missing_connector_is_named(tmp_path, monkeypatch):
     assert f"{tmp_path / 'lib'} has no Kafka connector of Flink" in run(tmp_path, KAFKA)
 
 
+@pytest.fixture
+def has_pyflink(tmp_path, monkeypatch):
+    """Have PyFlink and its connector there, as far as is looked at."""
+    monkeypatch.setattr(cluster, "find_spec", lambda _: sys.modules["json"].__spec__)
+    monkeypatch.setenv("FLINK_HOME", str(tmp_path))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/flink-sql-connector-kafka-5.jar").touch()
+
+
+def java(tmp_path, monkeypatch, text):
+    """Have JAVA_HOME hold a program."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "bin/java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("has_pyflink")
+def test_a_wrong_java_home_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    (line,) = run(tmp_path, KAFKA).splitlines()
+    assert f"Flink needs Java, and {tmp_path}/nowhere/bin/java cannot be run: " in line
+    assert "have JAVA_HOME name its directory or leave it out" in line
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        (
+            "echo 'openjdk version \"1.8.0_392\"' >&2",
+            "Flink needs Java 11 or newer, and .* is vers",
+        ),
+        (
+            "echo 'no such\nclass' >&2; exit 3",
+            "java has ended with status 3: no such; install Java",
+        ),
+        ("echo hello >&2", "java has ended with status 0: hello; install Java 17"),
+    ],
+)
+@pytest.mark.usefixtures("has_pyflink")
+def test_another_java_than_flink_needs_is_named(tmp_path, monkeypatch, program, error):
+    java(tmp_path, monkeypatch, program)
+    (line,) = run(tmp_path, KAFKA).splitlines()
+    assert re.search(error, line)
+
+
+@pytest.mark.usefixtures("has_pyflink")
+def test_with_everything_there_the_broker_is_asked(tmp_path, monkeypatch):
+    java(tmp_path, monkeypatch, "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2")
+    cluster.check_environment()
+
+
 @pytest.mark.parametrize(
     ("text", "options", "error"),
     [
@@ -65,7 +118,20 @@ def test_a_missing_connector_is_named(tmp_path, monkeypatch):
             "[total_budget] counts for all keys together, and Flink holds each key apart; leave it",
         ),
         (KAFKA, ("-D", "state.backend.type"), "-D must be KEY=VALUE, got 'state.backend.type'"),
-        (KAFKA, ("--submit", "here:8081"), "--submit must be http://HOST:PORT of a cluster, got"),
+        *[
+            (
+                KAFKA,
+                ("--submit", url),
+                f"--submit must be http://HOST:PORT of a cluster, got {url!r}",
+            )
+            for url in (
+                "here:8081",
+                "http://here:99999",
+                "http://here:x",
+                "http://[here",
+                "http://",
+            )
+        ],
     ],
 )
 @pytest.mark.usefixtures("no_pyflink")
@@ -109,6 +175,45 @@ def test_a_job_of_the_group_that_is_on_the_cluster_is_named(monkeypatch, name, s
             there.check_idle("rooms")
     else:
         there.check_idle("rooms")
+
+
+def test_a_job_that_was_left_may_be_there(monkeypatch):
+    jobs = {"jobs": [{"jid": "0af1", "name": "streamgp rooms: handing back", "state": "RUNNING"}]}
+    monkeypatch.setattr(cluster, "_open", lambda *_, **__: BytesIO(json.dumps(jobs).encode()))
+    there = cluster.Cluster(checkpoints=Path("flink"), remote=("one", 8081), flink={})
+    there.check_idle("rooms", but=["0af1"])
+    assert (there.status_of("0af1"), there.status_of("0af2")) == ("RUNNING", None)
+
+
+@pytest.mark.parametrize(
+    ("latest", "saved"),
+    [
+        ({"completed": None, "savepoint": None}, None),
+        (
+            {"completed": {"id": 7, "external_path": "file:/chk-7"}, "savepoint": None},
+            "file:/chk-7",
+        ),
+        (
+            {
+                "completed": {"id": 7, "external_path": "file:/chk-7", "status": "COMPLETED"},
+                "savepoint": {"id": 8, "external_path": "file:/savepoint-8"},
+                "failed": None,
+            },
+            "file:/savepoint-8",
+        ),
+    ],
+)
+def test_what_a_job_has_saved_last_is_asked_of_the_cluster(monkeypatch, latest, saved):
+    urls = []
+
+    def answer(url, **_):
+        urls.append(url)
+        return BytesIO(json.dumps({"latest": latest, "counts": {}}).encode())
+
+    monkeypatch.setattr(cluster, "_open", answer)
+    there = cluster.Cluster(checkpoints=Path("flink"), remote=("one", 8081), flink={})
+    assert there.saved_by("0af1") == saved
+    assert urls == ["http://one:8081/jobs/0af1/checkpoints"]
 
 
 def test_a_cluster_that_does_not_answer_is_told_of():

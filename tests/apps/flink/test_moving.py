@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +107,7 @@ def test_where_the_way_back_was_interrupted_no_job_works(small: Small) -> None:
     there = move(small)
     there.check_not_begun()
     (small.path / "flink").mkdir()
-    (small.path / "flink/hand-back.json").write_text("[]")
+    (small.path / "flink/hand-back.json").write_text('{"ends": []}')
     with pytest.raises(ConfigError, match="`streamgp flink --hand-back` was interrupted; run it"):
         there.check_not_begun()
 
@@ -214,7 +216,7 @@ def test_nothing_is_handed_back_without_a_checkpoint(small: Small, *, has_plan: 
     there.mark()
     (small.path / "flink").mkdir()
     if has_plan:
-        (small.path / "flink/hand-back.json").write_text("[]")
+        (small.path / "flink/hand-back.json").write_text('{"ends": []}')
     before = small.records("state")
     with pytest.raises(ConfigError, match="no checkpoint or savepoint to hand back; name it with"):
         there.hand_back(no_job, begin_at=None)
@@ -224,7 +226,7 @@ def test_nothing_is_handed_back_without_a_checkpoint(small: Small, *, has_plan: 
 def test_workers_that_went_on_are_not_put_back_to_where_flink_ended(small: Small) -> None:
     small.work()  # as if Flink had handed back, and were killed before it cleared up
     checkpoint(small, "job/chk-1")
-    (small.path / "flink/hand-back.json").write_text("[]")
+    (small.path / "flink/hand-back.json").write_text('{"ends": []}')
     (small.path / "flink/temporary").mkdir()
     positions = small.topics.positions("streamgp")
     move(small).hand_back(no_job, begin_at=None)
@@ -240,7 +242,7 @@ def test_what_was_drained_is_only_committed(small: Small, monkeypatch: pytest.Mo
     checkpoint(small, "job/chk-1")
     drained = checkpoint(small, "handed-back/savepoint-1")
     (small.path / "flink/handed-back/savepoint-2").mkdir()  # not complete
-    (small.path / "flink/hand-back.json").write_text("[]")
+    (small.path / "flink/hand-back.json").write_text('{"ends": []}')
     monkeypatch.setattr(Cluster, "start", lambda *words, **options: (words[2], options["begin_at"]))
     for name in ("_wait_until_read", "_savepoint", "_put_workers"):
         monkeypatch.setattr(Move, name, lambda *_, **__: None)
@@ -276,3 +278,196 @@ def test_what_each_key_tells_of_nulls_becomes_the_partitions_record(small: Small
         }
     left = [record for record in small.records("state") if record.value is not None]
     assert not [record for record in left if (record.key or b"").endswith(UNHEEDED.encode())]
+
+
+# --- what was interrupted on a cluster elsewhere, and has left its job there
+
+
+class Elsewhere:
+    """A cluster elsewhere: what it says of jobs, and what is done there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.status: dict[str, str] = {}
+        self.saved: dict[str, str] = {}
+        self.done: list[tuple[str, ...]] = []
+        monkeypatch.setattr(Cluster, "status_of", lambda _, job: self.status.get(job))
+        monkeypatch.setattr(Cluster, "saved_by", lambda _, job: self.saved.get(job))
+        monkeypatch.setattr(Cluster, "attach", lambda _, job: LeftJob(self, job))
+        monkeypatch.setattr(Cluster, "start", self.start)
+        monkeypatch.setattr(Move, "_wait_until_read", lambda *_: None)
+        monkeypatch.setattr(Move, "_savepoint", lambda _, job, *__, **___: f"file:/of/{job.id}")
+        monkeypatch.setattr(Move, "_put_workers", lambda *_: None)
+
+    def start(self, *_: Any, begin_at: Any, job_id: str, **__: Any) -> LeftJob:
+        self.done.append(("started", job_id, begin_at))
+        self.status[job_id] = "RUNNING"
+        return LeftJob(self, job_id)
+
+
+class LeftJob:
+    def __init__(self, there: Elsewhere, job: str) -> None:
+        self.there, self.id = there, job
+
+    def has_ended(self) -> bool:
+        self.there.done.append(("waited for", self.id))
+        return True
+
+    def cancel(self) -> None:
+        self.there.done.append(("cancelled", self.id))
+        self.there.status[self.id] = "CANCELED"
+
+
+@pytest.fixture
+def elsewhere(small: Small, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
+    (small.path / "flink").mkdir()
+    small.work()
+    return Elsewhere(monkeypatch)
+
+
+def move_elsewhere(small: Small) -> Move:
+    cluster = Cluster(checkpoints=small.path / "flink", remote=("one", 8081), flink={})
+    return replace(move(small), cluster=cluster)
+
+
+def loading(_group: str, _shared: Any) -> Any:
+    return None
+
+
+def dies_at(
+    step: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[], object], owner: type = Move
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(owner, step, no_job)
+        with pytest.raises(AssertionError):
+            call()
+
+
+def test_a_job_that_loads_and_was_left_is_cancelled(
+    small: Small, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_over() -> str:
+        return move_elsewhere(small).take_over(loading, saved_at=None)
+
+    dies_at("_wait_until_read", monkeypatch, take_over)
+    ((_, left, _),) = elsewhere.done
+    assert move_elsewhere(small).left_behind() == [left]
+    savepoint = take_over()
+    assert elsewhere.done[1] == ("cancelled", left)
+    assert elsewhere.done[2][0] == "started"
+    assert savepoint == f"file:/of/{elsewhere.done[2][1]}"
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_was_loaded_elsewhere_counts_once_the_topics_say_so(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    savepoint = move_elsewhere(small).take_over(loading, saved_at=None)
+    assert move_elsewhere(small).take_over(no_job, saved_at=None) == savepoint
+    monkeypatch.setattr(Move, "_at", lambda _: [("events", 0, 99)])  # a job has gone on
+    with pytest.raises(ConfigError, match="Flink has worked on what was taken over; go on without"):
+        move_elsewhere(small).take_over(no_job, saved_at=None)
+    assert move_elsewhere(small).take_over(no_job, saved_at="file:/chk-9") == "file:/chk-9"
+
+
+def test_the_job_that_goes_on_from_there_is_submitted_once(
+    small: Small, elsewhere: Elsewhere
+) -> None:
+    assert move_elsewhere(small).working_job() is None
+    move_elsewhere(small).take_over(loading, saved_at=None)
+    job = move_elsewhere(small).new_working_job()
+    assert job is not None
+    assert move_elsewhere(small).working_job() is None  # it was not submitted
+    elsewhere.status[job] = "RUNNING"
+    assert move_elsewhere(small).working_job() == job
+    elsewhere.status[job] = "CANCELED"
+    with pytest.raises(ConfigError, match=rf"job {job} has gone on .* and has ended \(CANCELED\)"):
+        move_elsewhere(small).working_job()
+    move_elsewhere(small).has_taken_over()
+    assert move_elsewhere(small).working_job() is None
+    assert not list((small.path / "flink").iterdir())
+
+
+def test_a_partition_of_which_flink_has_read_nothing_is_not_read_from_its_start(
+    small: Small, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A checkpoint does not say where it would have been read: that is the group's position, and the
+    # job that hands back reads as another group.
+    groups: dict[str, dict[Place, int]] = {}
+    monkeypatch.setattr(Move, "_set_positions", lambda _, group, at: groups.update({group: at}))
+    began_at = small.topics.positions("streamgp")
+    assert began_at
+    move_elsewhere(small).take_over(loading, saved_at=None)
+    monkeypatch.setattr(Move, "_at", lambda _: [("events", 0, 99)])  # a job has gone on
+    move_elsewhere(small).take_over(no_job, saved_at="file:/chk-9")  # and is called once more
+    hand_back(small)
+    ((group, at),) = groups.items()
+    assert group.startswith("streamgp-to-workers-")
+    assert at == began_at
+    assert elsewhere.done[-1][0] == "waited for"
+
+
+def hand_back(small: Small, begin_at: str | None = "file:/stopped") -> None:
+    move_elsewhere(small).hand_back(lambda *_: no_job, begin_at=begin_at)
+
+
+@pytest.fixture
+def left(small: Small, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Has a job that hands back left on the cluster, and returns its number."""
+    move(small).mark()
+    dies_at("_wait_until_read", monkeypatch, lambda: hand_back(small))
+    ((_, job, begin_at),) = elsewhere.done
+    assert begin_at == "file:/stopped"
+    elsewhere.done.clear()
+    return job
+
+
+def committed(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    found = {("events", 0): n} if n else {}
+    monkeypatch.setattr(Move, "_positions", lambda *_: found)
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "RESTARTING", "FINISHED"])
+def test_a_job_that_hands_back_and_was_left_is_gone_on_with(
+    small: Small, elsewhere: Elsewhere, left: str, status: str
+) -> None:
+    elsewhere.status[left] = status
+    hand_back(small)
+    assert elsewhere.done == [("waited for", left)]
+    assert not move(small).kept_by_flink()  # workers may go on
+
+
+@pytest.mark.parametrize("saved", ["file:/chk-9", None])
+def test_a_job_that_handed_back_and_was_cancelled_goes_on_from_what_it_has_saved(
+    small: Small, elsewhere: Elsewhere, left: str, saved: str | None
+) -> None:
+    elsewhere.status[left] = "CANCELED"
+    if saved is not None:
+        elsewhere.saved[left] = saved
+    hand_back(small, None)
+    (_, other, begin_at), waited = elsewhere.done
+    assert begin_at == (saved or "file:/stopped")
+    assert waited == ("waited for", other) != ("waited for", left)
+
+
+@pytest.mark.usefixtures("left")
+def test_a_job_that_was_never_submitted_begins_where_it_would_have(
+    small: Small, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.status.clear()
+    committed(monkeypatch, 0)
+    hand_back(small)
+    assert [each[0] for each in elsewhere.done] == ["started", "waited for"]
+    assert elsewhere.done[0][2] == "file:/stopped"
+
+
+def test_what_a_cluster_has_forgotten_is_asked_for(
+    small: Small, elsewhere: Elsewhere, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.status.clear()
+    committed(monkeypatch, 7)
+    for begin_at in ("file:/stopped", None):
+        with pytest.raises(ConfigError, match=rf"nothing .* of job {left}, .* --from \(\.\.\./"):
+            hand_back(small, begin_at)
+    assert elsewhere.done == []
+    hand_back(small, f"file:/{left}/chk-8")
+    assert elsewhere.done[0][2] == f"file:/{left}/chk-8"
