@@ -12,6 +12,7 @@ benchmark whose numbers were typed as they were measured.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -69,7 +70,21 @@ class Table:
 
 def each(name: str, *values: Any, **titled: Any) -> dict[str, Where]:
     """Return rows that are told apart by one value: by itself as the title, or by another one."""
-    return {title: {name: value} for title, value in ({v: v for v in values} | titled).items()}
+    titles = {str(value): value for value in values} | titled
+    return {title: {name: value} for title, value in titles.items()}
+
+
+def crossed(*axes: Mapping[str, Where], by: str = " | ") -> dict[str, Where]:
+    """Return rows for each combination of those of several axes."""
+    return {
+        by.join(title for title, _ in ones): {k: v for _, where in ones for k, v in where.items()}
+        for ones in itertools.product(*(axis.items() for axis in axes))
+    }
+
+
+def spread(template: str, wheres: Mapping[str, Where]) -> dict[str, tuple[Where, str]]:
+    """Return columns that show the same of rows that are told apart by these values."""
+    return {title: (where, template) for title, where in wheres.items()}
 
 
 _BOUNDED = {
@@ -78,6 +93,7 @@ _BOUNDED = {
     "m = 200": "{points_lost_m=200:.2f}",
     "m = 500": "{points_lost_m=500:.2f}",
 }
+
 
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
@@ -143,6 +159,14 @@ TABLES = {
             "wrong labels kept": "{wrong_labels_kept:.1%}",
         },
     ),
+    "loop": Table(
+        measured="loop",
+        rows={"{step}": {}},
+        columns={
+            "learner, µs": "{learner_us:.0f}",
+            "with loop and `SkepticalClassifier`": "{loop_us:.0f}",
+        },
+    ),
     "hyperparameters": Table(
         measured="hyperparameters",
         rows={
@@ -185,20 +209,22 @@ TABLES = {
     "drift-asked": Table(
         measured="drift",
         head="asked by, change",
-        rows={
-            f"`{rule}`, {title}": {"asked_by": rule, "drift": kind}
-            for rule in (
-                "SkepticalAsk()",
-                "SkepticalAsk(at_least=.05)",
-                "SkepticalAsk(at_least=.1)",
-                "RandomAsk(.1)",
-            )
-            for title, kind in (
-                ("none", "none"),
-                ("abrupt", "abrupt"),
-                ("there and back again", "recurring"),
-            )
-        },
+        rows=crossed(
+            each(
+                "asked_by",
+                **{
+                    f"`{rule}`": rule
+                    for rule in (
+                        "SkepticalAsk()",
+                        "SkepticalAsk(at_least=.05)",
+                        "SkepticalAsk(at_least=.1)",
+                        "RandomAsk(.1)",
+                    )
+                },
+            ),
+            each("drift", "none", "abrupt", **{"there and back again": "recurring"}),
+            by=", ",
+        ),
         columns={
             "asked": "{questions:.0f}",
             "drifts found": "{drifts_found:.1f}",
@@ -257,18 +283,21 @@ TABLES = {
             ),
             "no change: the last label": {"classifier": "no change"},
         },
-        columns={
-            title: ({"log": log}, "{accuracy_%:.1f}")
-            for title, log in {
-                "ImageSegments (2310)": "ImageSegments",
-                "Pendigits": "pendigits, recorded",
-                "WISDM": "wisdm, recorded",
-                "WiFi rooms (2000)": "wifi_rooms, random",
-                "Elec2": "elec2, recorded",
-                "Phishing (1250)": "Phishing",
-                "mean": "mean",
-            }.items()
-        },
+        columns=spread(
+            "{accuracy_%:.1f}",
+            each(
+                "log",
+                **{
+                    "ImageSegments (2310)": "ImageSegments",
+                    "Pendigits": "pendigits, recorded",
+                    "WISDM": "wisdm, recorded",
+                    "WiFi rooms (2000)": "wifi_rooms, random",
+                    "Elec2": "elec2, recorded",
+                    "Phishing (1250)": "Phishing",
+                    "mean": "mean",
+                },
+            ),
+        ),
     ),
     "asking": Table(
         measured="asking",

@@ -2,8 +2,10 @@
 
 An event: `InteractiveLoop.on_event` around `SkepticalClassifier(GPClassifier())` that holds 200
 examples of 20 features and 10 classes (observe, scale, predict, decide, make the messages, a label
-request among them every other time), minus `GPClassifier.predict_proba_one` of the same scaled
-event by a copy of the learner, which has to solve for it again. An answer: from the answer to the
+request among them every third time), minus `GPClassifier.predict_proba_one` of the same scaled
+event by a copy of the learner, which has to solve for it again. No request is answered meanwhile:
+soon a hundred open questions count, as `SkepticalAsk` has it. The same again with `NeverAsk`, which
+leaves no question open. An answer: from the answer to the
 message that says it is learned, minus `GPClassifier.learn_one` by that copy; nothing is challenged.
 Both sides are timed in turns; shown are medians.
 
@@ -29,12 +31,14 @@ from benchmarks._harness import Options, Outcome, Row, at_most, run
 from streamgp import GPClassifier, InteractiveLoop, SkepticalClassifier
 from streamgp.base import Features
 from streamgp.interactive import Answer, Event, LabelRequest
-from streamgp.query import NeverChallenge
+from streamgp.query import NeverAsk, NeverChallenge
+from streamgp.query.strategies import AskRule
 
 _N_FEATURES = 20
 _N_CLASSES = 10
 _N_LEARNED = 200
 _N_ANSWERS = 50
+OPEN, NONE_OPEN = "event, questions open", "event, no question open"
 _STARTS = {
     "import streamgp": ["-c", "import streamgp"],
     "streamgp --help": ["-c", "from streamgp.cli.main import main; main()", "--help"],
@@ -52,22 +56,23 @@ def measure(options: Options, *, n_events: int | None = None, n_starts: int = 5)
     """Measure events, then answers, then starts."""
     n_events = n_events or (3_000 if options.quick else 20_000)
     conversation = _Conversation(n_events, options.seed)
-    event, answer = conversation.events(), conversation.answers()
+    event, answer = conversation.events(OPEN), conversation.answers()
+    quiet = _Conversation(n_events, options.seed, NeverAsk()).events(NONE_OPEN)
     starts = {what: _seconds(arguments, n_starts) for what, arguments in _STARTS.items()}
     accepted = [at_most("microseconds of an event above the learner", event["above_us"], 30.0)]
     for what in ("import streamgp", "streamgp --help"):
         accepted.append(at_most(f"seconds of {what}", starts[what], 0.5))
-    rows = [event, answer, *({"start": k, "seconds": v} for k, v in starts.items())]
+    rows = [event, quiet, answer, *({"start": k, "seconds": v} for k, v in starts.items())]
     return Outcome(rows=rows, acceptance=accepted)
 
 
 class _Conversation:
     """A loop that holds 200 examples, a copy of its learner, and events to come."""
 
-    def __init__(self, n_events: int, seed: int) -> None:
+    def __init__(self, n_events: int, seed: int, query: AskRule | None = None) -> None:
         xs, ys = _stream(_N_LEARNED + n_events, seed)
         model = SkepticalClassifier(
-            GPClassifier(), challenge=NeverChallenge(), warm_up=_N_LEARNED, seed=seed
+            GPClassifier(), query, NeverChallenge(), warm_up=_N_LEARNED, seed=seed
         )
         self._loop = InteractiveLoop(model)
         for i, (x, y) in enumerate(zip(xs[:_N_LEARNED], ys, strict=False)):
@@ -78,7 +83,7 @@ class _Conversation:
         self._xs, self._ys = xs[_N_LEARNED:], ys[_N_LEARNED:]
         self._requests: list[tuple[LabelRequest, int]] = []
 
-    def events(self) -> Row:
+    def events(self, step: str) -> Row:
         """Time events, by the loop and by the learner alone."""
         whole, alone = [], []
         clock = time.perf_counter
@@ -93,7 +98,7 @@ class _Conversation:
             whole.append(t1 - t0)
             alone.append(t2 - t1)
             self._requests += [(m, y) for m in messages if isinstance(m, LabelRequest)]
-        return _row("event -> prediction -> decision", whole, alone)
+        return _row(step, whole, alone)
 
     def answers(self) -> Row:
         """Time answers to the requests that the events led to."""
