@@ -355,6 +355,32 @@ TABLES = {
 }
 
 
+SENTENCES: Sequence[tuple[str, str, Where, str]] = (
+    (
+        "docs/choosing.md",
+        "drift",
+        {"asked_by": "SkepticalAsk(at_least=.1)", "drift": "abrupt"},
+        "{sparse_+_ADWIN:.1f} % right instead of {sparse:.1f} after an abrupt change",
+    ),
+    (
+        "docs/choosing.md",
+        "peers",
+        {"log": "wisdm, recorded", "classifier": "no change"},
+        "On WISDM in the order of its file it is right in {accuracy_%:.1f} %",
+    ),
+    (
+        "docs/choosing.md",
+        "peers",
+        {"log": "wisdm, recorded", "classifier": "200 points, learning hyper-parameters"},
+        "the best learner in {accuracy_%:.1f}",
+    ),
+)
+"""What pages say about files that they do not show: page, benchmark, row, and the words.
+
+They are written by hand, where they fit; a test holds that they stand there.
+"""
+
+
 class _Value:
     """A value of a row, formatted as the pages have it: .951, −1.20, and - for none.
 
@@ -437,6 +463,12 @@ def _cell(rows: Sequence[Where], where: Where, template: str) -> str:
 def _filled(template: str, row: Where) -> str:
     """Fill in a template; names may have points and blanks, which those of `str.format` may not."""
     return FIELD.sub(lambda found: format(_Value(row[found[1]]), found[2]), template)
+
+
+def sentences() -> Iterator[tuple[Path, str]]:
+    """Yield pages, and what the files have them say."""
+    for page, measured, where, template in SENTENCES:
+        yield ROOT / page, _cell(document(measured)["rows"], where, template)
 
 
 def provenance(found: Mapping[str, Any]) -> str:
