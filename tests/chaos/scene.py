@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -284,7 +285,8 @@ class Scene:
             self._people[name] = self._person(name)
 
     def _wait(self, what: str, is_done: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_S
+        """Wait until something is done, as long as ever fewer inputs wait."""
+        until, least = time.monotonic() + _PATIENCE_S, inf
         while not is_done():
             self._watch()
             now = time.monotonic()
@@ -292,7 +294,10 @@ class Scene:
                 raise RuntimeError(f"waited {_PATIENCE_S:.0f} s in vain for {what}")
             if now - self._told > _TELL_S:
                 self._told = now
-                self._progress(f"waiting for {what}, {self._lag()} inputs wait")
+                lag = self._lag()
+                self._progress(f"waiting for {what}, {lag} inputs wait")
+                if lag is not None and lag < least:
+                    until, least = now + _PATIENCE_S, lag
             time.sleep(_TICK_S)
 
     def _end_hanging(self, lag: int | None) -> None:
