@@ -54,6 +54,8 @@ def test_sentences_below_the_table_of_the_demo_say_what_it_says(page):
     assert "asks for more labels, keeps seven times the share of wrong ones" in said
     assert int(believed) > int(asked)
     assert int(left) // int(kept) == 7
+    if page is README:
+        assert f"{int(asked) + int(challenges)} in all against {believed}" in said
 
 
 def test_it_is_short():
