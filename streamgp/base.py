@@ -298,12 +298,15 @@ class SettledAnswer:
         Who gave it.
     upheld
         Whether it was kept when it was challenged; None if no challenge was answered.
+    second
+        What another annotator has answered to a second question, blind; None if there is none.
 
     """
 
     y: Label | None
     annotator: str | None = None
     upheld: bool | None = None
+    second: SettledAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

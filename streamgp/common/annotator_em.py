@@ -70,7 +70,10 @@ def estimate(
 
         e (1 - q_y) / (K - 1) · {1 unchallenged; s upheld; 1 - s changed}
 
-    for an annotator with error rate `e` and insistence `s`, and K labels. EM alternates between the
+    for an annotator with error rate `e` and insistence `s`, and K labels. Where another annotator
+    has answered a second question with y', blind, the true label k has the weight of the first
+    answer, `q_k (1 - e)` or `q_k e / (K - 1)`, times `1 - e'` if k is y' and `e' / (K - 1)` if not;
+    each answer is wrong with the share of the labels other than its own. EM alternates between the
     probabilities z of being wrong that follow, and `e = (1 + Σ z) / (5 + n)`, `s = (1 + Σ z over
     upheld) / (4 + Σ z over challenged)`. The beliefs are raised to a power, chosen among
     `SHARPENINGS` by the likelihood that is reached with it, priors included; of equal ones the
@@ -105,17 +108,23 @@ def estimate(
     names: dict[str | None, int] = {}
     who = np.array([names.setdefault(one.annotator, len(names)) for one in answers], dtype=np.intp)
     given = np.array([columns[one.y] for one in answers], dtype=np.intp)
+    at, seconds = _numbered([one.second for one in answers])
+    by = np.array([names.setdefault(one.annotator, len(names)) for one in seconds], dtype=np.intp)
+    said = np.array([columns[one.y] for one in seconds], dtype=np.intp)
     challenged = np.array([one.upheld is not None for one in answers], dtype=bool)
     upheld = np.array([one.upheld is True for one in answers], dtype=bool)
     best: tuple[float, float, Array, Array, Array] | None = None
     for power in SHARPENINGS:
-        q = sharpened(beliefs, power)[np.arange(len(given)), given]
-        found = _fit(q, max(1, len(labels) - 1), who, len(names), challenged, upheld)
+        shares = sharpened(beliefs, power)
+        q = shares[np.arange(len(given)), given]
+        second = _Seconds(at=at, who=by, agree=given[at] == said, q=shares[at, said])
+        asked = _Asked(who, q, max(1, len(labels) - 1), challenged, upheld, second)
+        found = _fit(asked, len(names))
         if best is None or found[0] > best[0] + _AS_LIKELY:
             best = (found[0], power, *found[1:])
     assert best is not None  # there are powers to choose from
     _, power, e, s, z = best
-    n_answers = np.bincount(who)
+    n_answers = np.bincount(np.append(who, by))
     return Estimates(
         reliability={
             name: Reliability(
@@ -138,25 +147,132 @@ def sharpened(beliefs: Array, power: float) -> Array:
     return normalised
 
 
-def _fit(
-    q: Array, n_others: int, who: NDArray[np.intp], n: int, challenged: Flags, upheld: Flags
-) -> tuple[float, Array, Array, Array]:
+def wrong_of_two(
+    first: SettledAnswer,
+    second: SettledAnswer,
+    error_rates: tuple[float, float],
+    shares: Sequence[float],
+    labels: Sequence[Label],
+) -> tuple[float, float]:
+    """Return the probabilities that a first and a second answer about one event are wrong.
+
+    By the weights of `estimate`, with the insistence that annotators have before anything is known.
+
+    Parameters
+    ----------
+    first, second
+        The answers, each with a label.
+    error_rates
+        Of the two annotators.
+    shares
+        What the learner believes of each label; they need not sum to 1.
+    labels
+        The labels, those of both answers among them.
+
+    Examples
+    --------
+    Of two equally careful annotators who differ, the learner's belief decides; with three labels
+    and odds of .8 to .1, against both with .1:
+
+    >>> one, other = SettledAnswer(y="a"), SettledAnswer(y="b")
+    >>> wrong_of_two(one, other, (0.2, 0.2), [0.8, 0.1, 0.1], "abc")
+    (0.123..., 0.890...)
+    >>> wrong_of_two(one, one, (0.2, 0.2), [0.8, 0.1, 0.1], "abc")
+    (0.003..., 0.003...)
+
+    """
+    q = sharpened(np.array([shares]), 1.0)[0]
+    given, said = (labels.index(one.y) for one in (first, second) if one.y is not None)
+    seconds = _Seconds(
+        at=np.array([0]),
+        who=np.array([1]),
+        agree=np.array([given == said]),
+        q=q[[said]],
+    )
+    asked = _Asked(
+        who=np.array([0]),
+        q=q[[given]],
+        n_others=max(1, len(labels) - 1),
+        challenged=np.array([first.upheld is not None]),
+        upheld=np.array([first.upheld is True]),
+        seconds=seconds,
+    )
+    right, wrong, wrong_second = asked.weights(np.array(error_rates), np.full(2, INSISTED / WRONG))
+    return float(wrong[0] / (right[0] + wrong[0])), float(wrong_second[0])
+
+
+def _numbered(
+    seconds: Sequence[SettledAnswer | None],
+) -> tuple[NDArray[np.intp], list[SettledAnswer]]:
+    """Return the answers that there are, and their numbers among all."""
+    found = {n: one for n, one in enumerate(seconds) if one is not None}
+    return np.array(list(found), dtype=np.intp), list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Seconds:
+    """Second answers: number of the first one, annotator, whether both agree, belief in it."""
+
+    at: NDArray[np.intp]
+    who: NDArray[np.intp]
+    agree: Flags
+    q: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Answers: annotator, belief in each, number of other labels, what became of challenges."""
+
+    who: NDArray[np.intp]
+    q: Array
+    n_others: int
+    challenged: Flags
+    upheld: Flags
+    seconds: _Seconds
+
+    def weights(self, rates: Array, insistences: Array) -> tuple[Array, Array, Array]:
+        """Return the weights of each answer being right and wrong, and what seconds are wrong.
+
+        The last as probabilities.
+        """
+        e, s = rates[self.who], insistences[self.who]
+        right_then = np.where(
+            self.challenged, np.where(self.upheld, _STANDS_BY, 1.0 - _STANDS_BY), 1.0
+        )
+        then = np.where(self.challenged, np.where(self.upheld, s, 1.0 - s), 1.0)
+        right = (1.0 - e) * (self.q * right_then)
+        wrong = e * ((1.0 - self.q) / self.n_others) * then
+        at, agree, q = self.seconds.at, self.seconds.agree, self.seconds.q
+        hit = 1.0 - rates[self.seconds.who]
+        miss = (1.0 - hit) / self.n_others
+        # Of the true label: that of the first answer, that of the second, or neither of both.
+        first = right[at] * np.where(agree, hit, miss)
+        other = (e * then)[at] / self.n_others
+        second = np.where(agree, 0.0, other * q * hit)
+        none = np.where(agree, 1.0 - q, np.maximum(0.0, 1.0 - q - self.q[at])) * other * miss
+        right[at], wrong[at] = first, second + none
+        wrong_second = np.where(agree, none, first + none) / (first + second + none)
+        return right, wrong, wrong_second
+
+
+def _fit(asked: _Asked, n: int) -> tuple[float, Array, Array, Array]:
     """Return log posterior density, error rates, insistences and probabilities of being wrong."""
-    right_then = np.where(challenged, np.where(upheld, _STANDS_BY, 1.0 - _STANDS_BY), 1.0)
-    right_of, wrong_of = q * right_then, (1.0 - q) / n_others
-    n_answers = np.bincount(who, minlength=n)
+    who, by, challenged, upheld = asked.who, asked.seconds.who, asked.challenged, asked.upheld
+    n_answers = np.bincount(np.append(who, by), minlength=n)
     e, s = np.full(n, ERRORS / ANSWERS), np.full(n, INSISTED / WRONG)
     for _ in range(MOST_ROUNDS):
-        right, wrong = _weights(e[who], s[who], right_of, wrong_of, challenged, upheld)
+        right, wrong, z_second = asked.weights(e, s)
         z = wrong / (right + wrong)
         before = e, s
-        e = (ERRORS + np.bincount(who, z, n)) / (ANSWERS + n_answers)
+        e = (ERRORS + (np.bincount(who, z, n) + np.bincount(by, z_second, n))) / (
+            ANSWERS + n_answers
+        )
         s = (INSISTED + np.bincount(who, z * upheld, n)) / (
             WRONG + np.bincount(who, z * challenged, n)
         )
         if max(abs(e - before[0]).max(), abs(s - before[1]).max()) < _CONVERGED:
             break
-    right, wrong = _weights(e[who], s[who], right_of, wrong_of, challenged, upheld)
+    right, wrong, _ = asked.weights(e, s)
     prior = (
         ERRORS * np.log(e)
         + (ANSWERS - ERRORS) * np.log1p(-e)
@@ -165,11 +281,3 @@ def _fit(
     )
     reached = float(np.log(right + wrong).sum() + prior.sum())
     return reached, e, s, wrong / (right + wrong)
-
-
-def _weights(
-    e: Array, s: Array, right_of: Array, wrong_of: Array, challenged: Flags, upheld: Flags
-) -> tuple[Array, Array]:
-    """Return the weights of each answer being right, and of being wrong."""
-    then = np.where(challenged, np.where(upheld, s, 1.0 - s), 1.0)
-    return (1.0 - e) * right_of, e * wrong_of * then

@@ -27,7 +27,8 @@ class Reliability:
     insistence
         Probability that a wrong answer is upheld when it is challenged.
     n_answers
-        Number of first answers that the estimates come from.
+        Number of answers that the estimates come from: first ones, and those to second questions
+        about what others have labelled.
 
     """
 
@@ -98,6 +99,10 @@ class ErrorRate:
         """Record one answer that was wrong with probability `w`."""
         self.n += 1
         self.sum += w
+
+    def correct(self, before: float, now: float) -> None:
+        """Record that an answer was wrong with another probability than noted before."""
+        self.sum = max(0.0, self.sum + (now - before))
 
     def numbers(self) -> list[float]:
         """Return all that is known, as plain numbers."""

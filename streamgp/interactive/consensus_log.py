@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamgp.base import Doubt
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.interactive.learner import HoldsExamples, SkepticalLearner, predicted_target
+from streamgp.interactive.learner import (
+    HoldsExamples,
+    SkepticalLearner,
+    as_comparing,
+    predicted_target,
+)
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 from streamgp.interactive.validation import plain_excerpt
 
@@ -71,6 +77,11 @@ class HeldLines:
             self._put(event_id, ())
         for line in lines:
             self.add(line)
+
+    def first_probability_wrong(self, event_id: str) -> float | None:
+        """Return how much the first answer about an event counts as wrong, None if not known."""
+        found = (line.probability_wrong for line in self._about.get(event_id, ()))
+        return next((w for w in found if w is not None), None)
 
     def begin(self) -> None:
         """Begin an input: what is held now is what `undo` brings back."""
@@ -217,7 +228,7 @@ class Consensus:
             # own, under which a compacted log keeps it.
             record.revision += 1
         first = given if challenged else None
-        return self._line(record, final, now, probability_wrong=w, first=first)
+        return self._added(self._line(record, final, now, probability_wrong=w, first=first))
 
     def revise(self, record: Record, final: GivenLabel, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
@@ -229,7 +240,64 @@ class Consensus:
         record.label = final
         record.stand(final.answer_id, final.annotator)
         record.revision += 1
-        return self._line(record, final, now)
+        return self._added(self._line(record, final, now))
+
+    def aggregate(
+        self,
+        record: Record,
+        stood: GivenLabel,
+        word: GivenLabel | None,
+        now: float,
+        *,
+        is_evidence: bool,
+    ) -> LabelledExample | Rejected:
+        """Learn what the label that stood and a second answer come to.
+
+        Parameters
+        ----------
+        record
+            The conversation; it changes accordingly.
+        stood
+            The label that stood before there was a second answer.
+        word
+            The second answer; None if it is taken back.
+        now
+            The time, in seconds.
+        is_evidence
+            Whether the answer tells how often both annotators err.
+
+        """
+        model, event_id, y = as_comparing(self.model), record.event.event_id, stood.y
+        assert model is not None  # it has drawn the question
+        final = stood
+        try:
+            if word is not None:
+                y = model.aggregate_one(
+                    event_id, y, word.y, given_by=stood.annotator, annotator=word.annotator
+                )
+                final = stood if y == stood.y else word
+            known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
+            self._journal.call(self.model.relabel_one, event_id, y, **known)
+        except (ValueError, TypeError) as error:
+            return self._unlearnable(record, stood if word is None else word, error, now)
+        if word is not None and is_evidence:
+            self._journal.call(
+                model.note_second,
+                event_id,
+                word.y,
+                annotator=word.annotator,
+                probability_wrong=self.lines.first_probability_wrong(event_id),
+            )
+        record.label = replace(stood, y=y, origin="aggregated", privileged=final.privileged)
+        record.revision += 1
+        line = self._line(record, record.label, now)
+        line = replace(
+            line,
+            annotator=None if word is None else word.annotator,
+            given=None if word is None or word.y == y else word.y,
+            late=line.late if word is None else word.late,
+        )
+        return self._added(line)
 
     def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
         """Take the label of a learned event back; `answer` is None where its line was deleted."""
@@ -257,8 +325,7 @@ class Consensus:
             annotator=annotator,
             learned_at=now,
         )
-        self.lines.add(line)
-        return line
+        return self._added(line)
 
     def held(self, event_id: str) -> Example | None:
         """Return the example of an event, if the model holds one.
@@ -323,7 +390,7 @@ class Consensus:
     ) -> LabelledExample:
         """Return the next line; `first` is the answer that was challenged, if this ends that."""
         self.sequence += 1
-        line = LabelledExample(
+        return LabelledExample(
             event_id=record.event.event_id,
             key=record.event.key,
             revision=record.revision,
@@ -342,6 +409,8 @@ class Consensus:
             challenged=first is not None,
             given_by=None if first is None else first.annotator,
         )
+
+    def _added(self, line: LabelledExample) -> LabelledExample:
         self.lines.add(line)
         return line
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from streamgp.base import Label
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.messages import Event, Origin
+from streamgp.interactive.messages import Event, Origin, second_ids
 from streamgp.interactive.transitions import State
 
 AnswerName: TypeAlias = tuple[str | None, str]
 """What an answer is known by: its annotator, and its id among those of that annotator."""
 
+_OPEN: Final = frozenset(("asked", "challenged", "doubted", "compared"))
+_LEARNED: Final = frozenset(("learned", "kept", "doubted", "compared", "uncompared"))
 # Challenges after which no old label of an event is doubted again: an annotator who does not
 # answer is not asked for ever.
 MOST_CHALLENGES = 2
@@ -52,12 +54,31 @@ class Question:
 
     `threshold` is what the score of the event had to exceed, if the question is taken back when it
     does no longer. `pending` is what stands for the answer until one is learned, if that counts.
+    `is_improbable` is whether it contests a label that goes to a second annotator if it is upheld.
     """
 
     request_id: str
     expires_at: float | None
     threshold: float | None = None
     pending: float | None = None
+    is_improbable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondQuestion:
+    """Record of a second question about an event: drawn, asked, answered.
+
+    `to` is the only annotator to be asked, None for any who has not spoken about the event. `after`
+    is the line of the consensus log after which it is to be asked, None once it was asked.
+    `answer_id` and `annotator` are those of the last answer to it, None while there is none;
+    `first` is the label that stood when it was answered with a label.
+    """
+
+    to: str | None = None
+    after: int | None = None
+    answer_id: str | None = None
+    annotator: str | None = None
+    first: GivenLabel | None = None
 
 
 class Record:
@@ -77,9 +98,9 @@ class Record:
     # state         changed only by the moderator, as the table in transitions.py says; "seen" from
     #               the start, for a record is made when its event was predicted.
     # request       the last question about the event; open exactly while the state is asked,
-    #               challenged or doubted. Kept afterwards, to judge late answers.
-    # label         the label that stands: contested while challenged, learned in learned, kept
-    #               and doubted; otherwise None.
+    #               challenged, doubted or compared. Kept afterwards, to judge late answers.
+    # label         the label that stands: contested while challenged, learned in learned, kept,
+    #               doubted, compared and uncompared; otherwise None.
     # standing      id of the answer that may be superseded: it gave `label`, or it declined,
     #               withdrew, or could not be learned. None while no answer came.
     # standing_by   whose word that is: the annotator of that answer, or of `label` where the answer
@@ -94,6 +115,8 @@ class Record:
     # revision      corrections of the label so far.
     # answers       accepted answers, each by its annotator and id; forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
+    # second        the second question about the event, None while there is none; open exactly
+    #               while the state is compared, and `request` then.
     # segment       where it was published, None while it was not; see `event_store.py`.
     # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
@@ -107,6 +130,7 @@ class Record:
         "n_challenges",
         "request",
         "revision",
+        "second",
         "segment",
         "serial",
         "standing",
@@ -129,6 +153,7 @@ class Record:
         self.delayed_s = 0.0
         self.revision = 0
         self.answers: list[AnswerName] = []
+        self.second: SecondQuestion | None = None
         self.serial = 0
         self.segment: int | None = None
         self.is_plain = False
@@ -173,6 +198,19 @@ class Record:
         return f"{self.event.event_id}/challenge/{number}"
 
     @property
+    def second_request_id(self) -> str | None:
+        """Id of the second question, None while none was asked."""
+        second = self.second
+        if second is None or second.after is not None:
+            return None
+        return second_ids(self.event.event_id)[second.to is not None]
+
+    @property
+    def speakers(self) -> list[str]:
+        """Annotators of the accepted answers, each once."""
+        return list(dict.fromkeys(name for name, _ in self.answers if name is not None))
+
+    @property
     def was_asked_back(self) -> bool:
         """Whether the label request was made by a look through the latest events."""
         return self.asked_back_at is not None
@@ -180,7 +218,7 @@ class Record:
     @property
     def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
-        return self.request if self.state in ("asked", "challenged", "doubted") else None
+        return self.request if self.state in _OPEN else None
 
     @property
     def pending(self) -> float | None:
@@ -193,7 +231,7 @@ class Record:
     @property
     def is_learned(self) -> bool:
         """Whether the model holds the label that stands."""
-        return self.state in ("learned", "kept", "doubted")
+        return self.state in _LEARNED
 
     @property
     def may_be_doubted(self) -> bool:
@@ -203,7 +241,7 @@ class Record:
         """
         label = self.label
         return (
-            self.state in ("learned", "kept")
+            self.state in ("learned", "kept", "uncompared")
             and label is not None
             and label.origin in ("asked", "volunteered")
             and self.n_challenges < MOST_CHALLENGES
@@ -218,6 +256,8 @@ class Record:
         """Whether a request of this name was ever made about the event."""
         if request_id == self.label_request_id:
             return self.was_asked
+        if request_id == self.second_request_id:
+            return True
         head, _, number = request_id.rpartition("/")
         return (
             head == f"{self.event.event_id}/challenge"
@@ -242,10 +282,13 @@ def event_id_of(request_id: str) -> str | None:
     --------
     >>> event_id_of("trip/7/label"), event_id_of("trip/7/challenge/2"), event_id_of("trip/7")
     ('trip/7', 'trip/7', None)
+    >>> event_id_of("trip/7/label/second"), event_id_of("trip/7/label/again")
+    ('trip/7', 'trip/7')
 
     """
-    event_id, slash, kind = request_id.rpartition("/")
-    if slash and kind == "label":
+    event_id, slash, last = request_id.rpartition("/")
+    if slash and last == "label":
         return event_id
     head, slash, kind = event_id.rpartition("/")
-    return head if slash and kind == "challenge" else None
+    is_second = kind == "label" and last in ("second", "again")
+    return head if slash and (is_second or kind == "challenge") else None

@@ -216,6 +216,8 @@ class EventStore:
     # _answers   every accepted answer; they leave with their record.
     # _open      records with an open request, in the order of their numbers, and some whose request
     #            has ended: those leave when `open_ones` comes across them.
+    # _waiting   records whose second question is to be asked later, in that order, and some that
+    #            wait no longer: those leave when `due` comes across them.
     # _pending   what `pending` has returned last, and whose questions they are; None after a change
     #            of _open. A question that has ended since is found by its record.
 
@@ -227,6 +229,7 @@ class EventStore:
         self._records: dict[str, Record] = {}
         self._answers: set[AnswerName] = set()
         self._open: list[Record] = []
+        self._waiting: list[Record] = []
         self._pending: tuple[list[Record], tuple[PendingQuestion, ...]] | None = None
 
     def __len__(self) -> int:
@@ -269,6 +272,7 @@ class EventStore:
             self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
         self._answers.update(record.answers)
         self.note_open(record)
+        self.note_waiting(record)
         return record
 
     def note_open(self, record: Record) -> None:
@@ -282,6 +286,23 @@ class EventStore:
         """Return the conversations with an open request, in the order of their numbers."""
         self._open = [record for record in self._open if record.open_request is not None]
         return self._open
+
+    def note_waiting(self, record: Record) -> None:
+        """Note that a second question about an event may have to be asked later."""
+        if _after(record) is not None:
+            others = (known for known in self._waiting if known is not record)
+            waiting = {(after, known.serial): known for known in others if (after := _after(known))}
+            waiting[_after(record) or 0, record.serial] = record
+            self._waiting = [known for _, known in sorted(waiting.items())]
+
+    def due(self, sequence: int) -> Record | None:
+        """Return the event whose second question is due first, by a line of the consensus log."""
+        while self._waiting:
+            after = _after(self._waiting[0])
+            if after is not None:
+                return self._waiting[0] if sequence >= after else None
+            del self._waiting[0]
+        return None
 
     def pending(self) -> tuple[PendingQuestion, ...]:
         """Return the open questions whose answers count already, in the order of their events.
@@ -328,6 +349,7 @@ class EventStore:
         record.restore(copied)
         self._answers.update(record.answers)
         self.note_open(record)
+        self.note_waiting(record)
         if record.delayed_s != delayed_s:
             self._reset_horizon(record)
 
@@ -353,6 +375,8 @@ class EventStore:
         if record.open_request is not None:
             self._open = [known for known in self._open if known is not record]
             self._pending = None
+        if _after(record) is not None:
+            self._waiting = [known for known in self._waiting if known is not record]
         del self._records[event_id]
 
     def unpublished(self) -> list[Record]:
@@ -437,7 +461,8 @@ class EventStore:
                     "malformed", f"request {request_id!r} is not about event {event_id!r}"
                 )
             raise MisfitError("unknown", f"request {request_id!r} was never made")
-        if superseded is not None and superseded != record.standing:
+        second = None if record.second is None else record.second.answer_id
+        if superseded is not None and superseded not in (record.standing, second):
             if superseded in record.answer_ids:
                 raise MisfitError(
                     "ended", f"answer {superseded!r} stands no longer; supersede the last"
@@ -446,3 +471,8 @@ class EventStore:
                 "unknown", f"answer {superseded!r} gave no label to event {event_id!r}"
             )
         return record
+
+
+def _after(record: Record) -> int | None:
+    """Return the line of the log after which an event is asked about again, None for no such."""
+    return None if record.second is None else record.second.after

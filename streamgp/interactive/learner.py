@@ -272,6 +272,48 @@ def as_hearing_outcomes(model: SkepticalLearner) -> HearsOutcomes | None:
     return cast("HearsOutcomes", model) if has_methods(type(model), HearsOutcomes) else None
 
 
+@runtime_checkable
+class ComparesAnswers(Protocol):
+    """Methods by which a learner draws and weighs second answers about events it has learned."""
+
+    def draw_one(self, event_id: str, purpose: str) -> float:
+        """Return the number in [0, 1) that is drawn for an event and a purpose; pure."""
+
+    def aggregate_one(
+        self,
+        event_id: str,
+        given: Label,
+        y: Label,
+        *,
+        given_by: str | None = None,
+        annotator: str | None = None,
+    ) -> Label:
+        """Return which of two answers about a learned event stands; pure.
+
+        `given` is the label that stood, by `given_by`, and `y` the answer to a second question, by
+        `annotator`. A label that cannot be learned raises `ValueError` or `TypeError`.
+        """
+
+    def note_second(
+        self,
+        event_id: str,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        probability_wrong: float | None = None,
+    ) -> None:
+        """Hear what another annotator said of a learned event, for what is known of both.
+
+        `probability_wrong` is how much the first answer has counted as wrong so far, None if that
+        is not known.
+        """
+
+
+def as_comparing(model: SkepticalLearner) -> ComparesAnswers | None:
+    """Return a model that compares answers, None if it does not."""
+    return cast("ComparesAnswers", model) if has_methods(type(model), ComparesAnswers) else None
+
+
 # --- Predictions of classes and of numbers.
 
 

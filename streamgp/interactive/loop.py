@@ -54,6 +54,16 @@ open label request whose event the query strategy scores lower by now, which is 
 open label request is cancelled once its event scores no more than it had to exceed, because of
 labels learned since. Challenges count, and are always made.
 
+Second questions
+----------------
+With `overlap` and `repeat` of `People` some events are asked about a second time, after their label
+was learned: of another annotator at once, of the same one later. Which ones is drawn by the seed of
+the model and the event's id. What was said before is not in the request. The answer is weighed
+against the label that stands, which the model may revise. It does not take the place of the answer
+that may be superseded; its own annotator may correct it and take it back. Of any annotator who is
+not asked it is `unauthorised`. There is one second question about an event at most: none where the
+limit of open questions is reached, and it ends when the label is withdrawn.
+
 Deletions
 ---------
 A deletion need not be about the conversation at hand: an example outlives its conversation, and
@@ -78,6 +88,7 @@ from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
     SkepticalLearner,
     as_asking_back,
+    as_comparing,
     as_counting_pending,
     as_knowing_names,
     as_reviewer,
@@ -246,6 +257,11 @@ class InteractiveLoop(RestartableLoop):
                 f"got {type(model).__name__}"
             )
         _CHECKED.add(type(model))
+        if people.asks_twice and as_comparing(model) is None:
+            raise TypeError(
+                "overlap and repeat need a learner that compares answers, such as "
+                f"SkepticalClassifier(...), got {type(model).__name__}"
+            )
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
@@ -380,6 +396,7 @@ class InteractiveLoop(RestartableLoop):
         messages += self._cleared(messages, now)
         back = [] if decision.ask else self._asked_back(now)
         messages += back
+        messages += self._asked_later(now)
         if shared_budget is not None:
             # Once for each event: after it one label is asked for at most, be it that of another.
             shared_budget.note(decision, now, asked=decision.ask or bool(back))
@@ -468,8 +485,34 @@ class InteractiveLoop(RestartableLoop):
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         self._memory.accept(answer, record)
         self._note(record)
+        second = self._compared(record, messages, now)
         messages += self._cleared(messages, now)
-        return self._reviewed([*before, *messages, *self._asked_again(named, now)], now)
+        messages = [*before, *messages, *self._asked_again(named, now), *second]
+        return self._reviewed([*messages, *self._asked_later(now)], now)
+
+    def _compared(self, record: Record, said: list[Message], now: float) -> list[Message]:
+        """Ask a second question about an event just answered, if that is due and there is room."""
+        if not self.people.asks_twice or self._is_full:
+            return []
+        request = self._moderator.compare(record, said, now)
+        return [] if request is None else [request]
+
+    def _asked_later(self, now: float) -> list[Message]:
+        """Ask an annotator once more about an event of earlier on, if that is due."""
+        if not self.people.repeat or self._is_full:
+            return []
+        record = self._memory.due(self._moderator.consensus.sequence)
+        if record is None:
+            return []
+        self._rollback.touch(record)
+        self._note(record)
+        request = self._moderator.ask_later(record, now)
+        return [] if request is None else [request]
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there is no room for one more open question."""
+        return self.open_at_most is not None and self.n_open >= self.open_at_most
 
     def _judged(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -492,11 +535,23 @@ class InteractiveLoop(RestartableLoop):
         return messages
 
     def _asked_again(self, named: tuple[str, ...], now: float) -> list[Message]:
-        """Ask again what is open if more annotators are in quarantine than those named before."""
+        """Ask again what is open if more annotators are in quarantine than those named before.
+
+        What only one of them is asked is taken back.
+        """
         if self._moderator.quarantine.names == named:
             return []
-        asked = [record for record in self._memory.open_ones() if record.state == "asked"]
-        return [self._moderator.ask_again(record, now) for record in asked]
+        messages: list[Message] = []
+        for record in list(self._memory.open_ones()):
+            second = record.second
+            if record.state == "compared" and second is not None and second.to is not None:
+                if second.to in self.quarantined:
+                    self._rollback.touch(record)
+                    why = "its annotator is in quarantine"
+                    messages += self._take(record, "cancel", now, why)
+            elif record.state in ("asked", "compared"):
+                messages.append(self._moderator.ask_again(record, now))
+        return messages
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.
@@ -813,7 +868,7 @@ class InteractiveLoop(RestartableLoop):
         model = self._asking_back
         if model is None or not model.reservoir_due:
             return []
-        if self.open_at_most is not None and self.n_open >= self.open_at_most:
+        if self._is_full:
             return []
         found = ask_back(model, self._rollback, self._memory, self._moderator, now)
         if found is None:

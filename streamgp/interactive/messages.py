@@ -14,11 +14,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from streamgp.base import Decision, Features, Label, Neighbour
 
-Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdrawn"]
+Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdrawn", "aggregated"]
 """How a label came into the consensus log.
 
 `asked`: given on request and uncontested. `upheld`: challenged and kept. `revised`: changed after
 a challenge, or superseded later. `volunteered`: came along unasked. `withdrawn`: taken back.
+`aggregated`: learned before, and weighed against the answer to a second question.
 """
 
 Fault: TypeAlias = Literal[
@@ -105,6 +106,8 @@ class Prediction:
 
 ASKED_AGAIN: Final = "AskedAgain"
 """`LabelRequest.reason` of a request that is made again."""
+SECOND_ANNOTATOR, SAME_ANNOTATOR = "SecondAnnotator", "SameAnnotator"
+"""`LabelRequest.reason` of a second question: to another annotator, and to the same one later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +115,24 @@ class LabelRequest:
     """A question for a label. `event_id` need not be the event that came last.
 
     `occurred_at` is when the event was, None if that is when the label was requested. `excerpt` is
-    that of the event. `excluded` are the annotators in quarantine, whose answers are not learned. A
-    request whose `reason` is `ASKED_AGAIN` is an open one once more, as there is one more of these.
+    that of the event. `excluded` are the annotators whose answers are not taken: those in
+    quarantine, and of a second question for another annotator those who have spoken about the event
+    before. `annotator` is the only one whose answer is taken, None for any other than the excluded.
+    A request whose `reason` is `ASKED_AGAIN` is an open one once more, as there is one more of
+    those in quarantine.
+
+    A second question about an event has an id of its own, `<event_id>/label/second` or, for the
+    same annotator, `<event_id>/label/again`. It tells nothing of what was said before.
+
+    Examples
+    --------
+    >>> request = LabelRequest(
+    ...     request_id="e1/label/second", event_id="e1", x={}, reason=SECOND_ANNOTATOR, score=0.0,
+    ...     threshold=0.0, requested_at=0.0, excluded=("ann",),
+    ... )
+    >>> [request.may_answer(name) for name in ("ann", "bob", None)], request.is_second
+    ([False, True, False], True)
+
     """
 
     request_id: str
@@ -128,6 +147,23 @@ class LabelRequest:
     occurred_at: float | None = None
     excerpt: Excerpt | None = None
     excluded: tuple[str, ...] = ()
+    annotator: str | None = None
+
+    @property
+    def is_second(self) -> bool:
+        """Whether it asks about an event whose label was given on request, or contested, before."""
+        return self.request_id in second_ids(self.event_id)
+
+    def may_answer(self, annotator: str | None) -> bool:
+        """Whether the answer of an annotator, None for an unnamed one, is taken."""
+        if annotator is None:  # it is not known to be another one
+            return not self.is_second
+        return annotator not in self.excluded and self.annotator in (None, annotator)
+
+
+def second_ids(event_id: str) -> tuple[str, str]:
+    """Return the ids of second questions about an event: to another annotator, to the same one."""
+    return f"{event_id}/label/second", f"{event_id}/label/again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +264,10 @@ class LabelledExample:
     `challenged` is whether the first answer was challenged and answered again, where that answer
     was learned here for the first time; then `given_by` is who gave the first answer, and `given`
     what it said, None if that was `y`.
+
+    Where `origin` is `aggregated`, `y` is what the answers to the first and the second question
+    come to. `annotator` is who answered the second one, None if that answer was taken back, and
+    `given` is what it said, None if that was `y`.
 
     `asked_back` is whether a look through the latest events has asked for the label, and not the
     rule that decides about each event as it comes; of a label taken back it is not told.

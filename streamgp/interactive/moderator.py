@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.consensus_log import Consensus
-from streamgp.interactive.conversation_record import GivenLabel, Question, Record
+from streamgp.interactive.conversation_record import (
+    GivenLabel,
+    Question,
+    Record,
+    SecondQuestion,
+)
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
@@ -20,6 +25,7 @@ from streamgp.interactive.learner import (
     ReviewingLearner,
     SkepticalLearner,
     as_asking_back,
+    as_comparing,
     as_counting_pending,
     as_hearing_outcomes,
     as_reviewer,
@@ -27,14 +33,18 @@ from streamgp.interactive.learner import (
 from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
+    SAME_ANNOTATOR,
+    SECOND_ANNOTATOR,
     Answer,
     Cancel,
+    Challenge,
     Expired,
     LabelledExample,
     LabelRequest,
     Message,
     Origin,
     Rejected,
+    second_ids,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.quarantine import Quarantine
@@ -45,12 +55,20 @@ from streamgp.interactive.validation import as_label, plain_excerpt
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
-    from streamgp.interactive.messages import Challenge, Request
+    from streamgp.interactive.messages import Request
     from streamgp.interactive.rollback import Rollback
 
 
 # Answers to what has been said before.
 _CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
+# Inputs about the second question.
+_OF_SECOND: Final = frozenset(("second", "amend", "revoke"))
+# A label that is upheld although it is wrong with a greater probability than this goes to a second
+# annotator.
+_IMPROBABLE: Final = 0.9
+# Labels that are learned before an annotator is asked about an event once more: by then the answer
+# is one of many.
+LATER: Final = 20
 # Inputs that end an open question without an answer to it.
 _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
 # Inputs that tell whether the annotator of a label request was there.
@@ -119,6 +137,7 @@ class Moderator:
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._hears_outcomes = as_hearing_outcomes(model)
+        self._comparing = as_comparing(model)
         self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
@@ -138,19 +157,8 @@ class Moderator:
     ) -> LabelRequest:
         """Open the label request of an event; `back` says that the event came earlier."""
         event = record.event
-        request = LabelRequest(
-            request_id=record.label_request_id,
-            event_id=event.event_id,
-            key=event.key,
-            x=event.x,
-            reason=decision.criterion,
-            score=decision.score,
-            threshold=decision.threshold,
-            requested_at=now,
-            expires_at=self._expiry(now),
-            occurred_at=record.occurred_before(now),
-            excerpt=plain_excerpt(event.excerpt),
-            excluded=self.quarantined,
+        request = self._request(
+            record, record.label_request_id, decision.criterion, now, self._expiry(now), decision
         )
         outcome = CELLS[record.state, "back"][""] if back else CELLS["unknown", "event"]["?"]
         record.state = outcome.next
@@ -165,21 +173,97 @@ class Moderator:
 
     def ask_again(self, record: Record, now: float) -> LabelRequest:
         """Return the open label request of an event for all who are not in quarantine by now."""
-        event, request = record.event, record.request
+        request = record.request
         assert request is not None  # it is open
+        return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
+
+    def compare(self, record: Record, said: list[Message], now: float) -> LabelRequest | None:
+        """Ask a second question about an event if what an answer has caused is a reason to.
+
+        A question for the same annotator is only noted, to be asked later; see `ask_later`.
+
+        Parameters
+        ----------
+        record
+            The conversation about the event.
+        said
+            What the answer has caused.
+        now
+            The time, in seconds.
+
+        """
+        people, label, request = self.people, record.label, record.request
+        if not people.asks_twice or record.second is not None or record.state != "learned":
+            return None
+        assert label is not None  # it was learned
+        assert self._comparing is not None  # the loop has seen to it
+        lines = [line for line in said if isinstance(line, LabelledExample)]
+        if not lines or label.annotator is None:
+            return None
+        is_first = record.was_asked and lines[-1].probability_wrong is not None
+        is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
+        event_id = record.event.event_id
+        draw = self._comparing.draw_one(event_id, "second") if is_first else 1.0
+        if is_improbable or draw < people.overlap:
+            record.second = SecondQuestion()
+            return self._ask_second(record, now)
+        # What a supervisor has said as well is no word of the same annotator.
+        if draw < people.overlap + people.repeat and record.speakers == [label.annotator]:
+            record.second = SecondQuestion(
+                to=label.annotator, after=self.consensus.sequence + LATER
+            )
+            self._memory.note_waiting(record)
+        return None
+
+    def ask_later(self, record: Record, now: float) -> LabelRequest | None:
+        """Ask the same annotator about an event once more, None if it is of no use any longer."""
+        second = record.second
+        assert second is not None  # it waits to be asked
+        record.second = None
+        if record.state != "learned" or second.to in self.quarantined:
+            return None
+        record.second = replace(second, after=None)
+        return self._ask_second(record, now)
+
+    def _ask_second(self, record: Record, now: float) -> LabelRequest:
+        """Open the second question about an event."""
+        second = record.second
+        assert second is not None
+        request_id = second_ids(record.event.event_id)[second.to is not None]
+        reason = SECOND_ANNOTATOR if second.to is None else SAME_ANNOTATOR
+        record.state = CELLS[record.state, "compare"][""].next
+        request = self._request(record, request_id, reason, now, self._expiry(now))
+        self._open(record, request)
+        return request
+
+    def _request(
+        self,
+        record: Record,
+        request_id: str,
+        reason: str,
+        now: float,
+        expires_at: float | None,
+        decision: Decision | None = None,
+    ) -> LabelRequest:
+        """Return a label request, without the numbers of a rule where no rule has decided."""
+        event, second = record.event, record.second
+        excluded = self.quarantined
+        if second is not None and record.state == "compared" and second.to is None:
+            excluded = tuple(dict.fromkeys((*excluded, *record.speakers)))
         return LabelRequest(
-            request_id=request.request_id,
+            request_id=request_id,
             event_id=event.event_id,
             key=event.key,
             x=event.x,
-            reason=ASKED_AGAIN,
-            score=0.0,
-            threshold=0.0,
+            reason=reason,
+            score=0.0 if decision is None else decision.score,
+            threshold=0.0 if decision is None else decision.threshold,
             requested_at=now,
-            expires_at=request.expires_at,
+            expires_at=expires_at,
             occurred_at=record.occurred_before(now),
             excerpt=plain_excerpt(event.excerpt),
-            excluded=self.quarantined,
+            excluded=excluded,
+            annotator=None if second is None or record.state != "compared" else second.to,
         )
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
@@ -208,6 +292,10 @@ class Moderator:
         fault = CELLS[record.state, given][""].fault
         if fault is not None:
             raise MisfitError(fault, _reason(record, answer))
+        if _is_of_second(record, given):
+            if not self._may_speak(record, given, answer.annotator):
+                raise MisfitError("unauthorised", _uninvited(record, answer))
+            return self.take(record, given, now, answer)
         owner = _owner(record, given)
         if not self.people.may_overrule(answer.annotator, owner):
             raise MisfitError("unauthorised", _foreign(record, answer, owner))
@@ -222,6 +310,8 @@ class Moderator:
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
+        if answer is not None and _is_of_second(record, given):
+            return self._hear_second(record, cell, given, answer, now)
         label = None if answer is None or answer.y is None else _label_of(record, answer, given)
         ends = ("Cancel", "Expired")
         messages: list[Message] = [
@@ -231,8 +321,12 @@ class Moderator:
             self._end_question(record, given, now)
         if outcome.next == "withdrawn" and outcome.messages:
             messages.append(self.consensus.withdraw(record, answer, now))
+            record.second = _put_aside(record.second)
         elif "LabelledExample" in outcome.messages:
-            return [*messages, self._weigh(record, cell, label, now)]
+            line = self._weigh(record, cell, label, now)
+            if isinstance(line, LabelledExample) and record.second is not None:
+                record.second = _corrected(record.second, record.label)
+            return [*messages, line]
         elif label is not None and record.label is not None:
             # An annotator stands by the label: it is not doubted again.
             record.label = replace(record.label, origin="upheld")
@@ -242,6 +336,52 @@ class Moderator:
             record.stand(answer.answer_id, answer.annotator)
         record.state = outcome.next
         return messages
+
+    def _hear_second(
+        self, record: Record, cell: Cell, given: Input, answer: Answer, now: float
+    ) -> list[Message]:
+        """Weigh the label that stands against an answer to the second question.
+
+        The answer that may be superseded in the first annotator's name stays what it is.
+        """
+        second, label = record.second, record.label
+        assert second is not None  # it was asked
+        assert label is not None  # and its label learned
+        is_late = record.state == "uncompared" and record.is_late(answer.answered_at)
+        if record.open_request is not None:
+            self._end_question(record, given, now)
+        heard = replace(second, answer_id=answer.answer_id, annotator=answer.annotator)
+        if given == "decline":
+            record.state, record.second = cell[""].next, heard
+            return []
+        word = None
+        if answer.y is not None:
+            word = GivenLabel(
+                y=as_label(answer.y),
+                origin="aggregated",
+                answer_id=answer.answer_id,
+                annotator=answer.annotator,
+                late=is_late,
+                privileged=answer.privileged,
+            )
+        stood = second.first or label
+        # A corrected answer counts as it was given first, in what is known of annotators.
+        is_evidence = second.first is None and second.to is None
+        line = self.consensus.aggregate(record, stood, word, now, is_evidence=is_evidence)
+        if not isinstance(line, Rejected):
+            record.second = replace(heard, first=stood)
+        record.state = cell["#" if isinstance(line, Rejected) else ""].next
+        return [line]
+
+    def _may_speak(self, record: Record, given: Input, annotator: str | None) -> bool:
+        """Whether an annotator may say that of the second question about an event."""
+        second = record.second
+        assert second is not None
+        if given in ("amend", "revoke"):
+            return self.people.may_overrule(annotator, second.annotator)
+        if second.to is not None:
+            return annotator == second.to
+        return annotator is not None and annotator not in record.speakers
 
     def follow(
         self, record: Record, line: LabelledExample | None, revision: int, now: float, why: str
@@ -272,6 +412,7 @@ class Moderator:
             self._end_question(record, "erase", now)
         record.revision = revision
         record.state, record.label = "withdrawn", None
+        record.second = _put_aside(record.second)
         if line is not None and line.y is not None:
             record.state = "learned"
             record.label = GivenLabel(
@@ -340,6 +481,8 @@ class Moderator:
             return
         self.deadlines.clear(record.event.event_id)
         label = record.label
+        if record.state == "compared":
+            return  # no budget has allowed it
         if record.state == "doubted":
             # Another model may have taken over since.
             if given in _UNANSWERED and self._reviewer is not None:
@@ -400,6 +543,11 @@ class Moderator:
             expires_at=request.expires_at,
             threshold=threshold,
             pending=pending,
+            is_improbable=(
+                self.people.overlap > 0.0
+                and isinstance(request, Challenge)
+                and request.probability_wrong > _IMPROBABLE
+            ),
         )
         self._memory.note_open(record)
         if request.expires_at is not None:
@@ -411,6 +559,7 @@ def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expi
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     if message == "Cancel":
+        why = why or "the label was taken back"
         return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
     return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
@@ -424,9 +573,11 @@ def _input_of(record: Record, answer: Answer) -> Input:
         If it is for a question before the last one.
 
     """
-    request_id, label = answer.request_id, record.label
+    request_id, label, second = answer.request_id, record.label, record.second
     is_same = label is not None and answer.y == label.y
     if answer.supersedes is not None:
+        if second is not None and _supersedes_second(record, second, answer):
+            return "revoke" if answer.declined else "amend"
         return "takeback" if answer.declined else "restate" if is_same else "replace"
     if answer.declined:
         request = record.open_request
@@ -437,9 +588,47 @@ def _input_of(record: Record, answer: Answer) -> Input:
         return "unasked"
     if request_id == record.label_request_id:
         return "label"
+    if request_id == record.second_request_id:
+        return "second"
     if request_id != record.challenge_id(record.n_challenges):
         raise MisfitError("ended", _reason(record, answer))
     return "same" if is_same else "other"
+
+
+def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -> bool:
+    """Whether an answer supersedes that to the second question."""
+    if second.answer_id != answer.supersedes:
+        return False
+    # Two annotators may have given their answers the same id.
+    return record.standing != second.answer_id or second.annotator == answer.annotator
+
+
+def _is_of_second(record: Record, given: Input) -> bool:
+    """Whether an input is about the second question; without a name it is about the open one."""
+    return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
+
+
+def _corrected(second: SecondQuestion, label: GivenLabel | None) -> SecondQuestion:
+    """Return a second question after the label that its answer is weighed against has changed."""
+    return second if second.first is None else replace(second, first=label)
+
+
+def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
+    """Return a second question after the line that tells of its answer is gone."""
+    return second and replace(second, answer_id=None, annotator=None, first=None)
+
+
+def _uninvited(record: Record, answer: Answer) -> str:
+    """Return why an annotator may not say that of a second question."""
+    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
+    second = record.second
+    assert second is not None
+    if answer.supersedes is not None:
+        return f"the answer that it supersedes is that of {second.annotator!r}, got {who}"
+    if second.to is not None:
+        return f"the second question is for {second.to!r} alone, got {who}"
+    before = ", ".join(map(repr, record.speakers))
+    return f"the second question is for an annotator other than {before}, got {who}"
 
 
 def _owner(record: Record, given: Input) -> str | None:

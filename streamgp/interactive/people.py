@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_rate, check_whole
 
 _LIMITS = (
     "max_labels",
@@ -47,6 +47,14 @@ class People:
         Answers to one event beyond the first.
     max_early_answers
         In a worker, answers of one key that may wait for their events.
+    overlap
+        Share of the answered label requests that are put to a second annotator as well, blind.
+        Beyond 0, so is every label that was upheld although it was wrong with a probability of more
+        than .9. These questions come on top of what budgets allow; only annotators with names can
+        be asked.
+    repeat
+        Share of the answered label requests that are put to the same annotator once more, when 20
+        more labels have been learned.
     max_unasked_per_hour
         Labels that one annotator may give in an hour without having been asked, supervisors and
         trusted annotators excepted; see `streamgp.interactive.limits.UnaskedLabels`.
@@ -71,10 +79,24 @@ class People:
     max_corrections: int = 20
     max_early_answers: int = 100
     max_unasked_per_hour: int = 1000
+    overlap: float = 0.0
+    repeat: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("overlap", "repeat"):
+            check_rate(name, getattr(self, name))
+        if self.overlap + self.repeat > 1.0:
+            raise ValueError(
+                "overlap and repeat must be shares of all questions, expected a sum of at most 1, "
+                f"got {self.overlap!r} and {self.repeat!r}"
+            )
         for name in _LIMITS:
             check_whole(name, getattr(self, name), 1)
+
+    @property
+    def asks_twice(self) -> bool:
+        """Whether there are second questions."""
+        return self.overlap > 0.0 or self.repeat > 0.0
 
     def may_overrule(self, annotator: str | None, owner: str | None) -> bool:
         """Whether an annotator may change what another one has said, None for no annotator."""

@@ -21,7 +21,7 @@ from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
 from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
-    from streamgp.base import State
+    from streamgp.base import Label, State
     from streamgp.interactive.event_store import EventStore
     from streamgp.interactive.moderator import Moderator
     from streamgp.interactive.rollback import Rollback
@@ -136,8 +136,8 @@ def without(
     """
     left: list[LabelledExample] = []
     taken: list[LabelledExample] = []
-    spoken: set[str] = set()  # events of which a label is left
-    headless: set[str] = set()  # events of which the first words are gone
+    spoken: dict[str, Label | None] = {}  # the last label that is left of an event
+    touched: set[str] = set()  # events of which words are gone
     for line in in_force(log):
         if line.y is None:
             left.append(line)
@@ -145,17 +145,21 @@ def without(
         found: LabelledExample | None = line
         if since is None or line.learned_at >= since:
             found = _without(line, annotator)
+        before = spoken.get(line.event_id)
         if found is None:
-            if line.event_id not in spoken:
-                headless.add(line.event_id)
-        elif line.event_id in headless and line.event_id not in spoken:
+            touched.add(line.event_id)
+        elif line.event_id in touched and before is None:
             # The word that it corrects is gone, and it is the first one now.
-            found = replace(found, origin="asked", probability_wrong=0.0)
+            found = _as_first(found)
+        elif line.event_id in touched and line.origin == "aggregated" and line.given is not None:
+            # What has prevailed over the second answer was, or has corrected, a word that is gone.
+            found = replace(line, y=before, given=None if line.given == before else line.given)
         if found != line:
             taken.append(line)
+            touched.add(line.event_id)
         if found is not None:
             left.append(found)
-            spoken.add(line.event_id)
+            spoken[line.event_id] = found.y
     return left, taken
 
 
@@ -418,6 +422,16 @@ def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
     # What came with the last word says nothing of the first one.
     y = line.y if line.given is None else line.given
     return replace(first, y=y, annotator=line.given_by, privileged=None, std=None)
+
+
+def _as_first(line: LabelledExample) -> LabelledExample | None:
+    """Return a line as if it told the first word about its event, None if it tells none."""
+    if line.origin != "aggregated":
+        return replace(line, origin="asked", probability_wrong=0.0)
+    if line.annotator is None:
+        return None  # a second answer was taken back
+    y = line.y if line.given is None else line.given
+    return replace(line, origin="asked", probability_wrong=0.0, y=y, given=None)
 
 
 def _speaks(line: LabelledExample, annotator: str) -> bool:

@@ -62,6 +62,8 @@ _STAGES: dict[str, Stage] = {
     "contest_again": "review",
     "settle": "learn",
     "revise": "learn",
+    "compare": "ask",
+    "aggregate": "learn",
     "withdraw": "learn",
     "forget": "learn",
     "look_through": "review",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from streamgp.base import Example, Label
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.interactive.learner import SkepticalLearner, predicted_target
+from streamgp.interactive.learner import SkepticalLearner, as_comparing, predicted_target
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import examples_in
 
@@ -85,7 +85,7 @@ def teach(
     first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
-    accepted = AcceptedOptions(model)
+    accepted, comparing = AcceptedOptions(model), as_comparing(model)
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event
@@ -107,6 +107,11 @@ def teach(
                 event_id=event_id,
                 **accepted.of("settle_one", context),
             )
+            second = None if example.answer is None else example.answer.second
+            if comparing is not None and second is not None and second.y is not None:
+                comparing.note_second(
+                    event_id, second.y, annotator=second.annotator, probability_wrong=w
+                )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=str(error))
         else:

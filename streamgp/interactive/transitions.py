@@ -23,6 +23,8 @@ State: TypeAlias = Literal[
     "learned",
     "kept",
     "doubted",
+    "compared",
+    "uncompared",
     "withdrawn",
     "refused",
 ]
@@ -37,6 +39,9 @@ STATES: Final[Mapping[State, str]] = {
     "learned": "the label is in the consensus log",
     "kept": "the same, the challenge having expired; a late answer to it is still welcome",
     "doubted": "the label is in the consensus log and contested once more; the challenge is open",
+    "compared": "the label is in the consensus log, and a second question about it is open",
+    "uncompared": "the same, the second question having ended without an answer; a late one is "
+    "still welcome",
     "withdrawn": "the label was in the consensus log and was taken back",
     "refused": "the learner could not take the example",
 }
@@ -58,6 +63,10 @@ Input: TypeAlias = Literal[
     "erase",
     "review",
     "back",
+    "compare",
+    "second",
+    "amend",
+    "revoke",
 ]
 INPUTS: Final[Mapping[Input, str]] = {
     "event": "an event",
@@ -76,6 +85,10 @@ INPUTS: Final[Mapping[Input, str]] = {
     "erase": "the line of the log is deleted, in no annotator's name",
     "review": "a look through the labels learned finds that of the event doubtful",
     "back": "a look through the latest events finds that this label would tell most",
+    "compare": "a second question about the label learned is due",
+    "second": "a label, for the second question",
+    "amend": "supersedes the answer to the second question with a label",
+    "revoke": "supersedes it and declines",
 }
 
 Mark: TypeAlias = Literal["", "?", "!", "#"]
@@ -117,13 +130,24 @@ TABLE: Final = (
     Row("unknown", "event+", "#", "refused", "Prediction unlearnable"),
     Row("unknown", "event+", "", "learned", "Prediction LabelledExample"),
     Row("unknown", "event", "", "seen", "Prediction"),
-    Row("unknown", "deadline horizon erase review back", "", SAME, ""),
+    Row("unknown", "deadline horizon erase review back compare", "", SAME, ""),
     Row("unknown", "*", "", SAME, "unknown"),
     Row("*", "event event+", "", SAME, "duplicate"),
     # Looks back, when an input that may be about another event was accepted.
     Row("seen", "back", "", "asked", "LabelRequest"),
-    Row("learned kept", "review", "", "doubted", "Challenge"),
-    Row("*", "back review", "", SAME, ""),
+    Row("learned kept uncompared", "review", "", "doubted", "Challenge"),
+    # A second question, whose answer is data: it ends nothing but itself.
+    Row("learned", "compare", "", "compared", "LabelRequest"),
+    Row("*", "back review compare", "", SAME, ""),
+    Row("compared", "second unasked", "#", "learned", "unlearnable"),
+    Row("compared", "second unasked", "", "learned", "LabelledExample"),
+    Row("uncompared", "second", "#", SAME, "unlearnable"),
+    Row("uncompared", "second", "", "learned", "LabelledExample"),
+    Row("learned", "amend revoke", "#", SAME, "unlearnable"),
+    Row("learned", "amend revoke", "", SAME, "LabelledExample"),
+    Row("seen asked expired cancelled", "second amend revoke", "", SAME, "unknown"),
+    Row("compared uncompared", "amend revoke", "", SAME, "unknown"),
+    Row("*", "second amend revoke", "", SAME, "ended"),
     # The answer to the label request, early or late.
     Row("asked expired cancelled withdrawn", "label", "!", "challenged", "Challenge"),
     Row("asked expired cancelled withdrawn", "label", "#", "refused", "unlearnable"),
@@ -141,7 +165,7 @@ TABLE: Final = (
     Row("seen asked expired cancelled", "same other", "", SAME, "unknown"),
     Row("*", "same other", "", SAME, "ended"),
     # A label that names no request.
-    Row("learned kept", "unasked", "", SAME, "ended"),
+    Row("learned kept uncompared", "unasked", "", SAME, "ended"),
     Row("*", "unasked", "!", "challenged", "Challenge"),
     Row("*", "unasked", "#", "refused", "unlearnable"),
     Row("*", "unasked", "", "learned", "LabelledExample"),
@@ -151,10 +175,14 @@ TABLE: Final = (
     Row("challenged", "takeback", "", "declined", ""),
     Row("doubted", "restate replace", "#", "learned", "unlearnable"),
     Row("doubted", "restate replace", "", "learned", "LabelledExample"),
+    Row("compared uncompared", "restate", "", SAME, ""),
+    Row("compared uncompared", "replace", "#", SAME, "unlearnable"),
+    Row("compared uncompared", "replace", "", SAME, "LabelledExample"),
     Row("learned kept", "restate", "", "learned", ""),
     Row("learned kept", "replace", "#", SAME, "unlearnable"),
     Row("learned kept", "replace", "", "learned", "LabelledExample"),
-    Row("learned kept doubted", "takeback", "", "withdrawn", "LabelledExample"),
+    Row("learned kept doubted uncompared", "takeback", "", "withdrawn", "LabelledExample"),
+    Row("compared", "takeback", "", "withdrawn", "Cancel LabelledExample"),
     Row("declined withdrawn refused", "restate replace", "!", "challenged", "Challenge"),
     Row("declined withdrawn refused", "restate replace", "#", "refused", "unlearnable"),
     Row("declined withdrawn refused", "restate replace", "", "learned", "LabelledExample"),
@@ -165,27 +193,29 @@ TABLE: Final = (
     Row("asked", "decline", "", "declined", ""),
     Row("challenged", "decline", "#", "refused", "unlearnable"),
     Row("challenged", "decline", "", "learned", "LabelledExample"),
-    Row("doubted", "decline", "", "learned", ""),
+    Row("doubted compared", "decline", "", "learned", ""),
     Row("seen", "decline", "", SAME, "unknown"),
     Row("*", "decline", "", SAME, "ended"),
     Row("asked", "cancel", "", "cancelled", "Cancel"),
     Row("challenged", "cancel", "#", "refused", "Cancel unlearnable"),
     Row("challenged", "cancel", "", "learned", "Cancel LabelledExample"),
     Row("doubted", "cancel", "", "learned", "Cancel"),
+    Row("compared", "cancel", "", "uncompared", "Cancel"),
     Row("seen", "cancel", "", SAME, "unknown"),
     Row("*", "cancel", "", SAME, "ended"),
     Row("asked", "deadline", "", "expired", "Expired"),
     Row("challenged", "deadline", "#", "refused", "Expired unlearnable"),
     Row("challenged", "deadline", "", "kept", "Expired LabelledExample"),
     Row("doubted", "deadline", "", "kept", "Expired"),
+    Row("compared", "deadline", "", "uncompared", "Expired"),
     Row("*", "deadline", "", SAME, ""),
     Row("challenged", "horizon", "#", "unknown", "Expired unlearnable"),
     Row("challenged", "horizon", "", "unknown", "Expired LabelledExample"),
-    Row("asked doubted", "horizon", "", "unknown", "Expired"),
+    Row("asked doubted compared", "horizon", "", "unknown", "Expired"),
     Row("*", "horizon", "", "unknown", ""),
     # A line of the consensus log that was deleted.
-    Row("learned kept", "erase", "", "withdrawn", "LabelledExample"),
-    Row("doubted", "erase", "", "withdrawn", "Cancel LabelledExample"),
+    Row("learned kept uncompared", "erase", "", "withdrawn", "LabelledExample"),
+    Row("doubted compared", "erase", "", "withdrawn", "Cancel LabelledExample"),
     Row("*", "erase", "", SAME, ""),
 )
 
@@ -229,7 +259,7 @@ def documented() -> str:
     Examples
     --------
     >>> print(documented().splitlines()[-3])
-    | `learned` `kept` | `erase` | `withdrawn` | LabelledExample |
+    | `learned` `kept` `uncompared` | `erase` | `withdrawn` | LabelledExample |
 
     """
     lines = ["| State | Meaning |", "| --- | --- |"]

@@ -369,6 +369,13 @@ class ExampleStore(ABC, Generic[B]):
         else:
             self._rebuild()
 
+    def note_second(self, event_id: str, second: SettledAnswer) -> None:
+        """Keep the first answer to a second question with that to the first one."""
+        example = self._examples[event_id]
+        answer = example.answer or SettledAnswer(y=example.y)
+        if answer.second is None:
+            self._examples[event_id] = replace(example, answer=replace(answer, second=second))
+
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         del self._examples[event_id]
@@ -618,6 +625,22 @@ class ClassExampleStore(ExampleStore[Belief]):
         except (ValueError, TypeError, *_FOREIGN):
             return self._joint({event_id: x for event_id, x in xs.items() if self._can_use(x)})
 
+    def belief_about(self, event_id: str) -> Belief:
+        """Return what is believed of an example on record; changes nothing.
+
+        By all others, if the learner retains it and can leave it out; else by all.
+        """
+        found = self.leave_one_out().get(event_id) if self._leaves_one_out else None
+        return self.belief(self._examples[event_id].x) if found is None else found
+
+    def answer_about(self, event_id: str) -> SettledAnswer | None:
+        """Return the first answer about an example on record, None if it is not known."""
+        return self._examples[event_id].answer
+
+    def labels_with(self, *labels: Label) -> list[Label]:
+        """Return all labels on record, and these."""
+        return list({**self._labels, **{y: y for y in labels if y not in self._labels}})
+
     def answered(self) -> tuple[list[SettledAnswer], list[Belief], list[Label]]:
         """Return the latest answers on record, what is believed of their events, and all labels.
 
@@ -682,8 +705,9 @@ class ClassExampleStore(ExampleStore[Belief]):
         """Return all labels on record, and those of first answers."""
         labels = dict(self._labels)
         for example in examples.values():
-            if example.answer is not None and example.answer.y is not None:
-                labels.setdefault(example.answer.y, example.answer.y)
+            for answer in (example.answer, example.answer and example.answer.second):
+                if answer is not None and answer.y is not None:
+                    labels.setdefault(answer.y, answer.y)
         return list(labels)
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:

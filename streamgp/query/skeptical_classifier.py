@@ -32,7 +32,7 @@ from streamgp.base import (
     SettledAnswer,
     State,
 )
-from streamgp.common.annotator_em import Estimates, estimate, sharpened
+from streamgp.common.annotator_em import Estimates, estimate, sharpened, wrong_of_two
 from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence
 from streamgp.common.budget_account import state_of
@@ -412,7 +412,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if not (told and known):
             return 0.0
         # Whether an answer was upheld tells of the annotator, not of the beliefs.
-        given_by_others = [replace(answer, upheld=None) for answer, _ in known]
+        given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
         others_believed = _estimated(given_by_others, [belief for _, belief in known], labels)
         shares = np.array([criteria.shares(belief, labels) for _, belief in told])
         given = [column for column, _ in told]
@@ -599,6 +599,116 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         self._store.relabel(event_id, y, privileged=privileged)
 
+    # --- weighing second answers; needs `InteractiveLoop`, which asks for them
+
+    def draw_one(self, event_id: str, purpose: str) -> float:
+        """Return the number in [0, 1) that is drawn for an event and a purpose; changes nothing."""
+        return self._draw(event_id, purpose)
+
+    def aggregate_one(
+        self,
+        event_id: str,
+        given: Label,
+        y: Label,
+        *,
+        given_by: str | None = None,
+        annotator: str | None = None,
+    ) -> Label:
+        """Return which of two answers about a learned event stands; changes nothing.
+
+        The one of larger posterior, after Dawid and Skene, with the same confusion between all K
+        classes: of a label k
+
+            q_k · ((1 - e) if k is `given`, else e / (K - 1)) · ((1 - e') if k is `y`, else
+            e' / (K - 1))
+
+        with the error rates e of `given_by` and e' of `annotator` as in `error_rate`, and what the
+        learner believes of the event without its label as q; by all labels where it cannot leave
+        one out. Beliefs are weak witnesses: `q_k = (1 - v) share + v / K` with the part v that is
+        open, as in P(wrong), and .001 of it spread over all labels. So `y` stands if
+
+            q_y (1 - e') / e' > q_given (1 - e) / e
+
+        and `given` if not, and where both are the same. No other label than the two is considered:
+        a learner overrules one annotator by the word of another, and not both. Two answers of one
+        annotator are weighed alike.
+
+        Parameters
+        ----------
+        event_id
+            The event, which was learned.
+        given, given_by
+            The label that stood, and whose it is.
+        y, annotator
+            The answer to a second question, and whose it is.
+
+        Raises
+        ------
+        KeyError
+            If the event was not learned.
+        ValueError
+            If a label equals a known class of another type, as True and 1 do.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> model = isgp(seed=1)
+        >>> for n, y in enumerate(["hall", "den"] * 5):
+        ...     model.learn_one({"wap1": -40.0 - 30.0 * (n % 2)}, y, event_id=f"e{n}")
+        >>> model.learn_one({"wap1": -40.0}, "den", event_id="wrong")
+        >>> model.aggregate_one("wrong", "den", "hall", given_by="ann", annotator="bob")
+        'hall'
+        >>> model.aggregate_one("e0", "hall", "den", given_by="ann", annotator="bob")
+        'hall'
+
+        """
+        self._store.check_class(y)
+        if y == given:
+            return given
+        q_given, q_y = self._believed_of(event_id, (given, y))
+        e, e_second = self.error_rate(given_by), self.error_rate(annotator)
+        # Multiplied out: both rates are above 0 and below 1.
+        return y if q_y * (1.0 - e_second) * e > q_given * (1.0 - e) * e_second else given
+
+    def note_second(
+        self,
+        event_id: str,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        probability_wrong: float | None = None,
+    ) -> None:
+        """Hear what another annotator has answered to a second question about a learned event.
+
+        It is evidence on both: the estimate of that annotator counts it as wrong with its
+        probability by `streamgp.common.annotator_em.wrong_of_two`, and the first answer counts as
+        wrong with its own from now on.
+
+        Parameters
+        ----------
+        event_id
+            The event, which was learned.
+        y, annotator
+            The answer, and whose it is.
+        probability_wrong
+            How much the first answer has counted as wrong so far; None if that is not known: then
+            it goes on doing so.
+
+        """
+        store = self._store
+        first = store.answer_about(event_id) or SettledAnswer(y=None)
+        second = SettledAnswer(y=y, annotator=annotator)
+        label = first.y
+        if label is not None:
+            labels = store.labels_with(label, y)
+            shares = criteria.shares(store.belief_about(event_id), labels)
+            rates = self.error_rate(first.annotator), self.error_rate(annotator)
+            w, w_second = wrong_of_two(first, second, rates, shares, labels)
+            if probability_wrong is not None:
+                self._error_estimate_to_update(first.annotator).correct(probability_wrong, w)
+            self._error_estimate_to_update(annotator).note(w_second)
+        store.note_second(event_id, second)
+
     # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
 
     @property
@@ -721,6 +831,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
     # --- inside
+
+    def _believed_of(self, event_id: str, labels: Sequence[Label]) -> list[float]:
+        """Return what is believed of some labels of a learned event, without its own if it can."""
+        known = self._store.labels_with(*labels)
+        shares = criteria.shares(self._store.belief_about(event_id), known)
+        q = sharpened(np.array([shares]), 1.0)[0]
+        return [float(q[known.index(label)]) for label in labels]
 
     def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:
         """Estimate how probably this answer is wrong, before its label is looked at."""

@@ -186,6 +186,24 @@ class SavedLearner(ScriptedLearner):
         self.held = {str(e.event_id): (e.x, e.y) for e in examples}
 
 
+class ComparingLearner(SavedLearner):
+    """Draws `drawn` for every event; of two answers the second one stands if it `gives_way`."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.drawn, self.gives_way = 0.99, True
+
+    def draw_one(self, event_id, purpose):
+        return self.drawn(event_id) if callable(self.drawn) else self.drawn
+
+    def aggregate_one(self, event_id, given, y, *, given_by=None, annotator=None):
+        assert event_id in self.held
+        return y if self.gives_way else given
+
+    def note_second(self, event_id, y, *, annotator=None, probability_wrong=None):
+        self.calls.append(("note_second", event_id, y, annotator, probability_wrong))
+
+
 class JudgingLearner(SavedLearner):
     """Knows three annotators, with `n` answers each, and what speaks `against` them."""
 

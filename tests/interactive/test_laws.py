@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from unittest import mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,11 +17,13 @@ from streamgp.interactive import (
     InteractiveLoop,
     LabelledExample,
     LabelRequest,
+    People,
     Prediction,
     Rejected,
+    moderator,
 )
 from streamgp.query import RecentEventsAsk
-from tests.interactive.scripted import ScriptedLearner, log_of
+from tests.interactive.scripted import ComparingLearner, log_of
 
 
 def chance(purpose, odds):
@@ -30,25 +33,30 @@ def chance(purpose, odds):
 
 LABELS = st.sampled_from(["a", "b", "c"])
 NAMES = st.sampled_from([f"e{n}" for n in range(12)])
-REQUESTS = st.sampled_from([None, "label", "challenge/1", "challenge/2"])
+REQUESTS = st.sampled_from(
+    [None, "label", "challenge/1", "challenge/2", "label/second", "label/again"]
+)
+SECOND = ("/label/second", "/label/again")
 
 
-class ForgetfulLearner(ScriptedLearner):
+class ForgetfulLearner(ComparingLearner):
     """Lets an event id that the loop has forgotten be learned again, as an example of its own."""
 
     def settle_one(self, x, y, *, event_id=None, **rest):
         self.held.pop(event_id, None)
-        super().settle_one(x, y, event_id=event_id, **rest)
+        return super().settle_one(x, y, event_id=event_id, **rest)
 
 
 class Conversations(RuleBasedStateMachine):
     """Throws everything at a loop, and keeps its own account."""
 
     horizon_s: float | None = 100.0
+    people = People()
+    annotators: tuple[str | None, ...] = (None,)
 
     def __init__(self):
         super().__init__()
-        learner = ScriptedLearner if self.horizon_s is None else ForgetfulLearner
+        learner = ComparingLearner if self.horizon_s is None else ForgetfulLearner
         self.learner = learner(
             asks=chance("ask", 200),
             contests=chance("contest", 128),
@@ -57,8 +65,12 @@ class Conversations(RuleBasedStateMachine):
             asks_back=chance("back", 128),
             reservoir=RecentEventsAsk(size=5, max_age_s=60.0),
         )
+        self.learner.drawn = lambda name: hashlib.sha256(name.encode()).digest()[0] / 256
         self.loop = InteractiveLoop(
-            self.learner, expires_after_s=10.0, answer_horizon_s=self.horizon_s
+            self.learner,
+            expires_after_s=10.0,
+            answer_horizon_s=self.horizon_s,
+            people=self.people,
         )
         self.now = 0.0
         self.log = []  # every message
@@ -67,6 +79,7 @@ class Conversations(RuleBasedStateMachine):
         self.n_answers = 0
         self.standing = {}  # last accepted answer of each event
         self.lives = {}  # how often each event id has been reused
+        self.requests = {}  # second questions
         self.requested = set()  # events, with their life, whose label was asked for
 
     def account(self, messages):
@@ -96,7 +109,7 @@ class Conversations(RuleBasedStateMachine):
         assert len(predictions) == accepted
         if accepted:
             self.handled.append(event)
-            asked = [m for m in messages if isinstance(m, LabelRequest)]
+            asked = [m for m in messages if isinstance(m, LabelRequest) and not m.is_second]
             assert len(asked) <= 1
             if predictions[0].decision.ask:
                 assert asked[0].event_id == name
@@ -117,8 +130,14 @@ class Conversations(RuleBasedStateMachine):
             assert self.now <= at + 60.0
             assert self.horizon_s is None or request.expires_at <= at + self.horizon_s
 
-    @rule(name=NAMES, request=REQUESTS, y=st.none() | LABELS, correct=st.booleans())
-    def answer(self, name, request, y, correct):
+    @rule(
+        name=NAMES,
+        request=REQUESTS,
+        y=st.none() | LABELS,
+        correct=st.booleans(),
+        n=st.integers(0, 5),
+    )
+    def answer(self, name, request, y, correct, n):
         self.n_answers += 1
         before = self.open.get(name)
         answer = Answer(
@@ -127,6 +146,7 @@ class Conversations(RuleBasedStateMachine):
             request_id=request and f"{name}/{request}",
             y=y,
             declined=y is None,
+            annotator=self.annotators[n % len(self.annotators)],
             answered_at=self.now,
             supersedes=self.standing.get(name) if correct else None,
         )
@@ -136,7 +156,9 @@ class Conversations(RuleBasedStateMachine):
         ]
         accepted = all(m.fault == "unlearnable" for m in rejected)
         expired = any(isinstance(m, Expired) for m in messages)
-        if accepted and before is not None and not expired:
+        # A correction of the first answer is none to the second question.
+        is_other = before is not None and before.endswith(SECOND) and answer.supersedes is not None
+        if accepted and before is not None and not expired and not is_other:
             del self.open[name]
         self.account(messages)
         if accepted:
@@ -145,6 +167,19 @@ class Conversations(RuleBasedStateMachine):
                 self.standing[name] = answer.answer_id
         else:
             assert self.open.get(name) == (None if expired else before)
+        self.check_second(answer, messages, accepted)
+
+    def check_second(self, answer, messages, accepted):
+        """A second question is asked of whom it is for, and answered by no other."""
+        for request in messages:
+            if isinstance(request, LabelRequest) and request.is_second:
+                said = self.loop._memory[request.event_id].speakers
+                assert set(request.excluded) == (set() if request.annotator else set(said))
+                assert said == [request.annotator] or request.annotator is None
+                self.requests[request.request_id] = request
+        request = self.requests.get(answer.request_id)
+        if accepted and request is not None and answer.supersedes is None:
+            assert request.may_answer(answer.annotator)
 
     @rule(name=NAMES, request=REQUESTS.filter(bool))
     def cancel(self, name, request):
@@ -227,7 +262,48 @@ class ShortConversations(Conversations):
     horizon_s = None
 
 
+class SecondQuestions(Conversations):
+    """Two annotators, who are asked about some events a second time."""
+
+    people = People(overlap=0.4, repeat=0.4)
+    annotators = ("ann", "bob", None)
+
+    def __init__(self):
+        super().__init__()
+        self.soon = mock.patch.object(moderator, "LATER", 2)
+        self.soon.start()
+
+    @rule(name=NAMES, said=st.lists(st.tuples(LABELS, st.integers(0, 2)), max_size=3))
+    def talk(self, name, said):
+        """Say what comes next about an event: most of what is drawn at random leads nowhere."""
+        if self.loop._memory.get(name) is None:
+            self.event(name, None, False)
+        for y, n in said:
+            if name in self.open:
+                self.answer(name, self.open[name].removeprefix(f"{name}/"), y, False, n)
+
+    @rule(name=NAMES, y=st.none() | LABELS, n=st.integers(0, 5))
+    def correct(self, name, y, n):
+        """Supersede the last answer about an event, of whichever question it was."""
+        if name in self.standing:
+            self.answer(name, None, y, True, n)
+
+    def teardown(self):
+        super().teardown()
+        self.soon.stop()
+
+
+class SecondQuestionsForEver(SecondQuestions, ShortConversations):
+    """The same, of events that are never forgotten."""
+
+
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestShortConversations = ShortConversations.TestCase
 TestShortConversations.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestSecondQuestions = SecondQuestions.TestCase
+TestSecondQuestions.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestSecondQuestionsForEver = SecondQuestionsForEver.TestCase
+TestSecondQuestionsForEver.settings = settings(
+    max_examples=100, stateful_step_count=50, deadline=None
+)

@@ -611,7 +611,7 @@ def longer(parts):
     return {
         **parts,
         "events/1": [
-            [*first, *[None, False, 0.0, None, None, None, 1, 2][len(first) - 13 :]],
+            [*first, *[None, False, 0.0, None, None, None, None, 1][len(first) - 13 :]],
             *others,
         ],
     }
@@ -639,7 +639,7 @@ def altered(parts, **head):
         (lambda p: altered(p, model={}), "'seed'"),
         (lambda p: altered(p, sequence=None), "not supported between"),
         (lambda p: {**p, "events/1": [[1, 2, 3]]}, "Expected `array` of at least length 13, got 3"),
-        (longer, "cannot be read: Expected `array` of at most length 1[89], got 21"),
+        (longer, "cannot be read: Expected `array` of at most length 20, got 21"),
         (lambda p: {**p, "events/1": 5}, "'int' object is not iterable"),
     ],
 )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgp.interactive import Answer, Event, InteractiveLoop, Rejected
+from streamgp.interactive import Answer, Event, InteractiveLoop, People, Rejected
+from streamgp.interactive.moderator import LATER
 from streamgp.interactive.transitions import (
     CELLS,
     INPUTS,
@@ -15,10 +16,11 @@ from streamgp.interactive.transitions import (
     documented,
 )
 from streamgp.query import RecentEventsAsk
-from tests.interactive.scripted import ScriptedLearner, log_of
+from tests.interactive.scripted import ComparingLearner, log_of
 
-OPEN = ("asked", "challenged", "doubted")
-LEARNED = ("learned", "kept", "doubted")
+OPEN = ("asked", "challenged", "doubted", "compared")
+LEARNED = ("learned", "kept", "doubted", "compared", "uncompared")
+OF_SECOND = ("second", "amend", "revoke")
 MESSAGES = {"Prediction", "LabelRequest", "Challenge", "Cancel", "LabelledExample", "Expired"}
 FAULTS = {"duplicate", "unknown", "ended", "unlearnable"}
 
@@ -27,12 +29,22 @@ class Conversation:
     """One event, driven into a state; opens at 0, expires 10 s after a question, forgets at 100.
 
     Where a label is learned, an annotator has upheld it, unless stated otherwise.
+
+    `second` is whether a second annotator was asked about the event, and has answered or declined,
+    where the state allows it; `later` whether the first one is to be asked once more.
     """
 
-    def __init__(self, state, upheld=True):
-        self.upheld = upheld
-        self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4}, reservoir=RecentEventsAsk())
-        self.loop = InteractiveLoop(self.learner, expires_after_s=10.0, answer_horizon_s=100.0)
+    def __init__(self, state, upheld=True, second=False, later=False):
+        self.upheld, self.second = upheld, second
+        self.learner = ComparingLearner(proba={"b": 0.6, "a": 0.4}, reservoir=RecentEventsAsk())
+        self.learner.drawn = 0.0 if second else 0.5 if later else 0.99
+        self.second_standing = "none"
+        self.loop = InteractiveLoop(
+            self.learner,
+            expires_after_s=10.0,
+            answer_horizon_s=100.0,
+            people=People(overlap=0.4, repeat=0.4),
+        )
         self.messages = []
         self.now = 0.0
         self.n_answers = 0
@@ -50,7 +62,7 @@ class Conversation:
         event = Event(event_id="e", x={"f": 1.0}, occurred_at=self.now, y=y)
         return self.note(self.loop.on_event(event, self.now))
 
-    def answer(self, y, request=None, supersedes=None):
+    def answer(self, y, request=None, supersedes=None, annotator="ann"):
         self.n_answers += 1
         answer = Answer(
             answer_id=f"a{self.n_answers}",
@@ -58,6 +70,7 @@ class Conversation:
             request_id=request and f"e/{request}",
             y=y,
             declined=y is None,
+            annotator=annotator,
             answered_at=self.now,
             supersedes=supersedes,
         )
@@ -82,6 +95,16 @@ class Conversation:
         messages = self.loop.on_event(other, self.now)
         return [m for m in messages if m.event_id == "e"]
 
+    def compare(self):
+        """Let labels of other events be learned, after which the first annotator is asked again."""
+        found = []
+        self.learner.contests = self.learner.refuses = False
+        for n in range(LATER):
+            event = Event(event_id=f"g{n}", x={"f": 1.0}, occurred_at=self.now, y="z")
+            found += self.loop.on_event(event, self.now)
+            self.learner.told.pop()
+        return [m for m in found if getattr(m, "event_id", None) == "e"]
+
     def note(self, messages):
         self.messages += messages
         return messages
@@ -103,6 +126,10 @@ class Conversation:
         self.loop.on_time(self.now)
 
     def to_declined(self):
+        if self.second:
+            self.to_challenged()
+            self.answer(None, supersedes=self.standing)
+            return
         self.to_asked()
         self.answer(None, "label")
         self.standing = "a1"
@@ -112,6 +139,13 @@ class Conversation:
         self.loop.on_cancel("e/label", self.now)
 
     def to_challenged(self):
+        if self.second:
+            self.to_withdrawn()
+            self.learner.contests = True
+            self.answer("a", "label")
+            self.learner.contests = False
+            self.standing = f"a{self.n_answers}"
+            return
         self.to_asked()
         self.learner.contests = True
         self.answer("a", "label")
@@ -120,7 +154,24 @@ class Conversation:
         self.challenged = True
         self.now = 2.0
 
+    def to_compared(self):
+        self.to_asked()
+        self.learner.drawn = 0.0
+        self.answer("a", "label")
+        self.standing = "a1"
+        self.now = 2.0
+
+    def to_uncompared(self):
+        self.to_compared()
+        self.now = 20.0
+        self.note(self.loop.on_time(self.now))
+
     def to_learned(self):
+        if self.second:
+            self.to_compared()
+            self.answer("a", "label/second", annotator="bob")
+            self.second_standing = "a2"
+            return
         if not self.upheld:
             self.to_asked()
             self.answer("a", "label")
@@ -130,13 +181,19 @@ class Conversation:
         self.standing = "a2"
 
     def to_kept(self):
-        self.to_challenged()
+        if self.second:
+            self.to_doubted()
+        else:
+            self.to_challenged()
         self.now = 20.0
         self.note(self.loop.on_time(self.now))
 
     def to_doubted(self):
         self.to_asked()
         self.answer("a", "label")
+        if self.second:
+            self.answer(None, "label/second", annotator="bob")
+            self.second_standing = "a2"
         self.input("review")
         self.standing = "a1"
         self.challenged = True
@@ -144,8 +201,8 @@ class Conversation:
 
     def to_withdrawn(self):
         self.to_learned()
-        self.answer(None, supersedes="a2")
-        self.standing = "a3"
+        self.answer(None, supersedes=self.standing)
+        self.standing = f"a{self.n_answers}"
 
     def to_refused(self):
         self.to_challenged()
@@ -159,6 +216,9 @@ class Conversation:
         self.learner.contests = given.endswith("!")
         self.learner.refuses = given.endswith("#")
         last = "challenge/1" if self.challenged else "label"
+        annotator = "ann"
+        if self.state in ("compared", "uncompared"):
+            last, annotator = "label/second", "bob"
         match given.rstrip("?!#"):
             case "event":
                 return self.event()
@@ -167,7 +227,7 @@ class Conversation:
             case "label":
                 return self.answer("a", "label")
             case "unasked":
-                return self.answer("a")
+                return self.answer("a", annotator=annotator)
             case "same":
                 return self.answer("a", "challenge/1")
             case "other":
@@ -179,7 +239,8 @@ class Conversation:
             case "takeback":
                 return self.answer(None, supersedes=self.standing)
             case "decline":
-                return self.answer(None, None if self.state == "seen" else last)
+                request = None if self.state == "seen" else last
+                return self.answer(None, request, annotator=annotator)
             case "cancel":
                 return self.note(self.loop.on_cancel(f"e/{last}", self.now))
             case "erase":
@@ -192,6 +253,14 @@ class Conversation:
                 return self.note(self.review())
             case "back":
                 return self.note(self.back())
+            case "compare":
+                return self.note(self.compare())
+            case "second":
+                return self.answer("c", "label/second", annotator="bob")
+            case "amend":
+                return self.answer("c", supersedes=self.second_standing, annotator="bob")
+            case "revoke":
+                return self.answer(None, supersedes=self.second_standing, annotator="bob")
         raise LookupError(given)
 
 
@@ -210,7 +279,7 @@ def outcome_of(state, given):
 
 
 def test_table_uses_the_documented_states_inputs_and_messages_only():
-    assert len(STATES) == 12
+    assert len(STATES) == 14
     assert {s for row in TABLE for s in row.states.split()} <= {*STATES, "*"}
     assert {row.next for row in TABLE} <= {*STATES, "="}
     assert {i for row in TABLE for i in row.inputs.split()} == {*INPUTS, "*"}
@@ -238,6 +307,7 @@ def test_every_cell_obeys_the_laws_of_a_conversation(state, given):
     for outcome in CELLS[state, given].values():
         messages = outcome.messages
         opened = {"asked": "LabelRequest", "challenged": "Challenge", "doubted": "Challenge"}
+        opened["compared"] = "LabelRequest"
         if outcome.next != state and outcome.next in OPEN:  # a question opens with its message
             assert messages[-1] == opened[outcome.next]
         else:
@@ -248,7 +318,8 @@ def test_every_cell_obeys_the_laws_of_a_conversation(state, given):
         if state == "unknown":
             assert given in ("event", "event+") or outcome.next == "unknown"
         if "LabelledExample" in messages:  # the log says what the model holds
-            assert outcome.next in ("learned", "kept", "withdrawn", "unknown")
+            assert outcome.next in (*LEARNED, "withdrawn", "unknown")
+            assert outcome.next != "doubted"
         elif outcome.next in LEARNED:
             assert state in LEARNED
         if outcome.fault is not None:  # an input that is rejected changes nothing
@@ -270,12 +341,18 @@ def test_the_documentation_prints_the_table():
     + [(s, "event?") for s in STATES],
 )
 def test_every_cell_of_the_table_holds(state, given):
-    is_review = given.rstrip("!#") == "review"
-    conversation = Conversation(state, upheld=not (is_review and state == "learned"))
+    name = given.rstrip("?!#")
+    is_review = name == "review"
+    conversation = Conversation(
+        state,
+        upheld=not (is_review and state == "learned"),
+        second=name in OF_SECOND,
+        later=name == "compare",
+    )
     told = list(conversation.learner.told)
     messages = conversation.input(given)
     next_state, words = outcome_of(state, given)
-    if given.rstrip("!#") in ("same", "other") and not conversation.challenged:
+    if name in ("same", "other") and not conversation.challenged:
         # A request that was never made is unknown in every state.
         next_state, words = state, ["unknown"]
     assert [word(m) for m in messages] == words

@@ -8,6 +8,7 @@ snapshot and in what is published piece by piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
@@ -15,9 +16,14 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from streamgp.base import Example, Features, SettledAnswer, State
+from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
-from streamgp.interactive.conversation_record import GivenLabel, Question, Record
+from streamgp.interactive.conversation_record import (
+    GivenLabel,
+    Question,
+    Record,
+    SecondQuestion,
+)
 from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.limits import UnaskedLabels
@@ -121,6 +127,7 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     alarm: int | None
     threshold: _Number | None = None
     pending: _Number | None = None
+    is_improbable: bool = False
 
 
 class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -133,6 +140,16 @@ class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     late: bool
     privileged: dict[str, Any] | None
     std: _Number | None = None
+
+
+class _Second(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The second question; `SecondQuestion` defines the fields."""
+
+    to: str | None = None
+    after: int | None = None
+    answer_id: str | None = None
+    annotator: str | None = None
+    first: _Label | None = None
 
 
 class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -158,6 +175,7 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     # Without it that of the label. The answers are all of this annotator unless it is said.
     standing_by: str | None = None
     answered_by: list[str | None] | None = None
+    second: _Second | None = None
 
 
 def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
@@ -168,9 +186,12 @@ def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrg
 
 _fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
 _fields_of_label = _getter(_Label)
-_X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY = map(
-    _Conversation.__struct_fields__.index, ("x", "request", "label", "excerpt", "standing_by")
+_fields_of_second = _getter(_Second)
+_X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY, _SECOND = map(
+    _Conversation.__struct_fields__.index,
+    ("x", "request", "label", "excerpt", "standing_by", "second"),
 )
+_FIRST = _Second.__struct_fields__.index("first")
 _PRIVILEGED = _Label.__struct_fields__.index("privileged")
 
 
@@ -208,16 +229,30 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
             alarm,
             request.threshold,
             record.pending,
+            request.is_improbable,
         ]
         plain[_REQUEST] = _shortened(question, _Question)
     if label is not None:
-        fields = list(_fields_of_label(label))
-        fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
-        plain[_LABEL] = _shortened(fields, _Label)
+        plain[_LABEL] = _plain_label(label)
+    if record.second is not None:
+        fields = list(_fields_of_second(record.second))
+        if record.second.first is not None:
+            fields[_FIRST] = _plain_label(record.second.first)
+        plain[_SECOND] = _shortened(fields, _Second)
     plain[_EXCERPT] = plain_excerpt(record.event.excerpt)
     if record.standing_by == record.labelled_by:
         plain[_STANDING_BY] = None
     return _shortened(plain, _Conversation)
+
+
+def _plain_label(label: GivenLabel) -> list[Any]:
+    fields = list(_fields_of_label(label))
+    fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
+    return _shortened(fields, _Label)
+
+
+def _label_of(told: _Label | None) -> GivenLabel | None:
+    return None if told is None else GivenLabel(**msgspec.structs.asdict(told))
 
 
 def _plain_x(record: Record) -> Any:
@@ -272,7 +307,7 @@ def record_of(
     record.delayed_s = told.delayed_s
     record.n_challenges = told.n_challenges
     record.revision = told.revision
-    alarm, request, label = None, told.request, told.label
+    alarm, request, second = None, told.request, told.second
     if request is not None:
         alarm = request.alarm
         record.request = Question(
@@ -280,16 +315,16 @@ def record_of(
             expires_at=request.expires_at,
             threshold=request.threshold,
             pending=request.pending,
+            is_improbable=request.is_improbable,
         )
-    if label is not None:
-        record.label = GivenLabel(
-            y=label.y,
-            origin=label.origin,
-            answer_id=label.answer_id,
-            annotator=label.annotator,
-            late=label.late,
-            privileged=label.privileged,
-            std=label.std,
+    record.label = _label_of(told.label)
+    if second is not None:
+        record.second = SecondQuestion(
+            to=second.to,
+            after=second.after,
+            answer_id=second.answer_id,
+            annotator=second.annotator,
+            first=_label_of(second.first),
         )
     record.standing_by = record.labelled_by if told.standing_by is None else told.standing_by
     names = told.answered_by or [record.standing_by] * len(told.answer_ids)
@@ -422,12 +457,16 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
             held.pop(line.event_id, None)
         if line.y is not None:
             before = held.get(line.event_id)
+            answer = settled_answer(line) or (None if before is None else before.answer)
+            if answer is not None and answer.second is None:
+                # A corrected answer counts as it was given first.
+                answer = replace(answer, second=second_answer(line, answer.annotator))
             held[line.event_id] = Example(
                 event_id=line.event_id,
                 x=line.x,
                 y=line.y,
                 privileged=line.privileged,
-                answer=settled_answer(line) or (None if before is None else before.answer),
+                answer=answer,
             )
 
 
@@ -440,14 +479,14 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     --------
     >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
     >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
-    SettledAnswer(y='home', annotator='ann', upheld=None)
+    SettledAnswer(y='home', annotator='ann', upheld=None, second=None)
     >>> settled_answer(
     ...     LabelledExample(
     ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
     ...         given_by="ann",
     ...     )
     ... )
-    SettledAnswer(y='gym', annotator='ann', upheld=False)
+    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None)
 
     """
     if line.probability_wrong is None or line.y is None:
@@ -462,6 +501,27 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
 
 
+def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
+    """Return the answer of a second annotator that a line of the consensus log is about.
+
+    None if it is about none, or about a second answer of the annotator `first_by`, who gave the
+    first one: it says nothing more of the label.
+
+    Examples
+    --------
+    >>> line = LabelledExample(
+    ...     event_id="e1", sequence=2, revision=1, x={}, y="home", origin="aggregated",
+    ...     learned_at=0.0, annotator="bob", given="gym",
+    ... )
+    >>> second_answer(line, "ann").y, second_answer(line, "bob")
+    ('gym', None)
+
+    """
+    if line.origin != "aggregated" or line.annotator in (None, first_by):
+        return None
+    return SettledAnswer(y=line.y if line.given is None else line.given, annotator=line.annotator)
+
+
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
     """Return examples as plain values, and their features in binary where that is possible."""
     body: State = {"ids": [e.event_id for e in examples], "labels": [e.y for e in examples]}
@@ -470,7 +530,14 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
         body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
     if any(e.answer is not None for e in examples):
         body["answers"] = [
-            None if a is None else [a.y, a.annotator, a.upheld]
+            None
+            if a is None
+            else [
+                a.y,
+                a.annotator,
+                a.upheld,
+                *((a.second and (a.second.y, a.second.annotator)) or ()),
+            ]
             for a in (e.answer for e in examples)
         ]
     names = _common_names(examples)
@@ -507,12 +574,19 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
             x=x,
             y=y,
             privileged=known and features_of(known),
-            answer=answer and SettledAnswer(y=answer[0], annotator=answer[1], upheld=answer[2]),
+            answer=answer and _answer_of(*answer),
         )
         for event_id, x, y, known, answer in zip(
             body["ids"], xs, body["labels"], privileged, answers, strict=True
         )
     ]
+
+
+def _answer_of(
+    y: Label | None, annotator: str | None, upheld: bool | None, *second: Any
+) -> SettledAnswer:
+    found = SettledAnswer(y=second[0], annotator=second[1]) if second else None
+    return SettledAnswer(y=y, annotator=annotator, upheld=upheld, second=found)
 
 
 class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

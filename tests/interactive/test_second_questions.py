@@ -1,0 +1,492 @@
+"""Second questions: of whom they are asked, what comes of the answers, and laws about them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp, query
+from streamgp.interactive import (
+    Answer,
+    Cancel,
+    Event,
+    Expired,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    LabelRequest,
+    People,
+    Rejected,
+    examples_in,
+    moderator,
+)
+from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
+from streamgp.interactive.retract import in_force, without
+from streamgp.interactive.teaching import teach
+from tests.helpers.laws import examples
+from tests.interactive.scripted import ComparingLearner, JudgingLearner, ScriptedTalk
+from tests.interactive.stories import Story, told
+from tests.interactive.test_state_parts import SPANS, StateChangelog
+
+ANN, BOB, EVE = "ann", "bob", "eve"
+OVERLAP, REPEAT = People(overlap=1.0), People(repeat=1.0)
+
+
+def talk(people=OVERLAP, **options):
+    """A loop that asks about every event a second time."""
+    learner = ComparingLearner(proba={"b": 0.6, "a": 0.4})
+    learner.drawn = 0.0
+    return ScriptedTalk(learner, people=people, **options)
+
+
+def asked(conversation, y="a", name="e", at=1.0):
+    """Let ann label an event; return the second question."""
+    conversation.event(name)
+    line, *rest = conversation.answer(name, y, "label", at, annotator=ANN)
+    assert isinstance(line, LabelledExample)
+    return rest
+
+
+def line_of(messages):
+    [line] = messages
+    assert isinstance(line, LabelledExample)
+    return line.y, line.origin, line.annotator, line.given, line.revision
+
+
+# --- who is asked
+
+
+def test_another_annotator_is_asked_blind_as_soon_as_the_label_is_learned():
+    conversation = talk(expires_after_s=10.0)
+    [request] = asked(conversation, "secret")
+    assert request == LabelRequest(
+        request_id="e/label/second",
+        event_id="e",
+        x={"f": 0.0},
+        reason=SECOND_ANNOTATOR,
+        score=0.0,
+        threshold=0.0,
+        requested_at=1.0,
+        expires_at=11.0,
+        occurred_at=0.0,
+        excluded=(ANN,),
+    )
+    assert conversation.loop.open_requests() == ["e/label/second"]
+    assert "secret" not in repr(request)
+
+
+def test_the_same_annotator_is_asked_when_twenty_more_labels_are_learned():
+    conversation = talk(REPEAT)
+    assert asked(conversation) == []
+    for n in range(moderator.LATER):
+        assert conversation.loop.open_requests() == []
+        messages = conversation.event(f"f{n}", at=float(n), y="a")
+    request = messages[-1]
+    assert (request.request_id, request.reason) == ("e/label/again", SAME_ANNOTATOR)
+    assert (request.annotator, request.excluded) == (ANN, ())
+    [rejected] = conversation.answer("e", "a", "label/again", 30.0, annotator=BOB)
+    assert (rejected.fault, rejected.reason) == (
+        "unauthorised",
+        "the second question is for 'ann' alone, got 'bob'",
+    )
+    assert line_of(conversation.answer("e", "b", "label/again", 30.0, annotator=ANN)) == (
+        "b", "aggregated", ANN, None, 1,
+    )  # fmt: skip
+    # Two answers of one annotator tell nothing of how often the annotator errs.
+    assert not [call for call in conversation.learner.calls if call[0] == "note_second"]
+
+
+@pytest.mark.parametrize("annotator", [ANN, None])
+@pytest.mark.parametrize("request_", ["label/second", None])
+@pytest.mark.parametrize("y", ["a", None])
+def test_who_has_spoken_or_has_no_name_is_no_second_annotator(annotator, request_, y):
+    conversation = talk()
+    asked(conversation)
+    [rejected] = conversation.answer("e", y, request_, annotator=annotator)
+    assert (rejected.fault, conversation.state("e")) == ("unauthorised", "compared")
+    assert "an annotator other than 'ann'" in rejected.reason
+
+
+def test_labels_without_a_name_are_not_compared():
+    conversation = talk()
+    conversation.event("e")
+    assert len(conversation.answer("e", "a", "label")) == 1
+
+
+def test_labels_that_came_unasked_are_not_compared():
+    conversation = talk()
+    conversation.learner.asks = False
+    conversation.event("e")
+    assert len(conversation.answer("e", "a", annotator=ANN)) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "y", "people", "is_asked"),
+    [
+        (0.95, "a", People(overlap=0.001), True),
+        (0.9, "a", People(overlap=0.001), False),
+        (0.95, "c", People(overlap=0.001), False),
+        (0.95, "a", People(repeat=0.001), False),
+    ],
+)
+def test_an_improbable_label_that_is_upheld_goes_to_another_annotator(wrong, y, people, is_asked):
+    conversation = talk(people)
+    conversation.learner.drawn, conversation.learner.contests = 0.5, True
+    conversation.learner.probability_wrong_one = lambda *_, **__: wrong
+    conversation.event("e")
+    conversation.answer("e", "a", "label", annotator=ANN)
+    _, *rest = conversation.answer("e", y, "challenge/1", annotator=ANN)
+    assert [request.request_id for request in rest] == ["e/label/second"] * is_asked
+
+
+def test_draws_are_those_of_seed_and_event_whatever_came_before():
+    def asked_twice(names):
+        loop = InteractiveLoop(
+            SkepticalClassifier(GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), seed=3),
+            people=People(overlap=0.3),
+        )
+        found = set()
+        for n, name in enumerate(names):
+            loop.on_event(Event(event_id=name, x={"f": float(n % 7)}, occurred_at=n), n)
+            answer = Answer(
+                answer_id=name, event_id=name, y="a", annotator=ANN, answered_at=float(n)
+            )
+            messages = loop.on_answer(answer, n)
+            found |= {m.event_id for m in messages if isinstance(m, LabelRequest)}
+        return found
+
+    names = [f"e{n}" for n in range(200)]
+    found = asked_twice(names)
+    assert found == asked_twice(names[::-1])
+    assert 40 <= len(found) <= 80
+
+
+def test_no_second_question_is_asked_beyond_the_limit_of_open_ones():
+    conversation = talk(open_at_most=2)
+    for name in ("e", "f", "g"):
+        conversation.learner.asks = lambda event_id: event_id != "g"
+        conversation.event(name)
+    assert len(conversation.answer("e", "a", "label", annotator=ANN)) == 2
+    assert conversation.loop.open_requests() == ["e/label/second", "f/label"]
+    conversation.learner.asks = True
+    conversation.event("h")
+    assert conversation.loop.n_open == 2  # another label request has made room, or was not made
+    assert "e/label/second" in conversation.loop.open_requests()
+
+
+# --- what comes of the answers
+
+
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_the_label_is_what_both_answers_come_to(gives_way):
+    conversation = talk()
+    asked(conversation)
+    conversation.learner.gives_way = gives_way
+    y, given_ = ("c", None) if gives_way else ("a", "c")
+    assert line_of(conversation.answer("e", "c", "label/second", annotator=BOB)) == (
+        y, "aggregated", BOB, given_, 1,
+    )  # fmt: skip
+    assert conversation.learner.held["e"][1] == y
+    assert conversation.learner.calls[-1] == ("note_second", "e", "c", BOB, 0.25)
+    assert conversation.state("e") == "learned"
+    [rejected] = conversation.answer("e", "c", "label/second", annotator=EVE)
+    assert rejected.fault == "ended"
+
+
+def test_a_second_answer_is_not_the_one_that_the_first_annotator_supersedes():
+    conversation = talk()
+    asked(conversation)
+    conversation.answer("e", "c", "label/second", annotator=BOB)
+    assert line_of(conversation.answer("e", "b", annotator=ANN, supersedes="a1")) == (
+        "b", "revised", ANN, None, 2,
+    )  # fmt: skip
+    # What bob's correction is weighed against is ann's by now.
+    conversation.learner.gives_way = False
+    assert line_of(conversation.answer("e", "d", annotator=BOB, supersedes="a2")) == (
+        "b", "aggregated", BOB, "d", 3,
+    )  # fmt: skip
+
+
+def test_a_second_answer_is_corrected_and_taken_back_by_its_own_annotator_alone():
+    conversation = talk()
+    asked(conversation)
+    conversation.answer("e", "c", "label/second", annotator=BOB)
+    [rejected] = conversation.answer("e", "d", annotator=ANN, supersedes="a2")
+    assert (rejected.fault, rejected.reason) == (
+        "unauthorised",
+        "the answer that it supersedes is that of 'bob', got 'ann'",
+    )
+    assert line_of(conversation.answer("e", "d", annotator=BOB, supersedes="a2")) == (
+        "d", "aggregated", BOB, None, 2,
+    )  # fmt: skip
+    assert line_of(conversation.answer("e", None, annotator=BOB, supersedes="a4")) == (
+        "a", "aggregated", None, None, 3,
+    )  # fmt: skip
+    assert line_of(conversation.answer("e", "c", annotator=BOB, supersedes="a5")) == (
+        "c", "aggregated", BOB, None, 4,
+    )  # fmt: skip
+    # It counts as it was given first.
+    notes = [call for call in conversation.learner.calls if call[0] == "note_second"]
+    assert notes == [("note_second", "e", "c", BOB, 0.25)]
+
+
+def test_two_annotators_may_give_their_answers_the_same_id():
+    conversation = talk()
+    asked(conversation)
+    conversation.n_answers = 0
+    conversation.answer("e", "c", "label/second", annotator=BOB)
+    line = line_of(conversation.answer("e", "d", annotator=BOB, supersedes="a1"))
+    assert line[:2] == ("d", "aggregated")
+    line = line_of(conversation.answer("e", "b", annotator=ANN, supersedes="a1"))
+    assert line[:2] == ("b", "revised")
+
+
+def test_a_label_that_is_taken_back_takes_the_second_question_with_it():
+    conversation = talk()
+    asked(conversation)
+    cancel, line = conversation.answer("e", None, annotator=ANN, supersedes="a1")
+    assert cancel == Cancel(request_id="e/label/second", why="the label was taken back", at=1.0)
+    assert (line.origin, line.y) == ("withdrawn", None)
+    [rejected] = conversation.answer("e", "c", "label/second", annotator=BOB)
+    assert rejected.fault == "ended"
+    assert ("note_unanswered", 1.0) not in conversation.learner.calls
+
+
+def test_a_late_answer_is_data_as_well():
+    conversation = talk(expires_after_s=10.0)
+    asked(conversation)
+    expired, line = conversation.answer("e", "c", "label/second", 20.0, annotator=BOB)
+    assert expired == Expired(request_id="e/label/second", event_id="e", at=20.0)
+    assert (line.y, line.late) == ("c", True)
+
+
+# --- quarantine and retraction
+
+
+class Judging(ComparingLearner, JudgingLearner):
+    """Compares answers, and judges annotators."""
+
+
+def judging(people):
+    learner = Judging(proba={"b": 0.6, "a": 0.4})
+    learner.drawn, learner.n = 0.0, 0
+    return ScriptedTalk(learner, people=people)
+
+
+def test_a_second_question_is_sent_again_without_who_is_in_quarantine():
+    conversation = judging(OVERLAP)
+    asked(conversation)
+    conversation.event("f")
+    conversation.learner.n = 8
+    rejected, again, _ = conversation.answer("f", "a", "label", annotator=EVE)
+    assert isinstance(rejected, Rejected)
+    assert (again.request_id, again.reason) == ("e/label/second", ASKED_AGAIN)
+    assert again.excluded == (EVE, ANN)
+
+
+def test_what_only_an_annotator_in_quarantine_is_asked_is_taken_back(monkeypatch):
+    monkeypatch.setattr(moderator, "LATER", 1)
+    conversation = judging(REPEAT)
+    conversation.event("e")
+    conversation.answer("e", "a", "label", annotator=EVE)
+    conversation.event("f", y="a")
+    assert "e/label/again" in conversation.loop.open_requests()
+    conversation.event("g")
+    conversation.learner.n = 8
+    messages = conversation.answer("g", "a", "label", annotator=EVE)
+    assert "e/label/again" in [m.request_id for m in messages if isinstance(m, Cancel)]
+
+
+def played(seed, people, n=120):
+    """A real loop in a story; the loop and its log."""
+    loop = InteractiveLoop(
+        SkepticalClassifier(
+            GPClassifier(), query.AlwaysAsk(), query.SkepticalChallenge(0.3), warm_up=8, seed=3
+        ),
+        people=people,
+    )
+    story, log, messages = Story(seed, labels=("a", "b", "c")), [], []
+    for _ in range(n):
+        messages = told(loop, story.next(messages))
+        log += [m for m in messages if isinstance(m, LabelledExample)]
+    return loop, log
+
+
+BOTH = People(overlap=0.6, repeat=0.3, quarantine=False)
+
+
+@examples(10)
+@given(seed=st.integers(0, 10**6), who=st.sampled_from([ANN, BOB]))
+def test_without_an_annotator_the_learner_is_what_the_rest_of_the_log_teaches(seed, who):
+    loop, log = played(seed, BOTH)
+    done = loop.retract(who, log, loop._moderator.consensus.sequence)
+    assert who not in {line.annotator for line in done.log if line.y is not None}
+    assert loop.model.as_held(examples_in(done.log)) == loop.model.examples()
+    taught = loop.model.unlearned()
+    assert not [one for one in teach(taught, done.log, observed=True) if one.refusal]
+    assert taught.state()["annotators"] == loop.model.state()["annotators"]
+    if done.retraction is not None:
+        again = loop.reinstate(done.retraction, done.log, 1e6)
+        assert list(again.log) == in_force(log)
+
+
+def test_a_second_word_stands_alone_if_the_first_one_is_taken_out():
+    lines = []
+    conversation = talk()
+    conversation.learner.gives_way = False
+    for messages in (
+        conversation.event("e"),
+        conversation.answer("e", "a", "label", annotator=ANN),
+        conversation.answer("e", "c", "label/second", annotator=BOB),
+    ):
+        lines += [m for m in messages if isinstance(m, LabelledExample)]
+    left, taken = without(lines, ANN)
+    assert [(one.y, one.annotator, one.origin) for one in left] == [("c", BOB, "asked")]
+    assert taken == lines
+    left, taken = without(lines, BOB)
+    assert (left, taken) == (lines[:1], lines[1:])
+    # A second answer that was taken back says nothing on its own.
+    revoked = [lines[0], replace(lines[1], annotator=None, given=None)]
+    assert without(revoked, ANN) == ([], revoked)
+
+
+# --- restart, rollback
+
+
+@examples(6)
+@given(seed=st.integers(0, 10**6), every=st.integers(5, 60))
+def test_what_was_published_last_makes_the_loop_again(seed, every):
+    def model():
+        return SkepticalClassifier(
+            GPClassifier(), query.AlwaysAsk(), query.SkepticalChallenge(0.3), warm_up=8, seed=3
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moderator, "LATER", 3)
+        published = StateChangelog(model, seed, {**SPANS, "people": BOTH})
+        for n in range(1, 121):
+            published.step()
+            if n % every == 0:
+                again = list(published.cut())
+                expected = published.loop.snapshot()
+                assert [loop.snapshot() == expected for loop in again] == [True] * len(again)
+                published.loop = published.rng.choice(again)
+
+
+def test_second_questions_and_answers_survive_a_restart():
+    loop, log = played(5, BOTH, 200)
+    kinds = {m.origin for m in log}
+    assert "aggregated" in kinds
+    seconds = [e.answer.second for e in loop.model.examples() if e.answer and e.answer.second]
+    assert seconds
+    again = InteractiveLoop.restore(loop.snapshot(), isgp_like())
+    assert again.model.examples() == loop.model.examples()
+    assert again.people == BOTH
+    parts = InteractiveLoop.from_parts(loop.parts(), log, isgp_like(), people=BOTH)
+    assert parts.snapshot() == loop.snapshot()
+
+
+def isgp_like():
+    return SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), query.SkepticalChallenge(0.3), warm_up=8, seed=3
+    )
+
+
+@pytest.mark.parametrize("method", ["draw_one", "aggregate_one", "relabel_one", "note_second"])
+def test_an_answer_over_which_the_learner_fails_changes_nothing(method, monkeypatch):
+    loop = InteractiveLoop(
+        SkepticalClassifier(GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), seed=3),
+        people=OVERLAP,
+    )
+    for n in range(9):
+        loop.on_event(Event(event_id=f"e{n}", x={"f": float(n)}, occurred_at=n), n)
+        first, second = (
+            Answer(
+                answer_id=f"{name}{n}", event_id=f"e{n}", y="ab"[n % 2], annotator=name,
+                answered_at=n,
+            )
+            for name in (ANN, BOB)
+        )  # fmt: skip
+        if n < 8:
+            loop.on_answer(first, n)
+            loop.on_answer(second, n)
+    failing = first
+    if method != "draw_one":
+        loop.on_answer(first, n)
+        failing = replace(second, y="b")
+    before = loop.snapshot()
+
+    working = getattr(SkepticalClassifier, method)
+
+    def fail(model, event_id, *arguments, **options):
+        if event_id == "e8":
+            raise ArithmeticError("broken")
+        return working(model, event_id, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SkepticalClassifier, method, fail)
+        [rejected] = loop.on_answer(failing, n)
+    assert rejected.fault == "failed"
+    loop._moderator.journal.credit = 100  # which alone is not what it was
+    assert loop.snapshot() == before
+    assert loop.on_answer(failing, n) == InteractiveLoop.restore(
+        before, loop.model.clone()
+    ).on_answer(failing, n)
+
+
+# --- off by default
+
+
+@examples(3)
+@given(seed=st.integers(0, 10**6))
+def test_without_the_settings_nothing_is_different(seed):
+    loop, log = played(seed, People(quarantine=False))
+    assert not [line for line in log if line.origin == "aggregated"]
+    for plain in loop.parts()["head"]["recent"]:
+        assert len(plain) <= 19
+    assert People().state() == {}
+
+
+def test_keys_have_second_questions_of_their_own():
+    loops = KeyedLoops(
+        SkepticalClassifier(GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), seed=3),
+        people=OVERLAP,
+        max_keys=1,
+    )
+    for key in ("k", "l"):
+        loops.on_event(Event(event_id="e", key=key, x={"f": 1.0}, occurred_at=0.0), 0.0)
+        answer = Answer(answer_id="a", event_id="e", key=key, y="a", annotator=ANN, answered_at=1.0)
+        _, request = loops.on_answer(answer, 1.0)
+        assert (request.key, request.request_id) == (key, "e/label/second")
+    again = KeyedLoops.restore(loops.snapshot(), loops.model, max_keys=1)
+    assert again.people == OVERLAP
+    answer = Answer(
+        answer_id="b", event_id="e", key="k", request_id="e/label/second", y="b", annotator=BOB,
+        answered_at=2.0,
+    )  # fmt: skip
+    [line] = again.on_answer(answer, 2.0)
+    assert line.origin == "aggregated"
+
+
+def test_a_learner_that_cannot_compare_is_refused():
+    with pytest.raises(TypeError, match="need a learner that compares answers"):
+        InteractiveLoop(SkepticalRegressor(GPRegressor(), seed=1), people=OVERLAP)
+
+
+@pytest.mark.parametrize("shares", [{"overlap": 1.5}, {"repeat": -0.1}])
+def test_shares_are_between_0_and_1(shares):
+    with pytest.raises(ValueError, match="must be between 0 and 1"):
+        People(**shares)
+
+
+def test_shares_come_to_one_at_most():
+    with pytest.raises(ValueError, match=r"expected a sum of at most 1, got 1\.0 and 0\.5"):
+        People(overlap=1.0, repeat=0.5)
+
+
+def test_isgp_compares_answers():
+    loop = InteractiveLoop(isgp(seed=1), people=People(overlap=1.0))
+    loop.on_event(Event(event_id="e", x={"f": 1.0}, occurred_at=0.0), 0.0)
+    answer = Answer(answer_id="a", event_id="e", y="a", annotator=ANN, answered_at=0.0)
+    assert loop.on_answer(answer, 0.0)[-1].reason == SECOND_ANNOTATOR
