@@ -21,7 +21,7 @@ from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.feature_values import is_number
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_non_negative, check_rate, check_up_to
-from streamgp.interactive.messages import RESPONSE_S, Answer, Challenge
+from streamgp.interactive.messages import RESPONSE_S, Answer, Challenge, LabelRequest
 from streamgp.interactive.validation import as_label, check_duration
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class SimulatedAnnotator:
     decline_rate
         Probability of declining.
     stubborn
-        Whether a challenge is always answered by the contested label.
+        Whether a challenge is always answered by the contested label, and a second question for the
+        same annotator by the first answer. Others answer that afresh.
     classes
         The labels to err among; None for those seen so far.
     seed
@@ -213,6 +214,9 @@ class SimulatedAnnotator:
         self._seed = state["seed"]
 
     def _label(self, request: Request, truth: Label) -> Label | None:
+        if self.stubborn and isinstance(request, LabelRequest) and request.annotator == self.name:
+            # Asked once more, the annotator says what was drawn for the first question.
+            request = replace(request, request_id=f"{request.event_id}/label")
         if self._happens(self.decline_rate, request, "decline"):
             return None
         if isinstance(request, Challenge):
@@ -589,9 +593,10 @@ class AnnotatorPanel:
     """Annotators of whom one answers each question.
 
     A label request goes to one of them by a draw from the seed, the key and the request's id
-    alone; if that is one who is in quarantine, by a second draw to one of the others. A challenge
-    goes to the one whose answer is contested; if that is none of them (the label came with its
-    event), one is drawn.
+    alone; if that is one whose answer is not taken, by a second draw to one of the others: one in
+    quarantine, or of a second question one who has answered the first. A question that is for one
+    of them alone goes to that one. A challenge goes to the one whose answer is contested; if that
+    is none of them (the label came with its event), one is drawn.
 
     Parameters
     ----------
@@ -690,7 +695,8 @@ class AnnotatorPanel:
             resumable(annotator).load_state(state["annotators"][name])
 
     def _whose(self, request: Request) -> NamedAnnotator:
-        if isinstance(request, Challenge) and request.annotator in self.annotators:
+        # Of a challenge whose answer it is about, of a second question whom it is for.
+        if request.annotator is not None and request.annotator in self.annotators:
             return self.annotators[request.annotator]
         found = self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
         if isinstance(request, Challenge) or found.name not in request.excluded:

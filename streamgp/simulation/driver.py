@@ -190,7 +190,9 @@ class AnswerQueue:
     def ask(self, request: Request, now: float) -> None:
         """Hand a label request or challenge to the annotator at a moment.
 
-        Without effect if it is asked again while an answer that counts is on its way.
+        Without effect if it is asked again while an answer that counts is on its way. A second
+        question whose answer would not be taken, as the annotator has answered the first one, is
+        not answered.
         """
         if isinstance(request, LabelRequest) and request.excluded:
             name = request.key, request.request_id
@@ -200,7 +202,7 @@ class AnswerQueue:
         truth = self._truths.get((request.key, request.event_id))
         answer = self.annotator.answer(request, truth, now)
         self._n_asked += 1
-        if answer is None:
+        if answer is None or not _is_taken(request, answer.annotator):
             return
         heapq.heappush(self._waiting, (answer.answered_at, self._n_asked, answer))
 
@@ -244,6 +246,14 @@ class AnswerQueue:
         answers = [(number, answer_of(fields)) for number, fields in state["waiting"]]
         # In order of time and number: a sorted list is a heap.
         self._waiting = [(answer.answered_at, number, answer) for number, answer in answers]
+
+
+def _is_taken(request: Request, annotator: str | None) -> bool:
+    """Whether the answer of an annotator is taken, as far as the request itself tells."""
+    # One in quarantine answers first questions, where there is no other annotator.
+    if isinstance(request, LabelRequest) and request.is_second:
+        return request.may_answer(annotator)
+    return True
 
 
 def _question_of(answer: Answer) -> tuple[str | None, str | None]:

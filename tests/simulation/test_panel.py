@@ -254,3 +254,39 @@ def test_estimates_follow_from_the_consensus_log(played):
         name: (answers.n_answers, answers.sum_wrong)
         for name, answers in statistics.annotators.items()
     }
+
+
+# --- second questions
+
+
+def second(event_id, *excluded):
+    return replace(ask(event_id), request_id=f"{event_id}/label/second", excluded=excluded)
+
+
+def again(event_id, annotator):
+    return replace(ask(event_id), request_id=f"{event_id}/label/again", annotator=annotator)
+
+
+def test_a_second_question_goes_to_another_or_to_the_one_that_it_is_for():
+    panel = AnnotatorPanel(people("ann", "bob", "eve"), seed=1)
+    came = names(panel, [second(n, "ann") for n in range(300)])
+    assert set(came) == {"bob", "eve"}
+    assert set(names(panel, [again(n, "bob") for n in range(50)])) == {"bob"}
+
+
+def test_an_annotator_alone_is_no_second_one():
+    queue = AnswerQueue(SimulatedAnnotator(name="ann", classes=["a"]))
+    queue.ask(second("e", "ann"), 0.0)
+    queue.ask(again("e", "bob"), 0.0)
+    assert list(queue.due(9.0)) == []
+    queue.ask(again("e", "ann"), 0.0)
+    assert [answer.request_id for answer in queue.due(9.0)] == ["e/label/again"]
+
+
+@pytest.mark.parametrize("stubborn", [True, False])
+def test_asked_once_more_a_stubborn_annotator_repeats_and_others_answer_afresh(stubborn):
+    ann = SimulatedAnnotator(0.5, stubborn=stubborn, classes=["a", "b"], name="ann", seed=1)
+    said = [ann.answer(ask(n), "a", 0.0).y for n in range(400)]
+    repeated = [ann.answer(again(n, "ann"), "a", 0.0).y for n in range(400)]
+    same = sum(one == other for one, other in zip(said, repeated, strict=True)) / 400
+    assert same == (1.0 if stubborn else pytest.approx(0.5, abs=0.08))
