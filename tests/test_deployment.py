@@ -156,7 +156,7 @@ def grant(broker, granted):
     with closing(admin.KafkaAdminClient(bootstrap_servers=broker.servers)) as client:
         client.delete_acls([before])
         client.create_acls(wanted)
-        until = monotonic() + 10.0
+        until = monotonic() + 60.0
         while set(client.describe_acls(before)[0]) != set(wanted):
             assert monotonic() < until
 
@@ -179,7 +179,7 @@ def work(topics):
     """Do what a worker does with topics."""
     assert topics.problems() == []
     with closing(topics.client(group="rooms", instance="one", max_records=10)) as link:
-        until = monotonic() + 30.0
+        until = monotonic() + 60.0
         while not link.assigned:
             assert monotonic() < until
             link.poll(0.5)
@@ -195,7 +195,7 @@ def visit(topics, granted):
     read = [name for kind, name, right in granted if (kind, right) == ("TOPIC", "READ")]
     if read:
         with closing(topics.reader(read)) as reader:
-            until = monotonic() + 30.0
+            until = monotonic() + 60.0
             while not reader.caught_up:
                 assert monotonic() < until
                 reader.poll(0.5)

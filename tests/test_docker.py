@@ -395,5 +395,5 @@ def test_what_compose_starts_works_together(services, kafka, kafka_prefix, tmp_p
     finally:
         for process in lasting.values():
             process.send_signal(signal.SIGTERM)
-        ends = {name: process.wait(30.0) for name, process in lasting.items()}
+        ends = {name: process.wait(60.0) for name, process in lasting.items()}
     assert {ends["worker-1"], ends["worker-2"]} == {0}

@@ -222,14 +222,14 @@ def prometheus(directory, target):
         found = re.search(r"Listening on\" address=(\S+)", log.read_text())
         if found is None:
             return {"result": [], "groups": []}
-        with urllib.request.urlopen(f"http://{found[1]}/api/v1/{path}", timeout=10.0) as answer:
+        with urllib.request.urlopen(f"http://{found[1]}/api/v1/{path}", timeout=60.0) as answer:
             return json.load(answer)["data"]
 
     try:
         yield ask
     finally:
         process.terminate()
-        process.wait(30.0)
+        process.wait(60.0)
 
 
 @needs_prometheus

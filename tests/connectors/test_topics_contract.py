@@ -38,7 +38,7 @@ FACTORIES = {
     "kafka": kafka_topics,
 }
 END_WITH_THE_PROCESS = {"memory", "memory with three partitions"}
-PATIENCE_S = 30.0  # for a broker; what is local needs none of it
+PATIENCE_S = 60.0  # for a broker; what is local needs none of it
 
 
 @pytest.fixture(params=FACTORIES)

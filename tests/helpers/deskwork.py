@@ -162,7 +162,7 @@ class _Writer:
         self._broken.check(self._broken.writes_fail)
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
     """Wait until something is so; another thread or process is at work."""
     import time
 

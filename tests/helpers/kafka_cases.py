@@ -9,6 +9,7 @@ from time import monotonic, sleep
 
 from connectors.topics import ALL_TOPICS, BrokerError, Outgoing
 
+PATIENCE_S = 60.0  # for what a broker does a moment later, on a busy machine, too
 QUICK = {
     "connect_s": 8.0,
     "request_s": 1.5,
@@ -69,12 +70,12 @@ def numbered(topic, n, partition=0, start=0):
     return [out(topic, b"%d" % i, partition) for i in range(start, start + n)]
 
 
-def read(topics, *names, timeout_s=10.0):
+def read(topics, *names, timeout_s=PATIENCE_S):
     """Return the values of everything committed in some topics, one after another."""
     return [record.value for record in read_records(topics, *names, timeout_s=timeout_s)]
 
 
-def read_records(topics, *names, timeout_s=10.0):
+def read_records(topics, *names, timeout_s=PATIENCE_S):
     reader = topics.reader(names)
     found = []
     until = monotonic() + timeout_s
@@ -99,7 +100,7 @@ def linked(topics, group, instance="a", max_records=500, wait=True):
         link.close()
 
 
-def settle(link, *, n=None, timeout_s=20.0):
+def settle(link, *, n=None, timeout_s=PATIENCE_S):
     """Poll until some partitions are assigned, or just so many."""
     until = monotonic() + timeout_s
     while not link.assigned if n is None else len(link.assigned) != n:
@@ -107,7 +108,7 @@ def settle(link, *, n=None, timeout_s=20.0):
         assert link.poll(0.1) == []
 
 
-def poll(link, n, timeout_s=10.0):
+def poll(link, n, timeout_s=PATIENCE_S):
     """Return the next n records."""
     found = []
     until = monotonic() + timeout_s
@@ -117,7 +118,7 @@ def poll(link, n, timeout_s=10.0):
     return found
 
 
-def copy_all(link, n, topic="predictions", timeout_s=30.0):
+def copy_all(link, n, topic="predictions", timeout_s=PATIENCE_S):
     """Work like a worker: write every value polled to a topic, until n were polled."""
     done = 0
     until = monotonic() + timeout_s
@@ -128,7 +129,7 @@ def copy_all(link, n, topic="predictions", timeout_s=30.0):
         done += len(records)
 
 
-def eventually(call, expected, timeout_s=5.0):
+def eventually(call, expected, timeout_s=PATIENCE_S):
     """Return what a call returns once it is what is expected, or what it returned last.
 
     The broker finishes a transaction a moment after it has said that it will.

@@ -28,7 +28,7 @@ from streamgp.apps.page.server import Page, PageSettings
 from streamgp.interactive.messages import Answer, LabelRequest
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 
 def request(event_id: str, *, key: str = "k", at: float | None = None) -> LabelRequest:
@@ -115,7 +115,9 @@ class Browser:
             }
             data = json.dumps(body).encode() if data is None else data
         sent |= headers or {}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+        with closing(
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_S)
+        ) as connection:
             connection.request(
                 method, path, data, {name: value for name, value in sent.items() if value}
             )

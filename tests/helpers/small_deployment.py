@@ -229,7 +229,7 @@ class Small:
         return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
-def wait_until(is_so: Callable[[], bool], patience_s: float = 30.0) -> None:
+def wait_until(is_so: Callable[[], bool], patience_s: float = 60.0) -> None:
     end = time.monotonic() + patience_s
     while not is_so():
         assert time.monotonic() < end, "nothing came of it"

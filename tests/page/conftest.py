@@ -58,7 +58,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def opened(url: str, **options: Any) -> Any:
         context = browser.new_context(**{"locale": "en-GB", **options})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))

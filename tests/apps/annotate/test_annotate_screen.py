@@ -68,7 +68,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self.person, keys.encode())
 
-    def sees(self, text: str, seconds: float = 30.0) -> str:
+    def sees(self, text: str, seconds: float = 60.0) -> str:
         """Wait until a text is on the screen; return the screen."""
         end = time.monotonic() + seconds
         while text not in self.screen():
@@ -84,7 +84,7 @@ class Terminal:
 
     def leaves(self) -> int:
         """Wait until the program has ended; return its status."""
-        status = self.process.wait(30.0)
+        status = self.process.wait(60.0)
         while select.select([self.person], [], [], 0.05)[0]:
             self._seen += os.read(self.person, 65536)
         return status

@@ -60,7 +60,7 @@ def records(config: Path, name: TopicName) -> list[Record]:
 
 def predictions(config: Path, n: int) -> dict[str, bytes]:
     """Read so many predictions: a broker may show the last ones later than the positions."""
-    end = monotonic() + 30.0
+    end = monotonic() + 60.0
     while len(found := records(config, "predictions")) < n:
         assert monotonic() < end, f"{len(found)} predictions, expected {n}"
         sleep(0.2)

@@ -64,7 +64,7 @@ def predictions(config: Path) -> dict[str, object]:
         closing(open_topics(load_deployed(config))) as topics,
         closing(topics.reader(["predictions"])) as reader,
     ):
-        end = monotonic() + 30.0
+        end = monotonic() + 60.0
         while len(found) < N_AFTER:  # the last ones may show later than the positions
             assert monotonic() < end, f"{len(found)} predictions, expected {N_AFTER}"
             for record in reader.poll(0.2):

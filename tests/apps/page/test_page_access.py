@@ -144,7 +144,7 @@ def test_a_hostile_answer_is_refused_and_written_nowhere(
 
 def test_a_body_of_unknown_length_is_cut_off(served: Served, invites: Invites) -> None:
     browser = person(served, invites)
-    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)) as connection:
         connection.putrequest("POST", "/api/answers")
         for header, value in {
             "Cookie": browser.cookie or "",
@@ -252,7 +252,7 @@ def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites
 
 def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: Invites) -> None:
     browser, other = person(served, invites), person(served, invites, "ben")
-    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)) as connection:
         connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
         stream = connection.getresponse()
         assert stream.status == 200
@@ -285,7 +285,7 @@ def test_streams_and_requests_of_one_token_are_limited(
     browser, other = person(served, invites), person(served, invites, "ben")
     streams = []
     for _ in range(MAX_STREAMS):
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
         assert connection.getresponse().status == 200
         streams.append(connection)
@@ -305,7 +305,7 @@ def test_streams_and_requests_of_one_token_are_limited(
 def test_a_closed_stream_makes_room_for_another(served: Served, invites: Invites) -> None:
     browser = person(served, invites)
     for _ in range(2 * MAX_STREAMS):
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         with closing(connection):
             connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
             reply = connection.getresponse()

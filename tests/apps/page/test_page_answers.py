@@ -210,7 +210,7 @@ def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> N
         import http.client
 
         with closing(
-            http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+            http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         ) as connection:
             connection.request("GET", "/api/stream", headers={"Cookie": ann.cookie or ""})
             events = events_of(connection.getresponse())

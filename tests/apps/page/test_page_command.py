@@ -134,7 +134,7 @@ def test_the_demos_page_tells_which_room_it_was() -> None:
         assert card["truth"] in {"bedroom", "hall", "kitchen", "study"}
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30.0)
+        process.communicate(timeout=60.0)
     assert process.returncode == 0
 
 
@@ -170,10 +170,10 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
         stream = urllib.request.Request(
             f"{url}api/stream", headers={"Cookie": browser.cookie or ""}
         )
-        with urllib.request.urlopen(stream, timeout=30) as opened:
+        with urllib.request.urlopen(stream, timeout=60) as opened:
             process.send_signal(signal.SIGTERM)
             opened.read()
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0

@@ -284,7 +284,7 @@ def test_a_killed_process_leaves_what_the_next_one_needs(
     for _ in range(2):
         before = saved_at(kept)
         process = child(*arguments, "--out", cut, "--state", kept.parent)
-        deadline = monotonic() + 30.0
+        deadline = monotonic() + 60.0
         while saved_at(kept) == before and process.poll() is None and monotonic() < deadline:
             sleep(0.005)
         sleep(draw.uniform(0.0, 0.1))

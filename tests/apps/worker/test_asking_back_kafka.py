@@ -42,7 +42,7 @@ class Deployment:
 
     def said(self, topic: TopicName, n: int) -> list[Any]:
         """Return what is committed in a topic, as soon as it is so much."""
-        until, found = monotonic() + 40.0, []
+        until, found = monotonic() + 60.0, []
         while len(found) < n and monotonic() < until:
             with closing(open_topics(load_deployed(self.path))) as topics:
                 reader, found = topics.reader([topic]), []

@@ -106,7 +106,7 @@ class Deployed:
         """Return the exit status of `streamgp check`, and what it prints."""
         with redirect_stdout(StringIO()) as out:
             status = check_deployment(
-                self.config, broker=None, timeout_s=30.0, create_topics=create_topics
+                self.config, broker=None, timeout_s=60.0, create_topics=create_topics
             )
         return status, out.getvalue()
 
@@ -134,7 +134,7 @@ def _deleted(admin: Any, places: list[Any]) -> bool:
 
 
 def _wait(is_so: Callable[[], bool]) -> None:
-    end = monotonic() + 40.0
+    end = monotonic() + 60.0
     while not is_so():
         assert monotonic() < end, "it does not come about"
         sleep(0.2)

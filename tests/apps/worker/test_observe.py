@@ -27,7 +27,7 @@ EVENTS = b"".join(b'{"key":"secret-key","x":{"light":0.%d},"y":"home"}\n' % i fo
 
 def read(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=10.0) as answer:
+        with urllib.request.urlopen(url, timeout=60.0) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
         with error:
@@ -69,7 +69,7 @@ def test_a_worker_without_a_cycle_for_a_minute_is_not_healthy(
 def test_head_has_no_body_and_other_methods_are_not_there() -> None:
     with observed("[::1]:0") as observation:
         assert observation.url.startswith("http://[::1]:")
-        connection = HTTPConnection("::1", int(observation.url.rpartition(":")[2]), timeout=10.0)
+        connection = HTTPConnection("::1", int(observation.url.rpartition(":")[2]), timeout=60.0)
         for method, status in (("HEAD", 200), ("POST", 501)):
             connection.request(method, "/healthz")
             answer = connection.getresponse()

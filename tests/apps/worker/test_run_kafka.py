@@ -55,7 +55,7 @@ def checked(
 ) -> tuple[int, dict[str, list[str]]]:
     """Return the exit status, and what was wrong, by thing."""
     capsys.readouterr()
-    status = check_deployment(config, broker=broker, timeout_s=30.0)
+    status = check_deployment(config, broker=broker, timeout_s=60.0)
     wrong: dict[str, list[str]] = {}
     for line in capsys.readouterr().out.splitlines():
         verdict, what, text = line.split(maxsplit=2)
@@ -96,7 +96,7 @@ def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list
     send_events(config, 40)
     for worker in workers:
         worker.wait_for("batch")
-    deadline = monotonic() + 30.0
+    deadline = monotonic() + 60.0
     while n_predictions(config) < 40 and monotonic() < deadline:
         pass
     ends = []
@@ -114,7 +114,7 @@ def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list
 
 def n_counted(worker: Process) -> int:
     """Return how many predictions a worker counts."""
-    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=30.0) as answer:
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=60.0) as answer:
         found = re.search(r"^streamgp_predictions_total (\S+)$", answer.read().decode(), re.M)
     assert found
     return int(float(found[1]))
@@ -248,7 +248,7 @@ def test_a_worker_that_leaves_when_it_is_stopped_is_missed_by_nobody(
         assert topics.n_members(load_deployed(config).worker.group) == 1
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = monotonic() + timeout_s
     while not condition():
         assert monotonic() < deadline, "not in time"
@@ -257,7 +257,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
 
 def alerts(config: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
     capsys.readouterr()
-    status = check_deployment(config, broker=None, timeout_s=30.0)
+    status = check_deployment(config, broker=None, timeout_s=60.0)
     lines = capsys.readouterr().out.splitlines()
     return status, [line.split(maxsplit=2)[2] for line in lines if line.startswith("alert")]
 

@@ -73,7 +73,7 @@ def test_what_cannot_be_sent_in_time_is_counted() -> None:
     until(lambda: courier.trouble is not None)
     assert courier.finish(0.0) == 3
     courier.close()
-    courier._thread.join(20.0)
+    courier._thread.join(60.0)
     assert courier.n_unsent == 3
 
 

@@ -11,6 +11,7 @@ from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
 from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     QUICK,
     copy_all,
     error_of,
@@ -58,7 +59,7 @@ def extend(admin, total, *names):
     admin.create_partitions(dict.fromkeys(names, total))
 
 
-def made_again(admin, topics, name, timeout_s=10.0):
+def made_again(admin, topics, name, timeout_s=PATIENCE_S):
     """Delete a topic, and make it again as soon as the broker lets us."""
     delete(admin, name)
     until = time.monotonic() + timeout_s
@@ -72,7 +73,7 @@ def made_again(admin, topics, name, timeout_s=10.0):
     raise AssertionError(f"{name} could not be made again")
 
 
-def polled_to_its_end(link, timeout_s=10.0):
+def polled_to_its_end(link, timeout_s=PATIENCE_S):
     """Return the error that ends a link which has nothing to do."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
@@ -200,7 +201,7 @@ def test_records_deleted_while_a_worker_is_behind_are_told(topics, group, admin,
         copy_all(link, 3)
         delete_records(admin, kafka_prefix + "events", before=110)
         found = []
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + PATIENCE_S
         while (not found or found[-1] < 119) and time.monotonic() < until:
             got = link.poll(0.2)
             found += [int(r.value.split()[0]) for r in got]
@@ -286,7 +287,7 @@ def fail_once(monkeypatch, error):
     return failures
 
 
-def wait_for(failures, timeout_s=10.0):
+def wait_for(failures, timeout_s=PATIENCE_S):
     until = time.monotonic() + timeout_s
     while not failures:
         assert time.monotonic() < until

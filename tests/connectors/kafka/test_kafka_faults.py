@@ -14,6 +14,7 @@ import pytest
 from connectors.kafka import producer
 from connectors.topics import BrokerError, FencedError
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     QUICK,
     Proxy,
     copy_all,
@@ -50,7 +51,7 @@ def copier(servers, prefix, stop_at="nothing", times=1):
     )
 
 
-def stopped(process, timeout_s=30.0):
+def stopped(process, timeout_s=PATIENCE_S):
     """Wait until a process has stopped itself."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
@@ -73,7 +74,7 @@ def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothin
             stopped(process)
             time.sleep(QUICK["transaction_s"] + 2.0)  # the broker looks for old ones every second
             process.send_signal(signal.SIGCONT)
-            text, _ = process.communicate(timeout=40.0)
+            text, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
             process.stdout.close()
@@ -86,7 +87,7 @@ def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothin
 
 def run(servers, prefix):
     process = copier(servers, prefix)
-    text, _ = process.communicate(timeout=40.0)
+    text, _ = process.communicate(timeout=PATIENCE_S)
     return process.returncode, text
 
 
@@ -114,7 +115,7 @@ def test_a_process_whose_name_another_has_taken_meanwhile_ends_with_a_code_of_it
             assert run(kafka, kafka_prefix)[0] == 0
             with linked(topics, kafka_prefix + "g", "copier"):
                 older.send_signal(signal.SIGCONT)
-                text, _ = older.communicate(timeout=40.0)
+                text, _ = older.communicate(timeout=PATIENCE_S)
         finally:
             older.kill()
             older.stdout.close()
@@ -270,7 +271,7 @@ def test_work_goes_on_after_the_broker_was_away(mortal, kafka_prefix, how):
         if not workers.reached(2 * N) and (ended := end_hanging(mortal.servers)):
             pytest.skip(f"the broker has lost track of a transaction while it went down: {ended}")
         assert workers.reached(2 * N)
-        workers.join(20.0)
+        workers.join(PATIENCE_S)
         assert read(topics, "predictions") == [b"%d" % i for i in range(2 * N)]
     assert not [error for error in workers.errors if isinstance(error, FencedError)]
 

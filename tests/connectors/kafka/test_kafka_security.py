@@ -7,7 +7,16 @@ import pytest
 
 from connectors.kafka.settings import Security
 from connectors.topics import ALL_TOPICS, BrokerError
-from tests.helpers.kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
+from tests.helpers.kafka_cases import (
+    PATIENCE_S,
+    copy_all,
+    error_of,
+    linked,
+    numbered,
+    opened,
+    read,
+    write,
+)
 from tests.kafka_broker import USERS
 
 ADA = {"username": "ada", "password": USERS["ada"]}
@@ -177,7 +186,7 @@ def test_rights_that_a_worker_lacks_are_named(broker, kafka_prefix):
         allow(broker, kafka_prefix, "READ", "events", "consensus")
     security = Security(**PLAIN, **STRANGER)
     with opened(broker.sasl_servers, kafka_prefix, create=False, security=security) as topics:
-        until = time.monotonic() + 5.0
+        until = time.monotonic() + PATIENCE_S
         while any(" see " in line for line in topics.problems()) and time.monotonic() < until:
             time.sleep(0.05)  # rights reach the broker a moment after they were given
         assert topics.problems() == [

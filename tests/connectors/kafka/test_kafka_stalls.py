@@ -9,6 +9,7 @@ from connectors.worker import worker as worker_module
 from connectors.worker.logging import WorkerLog
 from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     copy_all,
     linked,
     numbered,
@@ -37,7 +38,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(worker_module, "_LOOK_EVERY_S", 0.1)
 
 
-def watched(link, reports, until, timeout_s=15.0):
+def watched(link, reports, until, timeout_s=PATIENCE_S):
     """Poll and look until something is so."""
     end = time.monotonic() + timeout_s
     while not until():

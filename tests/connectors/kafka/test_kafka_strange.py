@@ -18,6 +18,7 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     Raw,
     error_of,
     eventually,
@@ -144,7 +145,7 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
         topics.create()
         producer = topics._connection.producer(max_request_size=24 * 2**20)
         for value in (b"x" * (20 * 2**20), GOOD):
-            producer.send(topics._names["events"], value, b"ann").get(timeout=20.0)
+            producer.send(topics._names["events"], value, b"ann").get(timeout=PATIENCE_S)
         producer.close()
         work(topics, kafka_prefix + "g")
         [letter] = read_records(topics, "dead-letters")

@@ -63,7 +63,7 @@ def told_by_key(topics):
     """Return what was predicted and learned of each key, in its order."""
     found = {}
     for name in ("predictions", "consensus"):
-        for record in read_records(topics, name, timeout_s=30.0):
+        for record in read_records(topics, name):
             if record.value is not None:
                 message = decode(record.value)
                 found.setdefault((name, message.key), []).append(message)

@@ -8,6 +8,7 @@ import pytest
 
 from connectors.topics import BrokerError, FencedError, ShortTopicError
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     copy_all,
     error_of,
     eventually,
@@ -44,11 +45,11 @@ def values(records):
 def test_a_worker_that_leaves_gives_its_place_up_at_once(kafka, kafka_prefix, group):
     """Without waiting for the end of its session."""
     with (
-        opened(kafka, kafka_prefix, timeouts={"session_s": 60.0}) as topics,
+        opened(kafka, kafka_prefix, timeouts={"session_s": 10.0 * PATIENCE_S}) as topics,
         linked(topics, group) as link,
     ):
         link.close(leave=True)
-        assert eventually(lambda: topics.n_members(group), 0, timeout_s=30.0) == 0
+        assert eventually(lambda: topics.n_members(group), 0) == 0
 
 
 def test_a_worker_that_leaves_does_not_throw_its_successor_out(topics, group):
@@ -313,7 +314,7 @@ def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_succes
         poll(dead, 2)
         begin(dead, topics, b"half")
         link = stack.enter_context(linked(topics, group))
-        copy_all(link, 2, timeout_s=30.0)
+        copy_all(link, 2)
         assert read(topics, "predictions") == [b"0", b"1"]
 
 
@@ -341,7 +342,7 @@ def both_settle(first, second, n):
     thread = threading.Thread(target=settle, args=(second,), kwargs={"n": n})
     thread.start()
     settle(first, n=n)
-    thread.join(20.0)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 
@@ -357,7 +358,7 @@ def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_m
         while len(first.assigned) != 1:
             records = first.poll(0.2)  # none, if the other one is so late that all are done
             first.commit([out("predictions", r.value, r.partition, r.key) for r in records])
-        thread.join(20.0)
+        thread.join(PATIENCE_S)
         done = read_records(topics, "predictions")
         for link in (first, second):
             (number,) = link.assigned
@@ -393,7 +394,7 @@ def test_a_worker_that_comes_back_in_time_has_its_partitions_and_disturbs_nobody
 def test_more_workers_than_partitions_wait_without_any(topics, group):
     with ExitStack() as stack:
         links = [stack.enter_context(linked(topics, group, name, wait=False)) for name in "abc"]
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + PATIENCE_S
         while sorted(len(link.assigned) for link in links) != [0, 1, 1]:
             assert time.monotonic() < until
             run_together([lambda link=link: link.poll(0.2) for link in links])
@@ -407,7 +408,7 @@ def run_together(calls):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30.0)
+        thread.join(PATIENCE_S)
 
 
 def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, group):
@@ -419,7 +420,7 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
         with pytest.raises(BrokerError, match="partitions were reassigned before what was polled"):
             keep_polling(first)
         first.close()
-        thread.join(20.0)
+        thread.join(PATIENCE_S)
         settle(second, n=2)
         assert values(poll(second, 3)) == [b"0", b"1", b"2"]
 
@@ -430,7 +431,7 @@ def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics
         before = first.generation
         thread = threading.Thread(target=settle, args=(second,))
         thread.start()
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + PATIENCE_S
         while thread.is_alive():
             assert time.monotonic() < until
             first._member.fetch(0.001)  # in which no answer of the group comes
@@ -439,7 +440,7 @@ def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics
         assert (first.generation, second.generation) == (before + 1, before + 1)
 
 
-def keep_polling(link, seconds=20.0):
+def keep_polling(link, seconds=PATIENCE_S):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         link.poll(0.1)
@@ -467,7 +468,7 @@ def test_a_worker_that_was_thrown_out_joins_anew(topics, group, kafka):
     with linked(topics, group, "a") as link:
         generation = link.generation
         remove(kafka, group, "a")
-        until = time.monotonic() + 15.0
+        until = time.monotonic() + PATIENCE_S
         while link.generation == generation or not link.assigned:
             assert time.monotonic() < until
             assert link.poll(0.2) == []
@@ -490,7 +491,7 @@ def test_where_to_read_on_is_asked_anew_when_partitions_come_back(topics, group,
         link._member._consumer._coordinator._offset_fetch_futures[places] = late
         generation = link.generation
         remove(kafka, group, "a")
-        until = time.monotonic() + 15.0
+        until = time.monotonic() + PATIENCE_S
         while link.generation == generation or not link.assigned:
             assert time.monotonic() < until
             assert link.poll(0.2) == []
@@ -667,7 +668,7 @@ def test_history_that_takes_long_holds_up_no_other_worker(kafka, kafka_prefix, g
         found = values(first.history({0: {}, 1: {}}))
         assert settled.is_set(), "the other had no partitions when the history was read"
         assert found == [b"open"]
-        thread.join(20.0)
+        thread.join(PATIENCE_S)
         settle(first, n=1)
         first.commit([out("predictions", b"x", min(first.assigned))])
 
