@@ -15,7 +15,9 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
-export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
+# Modules are compiled when they are imported; pip would compile all of them, which takes longer than
+# the rest of an installation.
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 PIP_COMPILE=0
 # Bytecode lies in folders that git ignores; without, hundreds of programs compile the same again.
 unset PYTHONDONTWRITEBYTECODE
 # Programs run side by side here; threads of BLAS that wait for each other would double the time.
