@@ -24,10 +24,16 @@ from collections.abc import Iterator
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if sys.dont_write_bytecode and not sys.pycache_prefix:
-    # None is to lie beside the sources. Without any, each of the hundreds of programs that tests
-    # start would compile them again; they inherit this folder, which goes with the first process.
-    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="streamgp-bytecode-")
-    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
+    # None is to lie beside the sources. Without any, each worker would rewrite all asserts, and
+    # each of the hundreds of programs that tests start compile the sources again. They inherit
+    # this folder; one in a virtual environment serves later runs, too, and goes with it.
+    if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
+        sys.pycache_prefix = os.path.join(sys.prefix, "bytecode-of-tests")
+    else:
+        sys.pycache_prefix = tempfile.mkdtemp(prefix="streamgp-bytecode-")
+        atexit.register(shutil.rmtree, sys.pycache_prefix, ignore_errors=True)
+    sys.dont_write_bytecode = False
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
