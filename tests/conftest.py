@@ -97,10 +97,26 @@ def needs_broker(item: pytest.Item) -> bool:
     return "request" in fixtures and any(str(value) == "kafka" for value in parameters)
 
 
+# Files and folders that take long for their number of tests: they start programs or a browser.
+LONG = re.compile(
+    r"tests/(chaos|page|test_(docs|tutorial|notebooks|docker|deployment|observe|package)\.py"
+    r"|.*/test_(state_option|replay_environments|demo_command|kill_storm|send_lines|run_command)\.py)"
+)
+
+
+def start_order(item: pytest.Item) -> tuple[bool, bool]:
+    """Put first what would keep one worker busy when the others have nothing left to do."""
+    return not needs_broker(item), not LONG.match(item.nodeid)
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a broker, and run it last: what is wrong elsewhere is said sooner."""
-    items.sort(key=needs_broker)
+    """Mark what needs a broker. It comes last, for what is wrong elsewhere is said sooner.
+
+    Not so with workers: it waits more than it computes, and the others compute meanwhile.
+
+    """
+    items.sort(key=start_order if hasattr(config, "workerinput") else needs_broker)
     for item in filter(needs_broker, items):
         item.add_marker(pytest.mark.kafka)
         item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
@@ -129,6 +145,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     if config.getvalue("dist") != "load":  # another one was asked for
         return None
     from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False  # by `start_order`, not by the number of tests
 
     class FilesAndBrokers(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
