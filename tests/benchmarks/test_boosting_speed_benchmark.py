@@ -29,7 +29,13 @@ def test_boosting_speed_shows_steps_of_either_way_and_peers(tmp_path):
     assert [a["limit"] for a in result["acceptance"]] == [400, 15.0, 10.0]
 
 
-@pytest.mark.parametrize("name", sorted(boosting_speed.LEARNERS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name.startswith("River") else ())
+        for name in sorted(boosting_speed.LEARNERS)
+    ],
+)
 def test_every_learner_learns_the_stream(name):
     row = boosting_speed._peer(name, 12, 1)
     assert 0.0 <= row["error"] <= 1.0

@@ -132,6 +132,7 @@ def test_quick_run_leaves_srf_out(tmp_path, data, capsys):
     assert len(result["acceptance"]) == 3
 
 
+@pytest.mark.nightly  # takes seconds; the processes are those of the benchmark isgp
 def test_what_is_measured_does_not_depend_on_the_processes(data):
     expected = game.People(data, [3, 9]).traces(HARD, learners.ISGP, [1])
     with processes(2) as pool:

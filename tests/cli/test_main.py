@@ -142,7 +142,8 @@ def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
     ("buffering", "command"),
     [
         *itertools.product(("", "u"), ("init", "--help", "run --help", "demo --seed x")),
-        ("", "demo"),  # seconds, and rich writes as `--help` does
+        # Seconds, and rich writes as `--help` does.
+        pytest.param("", "demo", marks=pytest.mark.nightly),
     ],
 )
 def test_reader_that_goes_away_is_told_by_the_status_alone(buffering: str, command: str) -> None:

@@ -68,7 +68,10 @@ def bench(tmp_path: Path) -> Bench:
 # --- threads
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(
+    "learner",
+    ["gp", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("ensemble", "privileged"))],
+)
 def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
     n, text = LEARNERS[learner]
     (bench.path / "my.toml").write_text(ALWAYS + text)
