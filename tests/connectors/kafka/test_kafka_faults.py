@@ -63,7 +63,13 @@ def stopped(process, timeout_s=PATIENCE_S):
     raise AssertionError("did not stop")
 
 
-@pytest.mark.parametrize("step", ["put", "send_positions", "_await", "begin_commit"])
+@pytest.mark.parametrize(
+    "step",
+    ["put", "_await"]
+    + [
+        pytest.param(step, marks=pytest.mark.nightly) for step in ("send_positions", "begin_commit")
+    ],
+)
 def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothing(
     kafka, kafka_prefix, step
 ):
