@@ -130,8 +130,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start one more than there are cores: one mostly waits for the broker."""
-    return len(os.sched_getaffinity(0)) + 1
+    """With `-n auto`, start two more than there are cores: two mostly wait for their brokers."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
