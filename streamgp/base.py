@@ -34,6 +34,8 @@ State: TypeAlias = dict[str, Any]
 """What an object must not forget over a restart: text keys and plain JSON values, at any depth."""
 Preset: TypeAlias = Literal["default", "paper"]
 """What is chosen where nothing else is said: what serves best, or what a paper says."""
+Rescale: TypeAlias = bool | Literal["recent"]
+"""Whether scaling is renewed: as `RenewedScaling` does, for True, or as `RecentScaling`."""
 
 
 def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from streamgp.base import Array, FeatureName, Features, Label, State
+from streamgp.base import Array, FeatureName, Features, Label, Rescale, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import (
     LARGEST,
@@ -479,9 +479,6 @@ class RecentScaling(RenewedScaling):
 
 # What events before a renewal count after it, as a share of what they counted.
 _KEPT: Final = 0.5
-
-Rescale: TypeAlias = bool | Literal["recent"]
-"""Whether scaling is renewed: as `RenewedScaling` does, for True, or as `RecentScaling`."""
 
 
 def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:

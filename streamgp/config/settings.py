@@ -17,6 +17,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from connectors.topics import TopicName
+from streamgp.base import Rescale
 from streamgp.config.rules import (
     Budget,
     Challenge,
@@ -38,7 +39,6 @@ from streamgp.query.registry import (
     Share,
     TargetName,
 )
-from streamgp.scaling import Rescale
 
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]

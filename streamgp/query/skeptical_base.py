@@ -22,6 +22,7 @@ from streamgp.base import (
     Features,
     Label,
     Neighbour,
+    Rescale,
     State,
 )
 from streamgp.common.annotator_error import ErrorRate
@@ -43,7 +44,7 @@ from streamgp.query.pipeline_scaling import scaling_of
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, RecentEventsAsk
 from streamgp.query.strategies import LearningAskRule
-from streamgp.scaling import Rescale, Scaling, standard_scaling
+from streamgp.scaling import Scaling, standard_scaling
 
 # --- Arguments of skeptical learners, checked before the first event.
 

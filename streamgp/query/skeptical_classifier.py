@@ -29,6 +29,7 @@ from streamgp.base import (
     LearnerFailedError,
     PendingQuestion,
     Posterior,
+    Rescale,
     SettledAnswer,
     State,
 )
@@ -63,7 +64,6 @@ from streamgp.query.strategies import (
     SkepticalChallenge,
 )
 from streamgp.query.temporal import FilteredStream, TemporalFilter
-from streamgp.scaling import Rescale
 
 __all__ = [
     "SkepticalClassifier",

@@ -12,6 +12,7 @@ from river.naive_bayes import GaussianNB
 from river.tree import HoeffdingTreeClassifier
 
 from streamgp import presets
+from streamgp.base import Rescale
 from streamgp.common.fingerprint import described
 from streamgp.config import settings
 from streamgp.config.build import (
@@ -54,7 +55,6 @@ from streamgp.query import (
 )
 from streamgp.query import retrospective as rules_of_review
 from streamgp.query.temporal import TemporalFilter
-from streamgp.scaling import Rescale
 from streamgp.simulation import AwayAnnotator
 
 
