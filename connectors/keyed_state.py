@@ -25,6 +25,7 @@ from connectors.wire.state_records import (
     value_of,
 )
 from connectors.worker.batch import Batch
+from connectors.worker.compatibility import ENVIRONMENT
 from connectors.worker.losses import FORGOTTEN, failed_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
@@ -152,6 +153,8 @@ class KeyedState:
         history = self._history()
         if history.ends:
             self._partition.bring_up(history)
+            # In which environment no key says; see `_of_key`.
+            self._partition.is_signed = history.configuration is not None
 
     def _history(self) -> History:
         history = History()
@@ -187,7 +190,10 @@ class KeyedState:
         else:
             for record in written:
                 if record.topic in COMPACTED:
-                    self._store.put(record.topic, record.key or b"", record.value)
+                    value = record.value
+                    if record.key == CONFIGURATION_KEY and value is not None:
+                        value = _of_key(value)
+                    self._store.put(record.topic, record.key or b"", value)
         return [record for record in written if record.topic != "state"]
 
 
@@ -251,18 +257,31 @@ def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str)
 
     Examples
     --------
-    >>> [key for _, key, _ in shared_records(b"{}", {"ann": 1}, "ann")]
-    [b'\x1fconfiguration', b'\x1fforgotten']
-    >>> [key for _, key, _ in shared_records(b"{}", {"ann": 1}, "bob")]
+    >>> configuration = state("", CONFIGURATION, {"keyed": True, "environment": {}}, 0).value
+    >>> for _, key, value in shared_records(configuration, {"ann": 1}, "ann"):
+    ...     print(key, value_of("", key[1:].decode(), value))
+    b'\x1fconfiguration' {'keyed': True}
+    b'\x1fforgotten' {'n': 0, 'heeded': 0, 'failed': {'ann': 1}}
+    >>> [key for _, key, _ in shared_records(configuration, {"ann": 1}, "bob")]
     [b'\x1fconfiguration']
 
     """
-    found: list[Kept] = [("state", CONFIGURATION_KEY, configuration)]
+    found: list[Kept] = [("state", CONFIGURATION_KEY, _of_key(configuration))]
     if entity in failed:
         value = {"n": 0, "heeded": 0, "failed": {entity: failed[entity]}}
         record = state("", FORGOTTEN, value, partition=0)
         found.append(("state", FORGOTTEN_KEY, record.value or b""))
     return found
+
+
+def _of_key(configuration: bytes) -> bytes:
+    """Return what each key keeps of the record `configuration`: each has it, so that it be short.
+
+    An engine's keys are worked on in the environment of its processes; none is compared.
+    """
+    signed = value_of("", CONFIGURATION, configuration)
+    short = {name: value for name, value in signed.items() if name != ENVIRONMENT}
+    return state("", CONFIGURATION, short, partition=0).value or b""
 
 
 def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
@@ -279,7 +298,8 @@ def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
 
     Examples
     --------
-    >>> [key for key, _ in state_for_workers(shared_records(b"{}", {"ann": 1}, "ann"))]
+    >>> configuration = state("", CONFIGURATION, {"keyed": True}, 0).value
+    >>> [key for key, _ in state_for_workers(shared_records(configuration, {"ann": 1}, "ann"))]
     [b'ann\x1funheeded']
 
     """
@@ -308,9 +328,9 @@ def failed_in_partition(
 
     Examples
     --------
-    >>> kept = {}
+    >>> configuration, kept = state("", CONFIGURATION, {"keyed": True}, 0).value, {}
     >>> for name in ("ann", "bob"):
-    ...     kept.update(state_for_workers(shared_records(b"{}", {name: 2}, name)))
+    ...     kept.update(state_for_workers(shared_records(configuration, {name: 2}, name)))
     >>> failed_in_partition(kept)
     ({'ann': 2, 'bob': 2}, [b'ann\x1funheeded', b'bob\x1funheeded'])
 

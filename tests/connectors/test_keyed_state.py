@@ -25,7 +25,7 @@ from connectors.wire.codec import encode
 from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
-from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp import GPClassifier, SkepticalClassifier, __version__, isgp
 from streamgp.budgets import AtMost
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import ASKED_AGAIN, Answer, Event
@@ -339,8 +339,9 @@ def test_questions_are_asked_at_the_hours_of_each_key_as_on_a_worker():
 
 
 def test_a_null_that_could_not_be_heeded_moves_with_its_key():
-    kept = shared_records(b"{}", {"ann": 2}, "ann")
-    assert shared_records(b"{}", {"ann": 2}, "bob") == kept[:1]
+    configuration = state("", "configuration", {"keyed": True}, 0).value
+    kept = shared_records(configuration, {"ann": 2}, "ann")
+    assert shared_records(configuration, {"ann": 2}, "bob") == kept[:1]
     ((key, value),) = state_for_workers(kept)
     assert failed_in_partition({key: value}) == ({"ann": 2}, [b"ann\x1funheeded"])
 
@@ -379,6 +380,23 @@ def test_a_forgotten_key_leaves_nothing():
         engine.step(record, now)
     assert engine.stores[b"ann"].items() == []
     assert engine.live[b"ann"].next_deadline() is None
+
+
+def test_what_each_key_has_for_itself_is_short_and_written_once():
+    engine = KeyByKey()
+    ((first, now),) = conversation([("ann", "event")])
+    engine.step(first, now)
+    kept = {key: value for _, key, value in engine.stores[b"ann"].items()}
+    own = kept.pop(CONFIGURATION)
+    signed = json.loads(own)["value"]
+    assert signed == {**engine.settings.configuration, "group": GROUP, "streamgp": __version__}
+    # One event is the least that a worker keeps of a key.
+    assert len(CONFIGURATION) + len(own) < 0.2 * sum(len(k) + len(v) for k, v in kept.items())
+    engine.fail()
+    engine.stores[b"ann"].put = lambda *what: puts.append(what[:2])
+    puts = []
+    engine.step(replace(first, offset=1), now)
+    assert ("state", CONFIGURATION) not in puts
 
 
 def test_state_of_another_configuration_is_refused():

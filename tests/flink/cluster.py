@@ -254,11 +254,18 @@ class Storm:
         until = time.monotonic() + 120.0
         while not directory.exists():
             time.sleep(0.5)
+
+        def count(status):
+            return self._cluster.ask(f"/jobs/{job}/checkpoints")["counts"][status]
+
         with unwritable(directory):
+            time.sleep(2.0)  # one that had begun may still be complete
+            n_complete, n_failed = count("completed"), count("failed")
             time.sleep(seconds)
-            while not self._cluster.ask(f"/jobs/{job}/checkpoints")["counts"]["failed"]:
+            while count("failed") == n_failed:
                 assert time.monotonic() < until, "no checkpoint has failed"
                 time.sleep(0.5)
+            assert count("completed") == n_complete
 
 
 def run(python, directory, *, n_keys, n_moves, steps):
@@ -309,7 +316,10 @@ def main():
     parser.add_argument(
         "--steps",
         nargs="*",
-        default=["python", "worker", "manager:1", "python", "worker", "manager:3"],
+        default=[
+            *("python", "worker", "unwritable", "stop:4", "python", "worker", "manager:4"),
+            *("python", "worker", "stop:1", "python", "worker", "manager:2", "python"),
+        ],
         help="what happens, one after the other: python, worker, manager:N, unwritable, stop:N",
     )
     options = parser.parse_args()
