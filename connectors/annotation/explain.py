@@ -18,6 +18,8 @@ from connectors.annotation.label_text import shown_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
+    SAME_ANNOTATOR,
+    SECOND_ANNOTATOR,
     Challenge,
     LabelledExample,
     LabelRequest,
@@ -220,6 +222,8 @@ CODES: Final[Mapping[str, str]] = {
     "LeaveOneOutReview": "doubtful_since",
     "ReservoirAsk": "informative",
     ASKED_AGAIN: "again",
+    SECOND_ANNOTATOR: "second",
+    SAME_ANNOTATOR: "repeat",
 }
 """What the rules say, by their names in a request."""
 
@@ -234,6 +238,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "every": "every event is asked about",
     "random": "a random check",
     "again": "asked again, as an annotator is in quarantine",
+    "second": "asked of a second annotator, to compare",
+    "repeat": "asked once more, to compare",
     "informative": "of the latest events, its label would help most",
     "doubtful": "the label does not fit what was learned before",
     "doubtful_since": "the label does not fit what was learned since",

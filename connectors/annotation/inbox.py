@@ -32,6 +32,7 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Message,
     Request,
+    second_ids,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
@@ -93,7 +94,8 @@ class AnnotationInbox:
     # _skipped    by annotator: number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
     # _excluded   annotators whom a label request has excluded
-    # _quarantined  those whom the newest label request of each key excludes, if there are any
+    # _quarantined  those whom the newest first question of each key excludes, if there are any
+    # _singled_out  annotators whom alone a label request was for
     def __init__(
         self,
         annotator: str | None = None,
@@ -121,6 +123,7 @@ class AnnotationInbox:
         self._forgotten: dict[str | None, float] = {}
         self._excluded: set[str] = set()
         self._quarantined: dict[str | None, tuple[str, ...]] = {}
+        self._singled_out: set[str] = set()
 
     # --- what the topics hold
 
@@ -272,7 +275,7 @@ class AnnotationInbox:
     def _is_authorised(self, request: Request, annotator: str | None) -> bool:
         """Say whether the workers take the answer of an annotator to a request."""
         if isinstance(request, LabelRequest):
-            return annotator not in request.excluded
+            return request.may_answer(annotator)
         return self._people.may_overrule(annotator, request.annotator)
 
     def quarantined(self, only_key: str | None = None) -> dict[str, int]:
@@ -517,10 +520,14 @@ class AnnotationInbox:
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
         else:
             self._excluded.update(request.excluded)
-            if request.excluded:
+            if request.is_second:
+                pass  # it excludes who has spoken about the event, too
+            elif request.excluded:
                 self._quarantined[self._home(request.key)] = request.excluded
             else:
                 self._quarantined.pop(self._home(request.key), None)
+            if request.annotator is not None:
+                self._singled_out.add(request.annotator)
         if self._answers:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at
@@ -551,7 +558,9 @@ class AnnotationInbox:
             # Where it is still open, the workers have refused the answers before this one.
             first = noted if self._waiting.get(*event, request_id) is None else answer.annotator
             counts = first == answer.annotator
-        # The first answer to a question counts; declining one gives no label, and takes none.
+        # The first answer to a question counts; declining one gives no label, and takes none. What
+        # an answer to a second question comes to, the consensus log says.
+        counts = counts and request_id not in second_ids(answer.event_id)
         if self._answers and counts and (answer.y is not None or answer.supersedes is not None):
             self.timeline.label(
                 *event,
@@ -597,8 +606,9 @@ class AnnotationInbox:
         self, now: float, annotator: str | None, only_key: str | None
     ) -> Iterator[Question]:
         """Return the open questions that an annotator may not answer."""
+        is_bound = annotator in self._excluded or bool(self._singled_out - {annotator or ""})
         for question in self._waiting.in_order(now, only_key):
-            if isinstance(question.request, LabelRequest) and annotator not in self._excluded:
+            if isinstance(question.request, LabelRequest) and not is_bound:
                 return  # these come behind all challenges
             if not self.may_answer(question, annotator):
                 yield question

@@ -98,11 +98,12 @@ class _Past:
         self.taught = False
 
     def is_over(self, request: Request) -> bool:
-        return (
-            request.request_id in self.over
-            or request.requested_at < self.before
-            or (self.taught and isinstance(request, LabelRequest))
-        )
+        if request.request_id in self.over:
+            return True
+        if isinstance(request, LabelRequest):
+            # Whatever else is said about the event, a second question stays open.
+            return not request.is_second and (request.requested_at < self.before or self.taught)
+        return request.requested_at < self.before
 
 
 class _Order:

@@ -80,7 +80,8 @@ class QuestionBudget:
         if self._of_key is None and self._total is None:
             return
         if isinstance(message, LabelRequest):
-            self._ask(message)
+            if not message.is_second:  # which no budget has allowed
+                self._ask(message)
         elif isinstance(message, Expired | Cancel):
             self._end(message.key, message.request_id, is_answered=False)
         elif isinstance(message, Answer) and message.supersedes is None:

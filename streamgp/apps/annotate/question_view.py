@@ -22,7 +22,12 @@ from streamgp.apps.annotate.choices import ANOTHER, CHANGE, KEEP, Choice
 from streamgp.apps.annotate.feature_table import cut, feature_table
 from streamgp.apps.console import number, span
 from streamgp.common.printable import printable
-from streamgp.interactive.messages import ASKED_AGAIN, Challenge
+from streamgp.interactive.messages import (
+    ASKED_AGAIN,
+    SAME_ANNOTATOR,
+    SECOND_ANNOTATOR,
+    Challenge,
+)
 from streamgp.query.registry import reasons
 
 # --- The labels and commands below a question, with their keys: as many in a line as there is
@@ -173,12 +178,15 @@ def heading(view: View, *, is_expert: bool = False) -> Text:
     return text
 
 
+_WITHOUT_RULE = (ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR)
+
+
 def expert(view: View) -> str:
     """Return the rule that asks, with its numbers."""
     assert view.question is not None
     request = view.question.request
-    if request.reason == ASKED_AGAIN:  # without the numbers of a rule
-        return explain.TEXTS["again"]
+    if request.reason in _WITHOUT_RULE:  # without its numbers
+        return explain.TEXTS[explain.CODES[request.reason]]
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
     words = reasons().get(request.reason)
     return rule if words is None else f"{words} ({rule})"

@@ -725,3 +725,92 @@ def test_a_supervisor_is_shown_the_challenges_of_all() -> None:
     [question] = desk.questions(130.0, "eve")
     desk.answer(question, "den", 140.0, annotator="eve")
     assert ids(desk, 150.0, "ann") == []
+
+
+# --- second questions
+
+
+def second(annotator: str | None = None, *excluded: str) -> LabelRequest:
+    kind = "second" if annotator is None else "again"
+    return replace(
+        request(at=110.0), request_id=f"e1/label/{kind}", excluded=excluded, annotator=annotator
+    )
+
+
+SECOND = second(None, "ann")
+
+
+def answered(y: Any, annotator: str, request_id: str, at: float = 109.0) -> Answer:
+    return Answer(
+        answer_id=f"{annotator}/{request_id}",
+        event_id="e1",
+        request_id=request_id,
+        y=y,
+        annotator=annotator,
+        answered_at=at,
+    )
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 3, 0, 1)])
+def test_a_second_question_is_open_to_the_others_in_whatever_order_topics_are_read(
+    order: tuple[int, ...],
+) -> None:
+    told = [
+        request(),
+        answered("hall", "ann", "e1/label"),
+        line(at=110.0, annotator="ann"),
+        SECOND,
+    ]
+    desk = desk_with(*(told[n] for n in order), annotator=None, everyone=True)
+    assert ids(desk, annotator="bob") == ["e1/label/second"]
+    assert ids(desk, annotator="ann") == []
+    assert (desk.n_open(120.0, "bob"), desk.n_open(120.0, "ann")) == (1, 0)
+    # What the first one corrects does not end it.
+    desk.take(
+        replace(answered("den", "ann", "e1/label", 130.0), answer_id="c", supersedes="ann/e1/label")
+    )
+    desk.take(line(y="den", at=130.0, annotator="ann", revision=1))
+    [question] = desk.questions(140.0, "bob")
+    assert desk.answer(question, "hall", 141.0, annotator="bob") is not None
+    assert ids(desk, 142.0, annotator="bob") == []
+
+
+def test_a_second_question_tells_nothing_of_the_first_answer() -> None:
+    desk = desk_with(
+        request(), answered("secret", "ann", "e1/label"), SECOND, annotator=None, everyone=True
+    )
+    [question] = desk.questions(120.0, "bob")
+    assert "secret" not in repr(question)
+
+
+def test_a_question_for_one_annotator_is_shown_to_no_other() -> None:
+    other = replace(request("e2", at=105.0), request_id="e2/label")
+    desk = desk_with(other, second("ann"), annotator=None, everyone=True)
+    assert ids(desk, annotator="ann") == ["e2/label", "e1/label/again"]
+    assert ids(desk, annotator="bob") == ["e2/label"]
+    assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "bob")) == (2, 1)
+    assert desk.oldest_at(120.0, "bob") == 105.0
+
+
+def test_what_a_second_answer_says_is_not_the_label_until_the_log_says_so() -> None:
+    desk = desk_with(
+        request(), answered("hall", "ann", "e1/label"), SECOND, annotator=None, everyone=True
+    )
+    desk.take(answered("den", "bob", "e1/label/second", 120.0))
+    moment = desk.timeline.find(None, "e1")
+    assert moment is not None
+    assert moment.label == "hall"
+    desk.take(replace(line(y="den", at=121.0, annotator="bob", revision=1), origin="aggregated"))
+    moment = desk.timeline.find(None, "e1")
+    assert moment is not None
+    assert moment.label == "den"
+
+
+def test_a_second_answer_can_be_taken_back() -> None:
+    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND, annotator="bob")
+    given_ = said(desk, "den", 120.0)
+    undone = desk.undo(121.0)
+    assert undone.message is not None
+    assert undone.message.supersedes == given_.answer_id
+    [question] = desk.questions(122.0)
+    assert question.request.request_id == "e1/label/second"
