@@ -275,7 +275,7 @@ class _Game:
         annotator: Annotator,
         target: Target,
     ) -> None:
-        self.statistics = RunStatistics(target)
+        self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
         self.n_failed = self.n_taken_back = 0
         self.first_failure = ""
         self._model: Any = loop.model

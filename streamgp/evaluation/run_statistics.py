@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.baselines import class_baselines, number_baselines
 from streamgp.evaluation.counts import (
     Calibration,
@@ -139,7 +140,7 @@ class LabelQuality:
             self._pending.pop(name, None)
         elif example.probability_wrong is not None:
             self._judge(name, (example.y, example.annotator), example.probability_wrong)
-        elif name in self._pending:
+        elif name in self._pending and example.origin != "aggregated":
             self._judge_again(name)
         # Take the old label out of the counts, then put the new one in.
         self._count(name, -1)
@@ -286,6 +287,7 @@ SCORES: dict[Target, tuple[str, str]] = {
 _SENT = (
     "n_events",
     "n_asked",
+    "n_second",
     "n_challenges",
     "n_answered",
     "n_declined",
@@ -304,13 +306,17 @@ class RunStatistics(LabelQuality):
     ----------
     target
         What the labels are: `label`, names of classes, or `number`.
+    asks_twice
+        Whether there are second questions; their answers are counted then.
 
     Attributes
     ----------
     n_events
         Events.
     n_asked
-        Label requests, without challenges.
+        Label requests, without challenges and second questions.
+    n_second
+        Second questions about events, to another annotator or to the same one.
     n_challenges
         Challenges.
     n_answered
@@ -325,6 +331,8 @@ class RunStatistics(LabelQuality):
         Predictions by true and predicted label, of events whose truth is known; empty for numbers.
     calibration
         What their probabilities were worth; empty for numbers.
+    agreement
+        What second answers say beside the first ones.
     errors
         How far the predictions of numbers are off; empty for classes.
     n_judged, n_wrong_kept, n_repaired, n_spoiled
@@ -355,10 +363,12 @@ class RunStatistics(LabelQuality):
 
     """
 
-    def __init__(self, target: Target = "label") -> None:
+    def __init__(self, target: Target = "label", *, asks_twice: bool = False) -> None:
         super().__init__(target)
+        self.asks_twice = asks_twice
         self.n_events = 0
         self.n_asked = 0
+        self.n_second = 0
         self.n_challenges = 0
         self.n_answered = 0
         self.n_declined = 0
@@ -367,6 +377,7 @@ class RunStatistics(LabelQuality):
         self.confusion = Confusion()
         self.calibration = Calibration()
         self.errors = NumberErrors()
+        self.agreement = AgreementCounts()
 
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
@@ -388,9 +399,13 @@ class RunStatistics(LabelQuality):
                 self._score(truth, message.y, message)
         elif isinstance(message, LabelRequest):
             # The answer to one that is asked again does not count.
-            self.n_asked += message.reason != ASKED_AGAIN
+            if message.reason != ASKED_AGAIN:
+                self.n_asked += not message.is_second
+                self.n_second += message.is_second
         elif isinstance(message, LabelledExample):
             self.learn(message)
+            if self.asks_twice:
+                self.agreement.take(message)
         elif isinstance(message, Challenge):
             self.n_challenges += 1
             self.contest(message)
@@ -429,6 +444,7 @@ class RunStatistics(LabelQuality):
         self.confusion.remove(part.confusion)
         self.calibration.remove(part.calibration)
         self.errors.remove(part.errors)
+        self.agreement.remove(part.agreement)
 
     @property
     def n_scored(self) -> int:
@@ -511,7 +527,8 @@ class RunStatistics(LabelQuality):
         """Return all counts and what later ones depend on; no truths, see `LabelQuality.state`."""
         return {
             **super().state(),
-            "sent": {name: getattr(self, name) for name in _SENT},
+            "sent": {name: n for name in _SENT if (n := getattr(self, name)) or name != "n_second"},
+            **({"agreement": self.agreement.state()} if self.asks_twice else {}),
             "confusion": self.confusion.state(),
             # Each kind without what is for the other.
             **(
@@ -525,7 +542,10 @@ class RunStatistics(LabelQuality):
         """Become what the state was taken from, once `see` has been told the events again."""
         super().load_state(state)
         for name in _SENT:
-            setattr(self, name, state["sent"][name])
+            setattr(self, name, state["sent"].get(name, 0))
+        self.asks_twice = "agreement" in state
+        if self.asks_twice:
+            self.agreement.load_state(state["agreement"])
         self.confusion.load_state(state["confusion"])
         if self.target == "number":
             self.errors.load_state(state["errors"])

@@ -8,6 +8,7 @@ worth. They do not import `river.metrics`, which is slow to load.
 
 from __future__ import annotations
 
+from streamgp.metrics.agreement import AnnotatorAgreement
 from streamgp.metrics.conversation import (
     AnnotatorError,
     ChallengePrecision,
@@ -31,6 +32,7 @@ __all__ = [
     "CRPS",
     "NMSE",
     "NPLL",
+    "AnnotatorAgreement",
     "AnnotatorError",
     "Brier",
     "CalibrationError",

@@ -179,6 +179,39 @@ class AnnotatorCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """How often two answers about one event were alike: share, Gwet's AC1, standard error of that.
+
+    Of `annotators` two, of one `annotator` with what the same one said before, or of all pairs on
+    whether an event has a `label`.
+    """
+
+    n: int
+    raw: float
+    ac1: float
+    standard_error: float
+    annotators: Sequence[str] = ()
+    annotator: str | None = None
+    label: Label | None = None
+
+    @property
+    def name(self) -> str:
+        """Whose agreement it is, or on what."""
+        if self.annotators:
+            return " and ".join(self.annotators)
+        return str(self.label) if self.annotator is None else self.annotator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Agreement of first and second answers: of pairs, on each class, and of each annotator."""
+
+    pairs: Sequence[Agreed]
+    classes: Sequence[Agreed]
+    repeats: Sequence[Agreed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Estimates of one annotator's error rate, answer by answer."""
 
@@ -264,6 +297,8 @@ class Run:
         Scores of predictions that need no features, by name; empty for runs made before them.
     gain
         What further labels are expected to gain; None where too little is known of it.
+    agreement
+        Of first and second answers; None if there were no second questions.
 
     """
 
@@ -286,6 +321,7 @@ class Run:
     distributions: Distributions | None = None
     baselines: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     gain: Gain | None = None
+    agreement: Agreement | None = None
 
     @property
     def of_numbers(self) -> bool:

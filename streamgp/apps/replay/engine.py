@@ -117,6 +117,8 @@ class CountingSink:
         The other one; None to drop everything.
     target
         What the labels are: `label`, names of classes, or `number`.
+    asks_twice
+        As in `RunStatistics`.
 
     Attributes
     ----------
@@ -132,10 +134,12 @@ class CountingSink:
     # _first    id of the first event of each key that is counted
     # _to_come  those of them that have not been seen since the counts were taken over
 
-    def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
+    def __init__(
+        self, sink: Sink | None = None, target: Target = "label", *, asks_twice: bool = False
+    ) -> None:
         self._sink = sink
         self._target = target
-        self.statistics = RunStatistics(target)
+        self.statistics = RunStatistics(target, asks_twice=asks_twice)
         self.by_key: dict[str | None, RunStatistics] = {}
         self.points = Points(target=target)
         self._first: dict[str | None, str] = {}
@@ -207,7 +211,9 @@ class CountingSink:
         return (self.statistics,) if own is None else (self.statistics, own)
 
     def _of(self, key: str | None) -> RunStatistics:
-        return self.by_key.setdefault(key, RunStatistics(self._target))
+        return self.by_key.setdefault(
+            key, RunStatistics(self._target, asks_twice=self.statistics.asks_twice)
+        )
 
     def flush(self) -> None:
         """Flush the other sink."""
@@ -331,6 +337,11 @@ def play(
     return Game(loop, log, annotator, sink).play(on_event=on_event)
 
 
+def _asks_twice(loop: Loop) -> bool:
+    """Whether a loop asks second questions."""
+    return isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
+
+
 class Game:
     """A log replayed through a loop, with an annotator who answers its questions.
 
@@ -363,7 +374,7 @@ class Game:
         target: Target = "label",
     ) -> None:
         self._loop = loop
-        self._counter = CountingSink(sink, target)
+        self._counter = CountingSink(sink, target, asks_twice=_asks_twice(loop))
         self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
         self._last_at: float | None = None
 

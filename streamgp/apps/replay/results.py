@@ -29,6 +29,7 @@ from streamgp.common.printable import printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.agreement import agreement_lines
 from streamgp.evaluation.counts import FirstAnswers
 from streamgp.evaluation.stopping import Gain, expected_gain
 from streamgp.interactive.messages import (
@@ -40,6 +41,7 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report.run import (
+    Agreement,
     AnnotatorCounts,
     Calibration,
     Confusion,
@@ -148,6 +150,7 @@ def counts_of(played: Counted) -> dict[str, Any]:
         "annotators": [
             {"name": name, **answers.summary()} for name, answers in statistics.annotators.items()
         ],
+        **({"agreement": agreement} if (agreement := statistics.agreement.summary()) else {}),
     }
 
 
@@ -212,7 +215,8 @@ def results_text(config: Config, played: Played) -> str:
         text = table(rows, first=config.log.key, numbers=numbers)
     gain = _gain(played)
     advice = [] if gain is None else [str(gain)]
-    return "\n".join([text, _counts(played), *_annotators(played), *advice])
+    agreement = agreement_lines(played.statistics.agreement)
+    return "\n".join([text, _counts(played), *_annotators(played), *agreement, *advice])
 
 
 def _on_one_line(key: str) -> str:
@@ -324,6 +328,7 @@ class _Summary:
     calibration: Calibration | None = None
     distributions: Distributions | None = None
     gain: Gain | None = None
+    agreement: Agreement | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -372,6 +377,7 @@ def read_run(directory: Path) -> Run:
         baselines=summary.baselines or {},
         gain=summary.gain,
         annotators=summary.annotators,
+        agreement=summary.agreement,
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
         challenges=outcomes.challenges(),
         outcomes=outcomes.counts(),

@@ -18,6 +18,7 @@ from connectors.wire.inbound import TakenBack, read
 from connectors.wire.outbound import Letter, letter_of
 from streamgp.base import Label
 from streamgp.common.feature_values import is_number
+from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
 from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive.messages import (
@@ -319,6 +320,8 @@ class Watching(Joined):
         `cancelled`.
     labels
         Lines of the consensus log: `learned`, `corrected` afterwards, and `withdrawn`.
+    agreement
+        What second answers say beside the first ones.
     letters
         Dead letters by stage.
     last_letters
@@ -367,6 +370,7 @@ class Watching(Joined):
         self.n_asked = 0
         self.challenges: Counter[str] = Counter()
         self.labels: Counter[str] = Counter()
+        self.agreement = AgreementCounts()
         self.letters: Counter[str] = Counter()
         self.last_letters: deque[Letter] = deque(maxlen=N_LETTERS)
         self.n_unreadable = 0
@@ -426,7 +430,7 @@ class Watching(Joined):
                 if message.y is not None:
                     self.note_prediction((message.key, message.event_id), message.y)
             case LabelRequest():
-                self.n_asked += message.reason != ASKED_AGAIN
+                self.n_asked += message.reason != ASKED_AGAIN and not message.is_second
             case Challenge():
                 self.challenges["made"] += 1
                 self.note_contested((message.key, message.event_id), message.given)
@@ -443,6 +447,8 @@ class Watching(Joined):
     def _note_line(self, line: LabelledExample) -> None:
         if line.y is None:
             self.labels["withdrawn"] += 1
+        elif line.origin == "aggregated":
+            pass  # the label may be the same; `agreement` counts them
         elif line.probability_wrong is None:
             # An old label that was challenged and said again is no correction.
             counts = self.challenges if line.origin == "upheld" else self.labels
@@ -451,6 +457,7 @@ class Watching(Joined):
             self.labels["learned"] += 1
             if line.origin in ("upheld", "revised"):
                 self.challenges[line.origin] += 1
+        self.agreement.take(line)
         self.note_label((line.key, line.event_id), line.y)
 
     def _bury(self, record: Record) -> None:

@@ -13,6 +13,7 @@ from streamgp.apps.deployment.contents import InputProgress
 from streamgp.apps.deployment.deployment import Deployment
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, Watching
 from streamgp.common.printable import printable
+from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def parts(watching: Watching, around: Around, now: float) -> list[Part]:
         Part(name="challenges", lines=_challenges(watching)),
         Part(name="labels", lines=_labels(watching)),
         *_quarantine(watching),
+        *_agreement(watching),
         _dead_letters(watching),
         Part(name="lag", lines=_lag(around.lags)),
         *_troubles(around.troubles),
@@ -190,6 +192,11 @@ def _challenges(watching: Watching) -> list[str]:
             f"{watching.n_repaired} repaired, {watching.n_spoiled} spoiled by it"
         )
     return lines
+
+
+def _agreement(watching: Watching) -> list[Part]:
+    lines = agreement_lines(watching.agreement)
+    return [Part(name="agreement", lines=lines)] if lines else []
 
 
 def _labels(watching: Watching) -> list[str]:
