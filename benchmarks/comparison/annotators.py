@@ -15,6 +15,9 @@ Quarantine: two honest annotators of 5 and 20 %, and one who lies by the same ru
 without quarantine; about one class only; and after 30 honest answers. The same without the liar.
 Accuracy is that of the whole run, and of its second half.
 
+Second questions: three annotators of 5, 20 and 40 %, without and with a share of the questions put
+to a second one as well: as long as it lasts, and with so many answers in all, of whatever kind.
+
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from streamgp import (
     isgp,
 )
 from streamgp.base import Label
-from streamgp.interactive import Answer, Challenge, People, Request
+from streamgp.interactive import Answer, Challenge, LabelRequest, People, Request
 from streamgp.simulation import Annotator
 
 _FEWEST_LOGS = 5
@@ -55,6 +58,9 @@ _N_BINS = 10
 _HONEST = [(0.05, False), (0.2, False)]
 _LIAR = "liar"
 _HONEST_FOR = 30  # answers of one who lies later on
+_OVERLAPS = (0.0, 0.1, 0.2)
+_PANEL = [(0.05, False), (0.2, False), (0.4, False)]
+_MOST = 120  # answers of all kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +138,21 @@ class Witness:
     ----------
     people
         What became of each annotator, by name.
+    n_given, n_second
+        Answers of all kinds, and those of them to second questions.
     stated
         P(wrong) of each first answer when it came, whether it was wrong, and whether its class was
         heard for the first time.
 
     """
 
-    def __init__(self, annotator: Annotator, model: SkepticalClassifier) -> None:
+    def __init__(
+        self, annotator: Annotator, model: SkepticalClassifier, most: int | None = None
+    ) -> None:
         self._annotator = annotator
+        self._most = most
+        self.n_given = 0
+        self.n_second = 0
         self._model = model
         self._heard: set[Label] = set()
         self._n = 0
@@ -150,14 +163,22 @@ class Witness:
         """Learn that a label exists."""
         self._annotator.see(truth)
 
-    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
         """Answer, and note what the model states of a first answer."""
-        if not isinstance(request, Challenge):
+        if self.n_given == self._most:
+            return None
+        is_second = isinstance(request, LabelRequest) and request.is_second
+        is_first = not (is_second or isinstance(request, Challenge))
+        if is_first:
             if self._n == _EARLY:
                 self.judge("at 35")
             self._n += 1
         answer = self._annotator.answer(request, truth, now)
-        if not isinstance(request, Challenge) and answer.y is not None:
+        if answer is None:
+            return None
+        self.n_given += 1
+        self.n_second += is_second
+        if is_first and answer.y is not None:
             is_wrong, name = answer.y != truth, answer.annotator
             person = self.people.setdefault(name, Judged())
             person.n += 1
@@ -249,6 +270,17 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
         rows += [_lying(people, of_log, log.name) for log, of_log in zip(logs, runs, strict=True)]
         rows.append(_lying(people, [one for of_log in runs for one in of_log], "all"))
     ece = expected_error(stated)
+    for most in (None, _MOST):
+        alone: list[Played] = []
+        for overlap in _OVERLAPS:
+            progress(f"overlap {overlap}")
+            runs = [
+                play(log, seed, _PANEL, overlap=overlap, most=most)
+                for log in logs
+                for seed in seeds
+            ]
+            alone = alone or runs
+            rows.append(_compared(overlap, most, runs, alone))
     notes = [f"{plan.n_seeds} seeds; expected calibration error of P(wrong) {ece:.4f}."]
     whole = len(logs) == _FEWEST_LOGS and not options.quick
     return Outcome(
@@ -264,8 +296,13 @@ def play(
     suggestible: float = 0.0,
     lies: Mapping[str, Any] | None = None,
     quarantine: bool = True,
+    overlap: float = 0.0,
+    most: int | None = None,
 ) -> Played:
-    """Play a log once; `lies` is how one more annotator lies, None for no such."""
+    """Play a log once; `lies` is how one more annotator lies, None for no such.
+
+    `most` is how many answers there are in all, None for one to each question.
+    """
     order = "recorded" if "recorded" in log.orders else "random"
     annotators = [
         SimulatedAnnotator(
@@ -281,14 +318,14 @@ def play(
     if lies is not None:
         annotators.append(Liar(log.classes, **lies))
     model = isgp(seed=seed)
-    witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
+    witness = Witness(AnnotatorPanel(annotators, seed=seed), model, most)
     metric = Halves()
     result = interactive_val_score(
         log.played(order, seed),
         model,
         metric,
         annotator=witness,
-        people=People(quarantine=quarantine),
+        people=People(quarantine=quarantine, overlap=overlap),
     )
     witness.judge("end")
     return Played(
@@ -368,6 +405,30 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
         "challenges": mean(one.n_challenges for one in runs),
         "wrong_kept": mean(one.wrong_kept for one in runs),
         **spoiled,
+    }
+
+
+def _compared(
+    overlap: float, most: int | None, runs: Sequence[Played], alone: Sequence[Played]
+) -> Row:
+    """Return what second questions gain or cost beside runs without them."""
+    gains = [one.accuracy - other.accuracy for one, other in zip(runs, alone, strict=True)]
+    kept = [one.wrong_kept - other.wrong_kept for one, other in zip(runs, alone, strict=True)]
+    return {
+        "overlap": overlap,
+        "answers at most": most,
+        "accuracy": mean(one.accuracy for one in runs),
+        "gain": mean(gains),
+        "gain_se": standard_error(gains),
+        "labels": mean(one.n_learned for one in runs),
+        "challenges": mean(one.n_challenges for one in runs),
+        "second": mean(one.witness.n_second for one in runs),
+        "answers": mean(one.witness.n_given for one in runs),
+        "wrong_kept": mean(one.wrong_kept for one in runs),
+        "wrong_kept_gain": mean(kept),
+        "wrong_kept_se": standard_error(kept),
+        "end, running": mean(errors(runs, "end", joint=False) or [0.0]),
+        "end, joint": mean(errors(runs, "end", joint=True) or [0.0]),
     }
 
 

@@ -69,6 +69,7 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     from streamgp.query.temporal import TemporalFilter
 
     config = settings.resolved(config)
+    _check_second_questions(config, source)
     learner: Any = build_learner(config.learner, config.seed, target=config.target, source=source)
     shared: dict[str, Any] = {
         **{kind: _build(kind, config, source) for kind in _ALWAYS},
@@ -85,6 +86,21 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
         return SkepticalClassifier(learner, **shared, **looks, temporal=temporal, rescale=rescale)
     except ValueError as error:  # a pipeline of a user's own that does not go with warm_up, rescale
         raise ConfigError(f"{source}: {error}") from error
+
+
+def _check_second_questions(config: settings.Config, source: str) -> None:
+    """Refuse second questions that could not be asked."""
+    overlap, repeat = config.questions.overlap, config.questions.repeat
+    if config.target == "number" and (overlap or repeat):
+        raise ConfigError(
+            f"{source}: questions.overlap and questions.repeat compare labels, expected 0 with "
+            f'target = "number", got {overlap!r} and {repeat!r}'
+        )
+    if overlap + repeat > 1.0:
+        raise ConfigError(
+            f"{source}: questions.overlap and questions.repeat are shares of all questions, "
+            f"expected a sum of at most 1, got {overlap!r} and {repeat!r}"
+        )
 
 
 # Which rules a model always has, and which ones only where the past is looked at again.
@@ -288,7 +304,7 @@ def build_loop(
             expires_after_s=spans.expires_after_s,
             answer_horizon_s=spans.answer_horizon_s,
             open_at_most=config.questions.open_at_most,
-            people=config.people.rules(),
+            people=config.rules(),
         )
     if snapshot is not None:
         return KeyedLoops.restore(
@@ -299,7 +315,7 @@ def build_loop(
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         open_at_most=config.questions.open_at_most,
-        people=config.people.rules(),
+        people=config.rules(),
         max_keys=spans.max_keys,
         store=store,
         total_budget=total,

@@ -145,6 +145,8 @@ class Questions(Section, frozen=True, kw_only=True):
     per_hour: Count | None = None
     open_at_most: Count | None = None
     availability: bool = False
+    overlap: Share = 0.0
+    repeat: Share = 0.0
 
     def budgets(self) -> tuple[RuleSection, ...]:
         """Return the budgets that they stand for.
@@ -176,16 +178,10 @@ class People(Section, frozen=True, kw_only=True):
     max_early_answers: Count = DEFAULT_PEOPLE.max_early_answers
     max_unasked_per_hour: Count = DEFAULT_PEOPLE.max_unasked_per_hour
 
-    def rules(self) -> Rules:
-        """Return the rules that loops keep to.
-
-        Examples
-        --------
-        >>> People(supervisors=("eve",)).rules().supervisors
-        frozenset({'eve'})
-
-        """
-        return Rules.of({field.name: getattr(self, field.name) for field in fields(Rules)})
+    def state(self) -> dict[str, Any]:
+        """Return the settings that are rules of loops, by the names that these have there."""
+        names = (field.name for field in fields(Rules))
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
 
 class Loop(Section, frozen=True, kw_only=True):
@@ -219,6 +215,19 @@ class Config(Section, frozen=True, kw_only=True):
     log: Log = Log()
     windows: Windows | None = None
     loop: Loop = Loop()
+
+    def rules(self) -> Rules:
+        """Return the rules that loops keep to.
+
+        Examples
+        --------
+        >>> config = Config(people=People(supervisors=("eve",)), questions=Questions(overlap=0.1))
+        >>> config.rules().supervisors, config.rules().overlap
+        (frozenset({'eve'}), 0.1)
+
+        """
+        shares = {"overlap": self.questions.overlap, "repeat": self.questions.repeat}
+        return Rules.of({**self.people.state(), **shares})
 
 
 @cache

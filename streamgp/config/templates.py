@@ -124,6 +124,10 @@ rule = {budget}
 #open_at_most = 20
 # true: learn at which hours questions are answered before they expire, and spare the others.
 #availability = true
+# Which share of the questions, once answered, is put to a second annotator as well, who is not told
+# what the first one said, and which is put to the same annotator again later.
+#overlap = 0.1
+#repeat = 0.05
 
 [total_budget]
 # Where every key has a learner, how many labels may be asked for in all, on top of what [budget]

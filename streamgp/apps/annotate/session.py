@@ -362,7 +362,7 @@ def by_hand(
             of_numbers=config.target == "number",
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
-            people=config.people.rules(),
+            people=config.rules(),
             signatures=signatures_of(config, make_for=(name,), knows_all=False),
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))

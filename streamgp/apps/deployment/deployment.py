@@ -139,7 +139,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         open_at_most=config.questions.open_at_most,
-        people=config.people.rules(),
+        people=config.rules(),
         max_keys=spans.max_keys if config.worker.keyed else None,
         total_budget=total,
         windows=build_windows(config, label="y", source=source, keep_changes=True),

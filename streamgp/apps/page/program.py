@@ -130,7 +130,7 @@ def _desk_of(config: WorkerConfig) -> AnnotationDesk:
         unit=page.unit,
         value_range=ends,
         budget=QuestionBudget(*build_counting_budgets(config)),
-        people=config.people.rules(),
+        people=config.rules(),
     )
 
 
