@@ -36,6 +36,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
     Retraction,
+    second_ids,
 )
 
 PHASES = ("poll", "decode", "loop", "state", "commit")
@@ -167,7 +168,7 @@ class OpenQuestions:
             isinstance(m, Rejected) and m.fault != "unlearnable" for m in messages
         ):
             label = next((m.origin for m in messages if isinstance(m, LabelledExample)), "refused")
-            if self._end(said.key, said.event_id):
+            if self._end(said.key, said.event_id, but_second=said.supersedes is not None):
                 ended.append("declined" if said.declined else label)
         for message in messages:
             match message:
@@ -177,13 +178,14 @@ class OpenQuestions:
                     ended.append("expired")
                 case Cancel() if self._end(message.key, event_id_of(message.request_id)):
                     ended.append("cancelled")
-                case LabelledExample():
-                    self._end(message.key, message.event_id)
+                case LabelledExample():  # a correction leaves a second question open
+                    self._end(message.key, message.event_id, but_second=True)
         return ended
 
     def n(self, kind: str) -> int:
         """Return how many questions of a kind, `label` or `challenge`, are open."""
-        return sum(each == kind for each, _ in self._open.values())
+        kinds = ("label", "second") if kind == "label" else (kind,)
+        return sum(each in kinds for each, _ in self._open.values())
 
     def oldest(self) -> float | None:
         """Return since when the oldest one waits, POSIX seconds; None if none does."""
@@ -192,12 +194,18 @@ class OpenQuestions:
     def _ask(self, key: str | None, request_id: str, at: float) -> None:
         event_id = event_id_of(request_id)
         assert event_id is not None  # a request that a loop has made
-        kind = "label" if request_id.endswith("/label") else "challenge"
+        kind = "challenge"
+        if request_id.endswith("/label"):
+            kind = "label"
+        elif request_id in second_ids(event_id):
+            kind = "second"
         self._open[key if self._keyed else None, event_id] = kind, at
 
-    def _end(self, key: str | None, event_id: str | None) -> bool:
+    def _end(self, key: str | None, event_id: str | None, *, but_second: bool = False) -> bool:
         """End the question about an event, if one is open; return whether it was a challenge."""
         place = key if self._keyed else None, event_id or ""
+        if but_second and self._open.get(place, ("none", 0.0))[0] == "second":
+            return False
         return self._open.pop(place, ("none", 0.0))[0] == "challenge"
 
 
@@ -242,7 +250,8 @@ class Quarantined:
         if isinstance(said, TakenBack) and said.event_id is None:
             self._names.pop(said.key, None)
         for message in messages:
-            if isinstance(message, LabelRequest):  # says all of them
+            # Of first questions each says all of them; second ones exclude others as well.
+            if isinstance(message, LabelRequest) and not message.is_second:
                 self._put(message.key, set(message.excluded))
             elif isinstance(message, Retraction):
                 self._put(message.key, {message.annotator}, more=True)

@@ -296,7 +296,7 @@ class Follower:
             is_whole=from_start,
             answer_horizon_s=config.loop.answer_horizon_s,
             target=config.target,
-            people=config.people.rules(),
+            people=config.rules(),
         )
         topics = deployment.topics
         # The flow first: what comes while the history is opened is then in both or in the flow.

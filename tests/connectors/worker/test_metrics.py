@@ -13,12 +13,21 @@ from connectors.topics import BrokerError
 from connectors.wire.codec import encode
 from connectors.worker import worker as working
 from connectors.worker.batch import Batch
-from connectors.worker.metrics import PHASES, Histogram, RecentShares, WorkerMetrics, result_of
+from connectors.worker.metrics import (
+    PHASES,
+    Histogram,
+    OpenQuestions,
+    Quarantined,
+    RecentShares,
+    WorkerMetrics,
+    result_of,
+)
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Decision
+from streamgp.interactive import KeyedLoops, People
 from streamgp.interactive.conversation_record import event_id_of
-from streamgp.interactive.messages import Answer, Cancel, Prediction, Rejected
-from streamgp.query import AlwaysAsk, AlwaysChallenge
+from streamgp.interactive.messages import Answer, Cancel, Event, Prediction, Rejected
+from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
 from tests.helpers.workbench import (
     Failing,
     answer,
@@ -348,3 +357,30 @@ def test_annotators_in_quarantine_are_counted_once_for_each_key_also_after_a_res
     assert run_of(*later, names_annotators=True) == {None: 0, "eve": 2}
     raw(topics, "consensus", key=b"k", value=None)
     assert run_of(event(4, key="l")) == {None: 1}
+
+
+def test_a_second_question_is_open_until_it_is_answered_itself():
+    loops = KeyedLoops(
+        SkepticalClassifier(GPClassifier(), AlwaysAsk(), NeverChallenge(), seed=1),
+        people=People(overlap=1.0),
+    )
+    questions, quarantined = OpenQuestions(loops), Quarantined(loops)
+
+    def hear(given_, method):
+        messages = method(given_, 1.0)
+        questions.take(given_, messages)
+        quarantined.take(given_, messages)
+
+    def open_after(y, annotator, request, supersedes=None):
+        given_ = Answer(
+            answer_id=f"{annotator}/{y}", event_id="e", key="k", request_id=request, y=y,
+            annotator=annotator, answered_at=1.0, supersedes=supersedes,
+        )  # fmt: skip
+        hear(given_, loops.on_answer)
+        return questions.n("label"), questions.n("challenge")
+
+    hear(Event(event_id="e", key="k", x={"light": 0.5}, occurred_at=1.0), loops.on_event)
+    assert open_after("hall", "ann", "e/label") == (1, 0)
+    assert list(quarantined) == []  # who may not answer a second question need not be in it
+    assert open_after("den", "ann", "e/label", "ann/hall") == (1, 0)
+    assert open_after("hall", "bob", "e/label/second") == (0, 0)
