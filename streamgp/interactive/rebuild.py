@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
-from streamgp.interactive.conversation_record import GivenLabel, Record
+from streamgp.interactive.conversation_record import GivenLabel, Record, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
@@ -171,6 +171,9 @@ def recovered_parts(
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any learner that is rebuilt
     records = _records(lines)
+    if people.asks_twice:  # nor may that of a second question
+        for record in records:
+            record.second = SecondQuestion()
     head = {
         "sequence": max(at_least, lines[-1].sequence if lines else 0),
         "pages": 0,
@@ -226,10 +229,11 @@ def _record(lines: list[LabelledExample]) -> Record:
         y=last.y,
         origin=last.origin,
         answer_id=record.standing or "",
-        annotator=last.annotator,
+        # A second answer is not the one that may be superseded in the first annotator's name.
+        annotator=next((n.annotator for n in lines[::-1] if n.origin != "aggregated"), None),
         late=last.late,
         privileged=last.privileged,
         std=last.std,
     )
-    record.standing_by = last.annotator
+    record.standing_by = record.labelled_by
     return record

@@ -22,6 +22,7 @@ from streamgp.interactive import (
     moderator,
 )
 from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
+from streamgp.interactive.rebuild import recovered_parts
 from streamgp.interactive.retract import in_force, without
 from streamgp.interactive.teaching import teach
 from tests.helpers.laws import examples
@@ -490,3 +491,20 @@ def test_isgp_compares_answers():
     loop.on_event(Event(event_id="e", x={"f": 1.0}, occurred_at=0.0), 0.0)
     answer = Answer(answer_id="a", event_id="e", y="a", annotator=ANN, answered_at=0.0)
     assert loop.on_answer(answer, 0.0)[-1].reason == SECOND_ANNOTATOR
+
+
+def test_a_loop_made_of_its_log_alone_knows_whose_answers_are_whose():
+    model = SkepticalClassifier(GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), seed=3)
+    loop, log = InteractiveLoop(model.clone(), people=OVERLAP), []
+    loop.on_event(Event(event_id="e", x={"f": 1.0}, occurred_at=0.0), 0.0)
+    for name, y in ((ANN, "a"), (BOB, "b")):
+        answer = Answer(answer_id=name, event_id="e", y=y, annotator=name, answered_at=1.0)
+        log += [m for m in loop.on_answer(answer, 1.0) if isinstance(m, LabelledExample)]
+    parts = recovered_parts(log, model.clone(), model.clone(), people=OVERLAP)
+    again = InteractiveLoop.from_parts(parts, log, model.clone(), people=OVERLAP)
+    assert again.model.examples() == loop.model.examples()
+    assert again.model.state()["annotators"] == loop.model.state()["annotators"]
+    record = again._memory.get("e")
+    assert (record.standing_by, record.label.origin) == (ANN, "aggregated")
+    # The second question had this name, and has it once.
+    assert (record.second_request_id, again.open_requests()) == ("e/label/second", [])
