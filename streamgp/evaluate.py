@@ -83,6 +83,8 @@ class InteractiveResult:
         Annotators whose answers are not learned any more, in the end.
     n_taken_back
         Labels of theirs that had been learned, and were taken back.
+    n_second
+        Second questions about events, to another annotator or to the same one.
 
     """
 
@@ -102,6 +104,7 @@ class InteractiveResult:
     wrong_kept: float | None
     quarantined: tuple[str, ...] = ()
     n_taken_back: int = 0
+    n_second: int = 0
 
     def __repr__(self) -> str:
         challenges = _counted(self.n_challenges, "challenge")
@@ -115,6 +118,7 @@ class InteractiveResult:
             learned += f" ({self.wrong_kept:.1%} wrong)"
         parts = [f"{_counted(self.n_asked, 'label')} asked", challenges, learned]
         for count, what in (
+            (self.n_second, "asked twice"),
             (self.n_declined, "declined"),
             (self.n_expired, "expired"),
             (self.n_rejected, "rejected"),
@@ -260,6 +264,7 @@ def interactive_val_score(
         "metric": metric,
         "quarantined": tuple(loop.quarantined),
         "n_taken_back": game.n_taken_back,
+        "n_second": game.statistics.n_second,
     }
     names = [name for name in InteractiveResult.__slots__ if name not in known]
     return InteractiveResult(**known, **{name: counts[name] for name in names})

@@ -28,7 +28,7 @@ from streamgp import (
     interactive_val_score,
     isgp,
 )
-from streamgp.interactive import Challenge
+from streamgp.interactive import AnnotatorPanel, Challenge, People
 from streamgp.metrics import (
     CRPS,
     NMSE,
@@ -481,3 +481,19 @@ def test_a_model_that_fails_over_an_event_is_told_of_and_the_others_are_scored()
     with pytest.warns(RuntimeWarning, match="failed over 1 of the inputs.* ZeroDivisionError: by"):
         result = interactive_val_score(stream, model, metrics.Accuracy())
     assert (result.n_events, result.n_rejected) == (6, 1)
+
+
+def test_second_questions_are_counted_beside_the_first_ones():
+    panel = AnnotatorPanel(
+        [SimulatedAnnotator(0.2, name=name, seed=1) for name in ("ann", "bob")], seed=1
+    )
+    result = interactive_val_score(
+        datasets.WiFiRooms().take(300),
+        isgp(seed=1),
+        metrics.Accuracy(),
+        annotator=panel,
+        people=People(overlap=0.5, repeat=0.3),
+    )
+    assert 0 < result.n_second < result.n_asked + result.n_challenges
+    assert f"{result.n_second} asked twice" in repr(result)
+    assert result.n_rejected == 0

@@ -516,7 +516,8 @@ class RunStatistics(LabelQuality):
         unknown = set() if self.is_judged else {"n_repaired", "n_spoiled"}
         if self.n_learned and not self.n_judged:
             unknown.add("n_wrong_kept")
-        return {name: None if name in unknown else getattr(self, name) for name in names}
+        found = {name: None if name in unknown else getattr(self, name) for name in names}
+        return {**found, "n_second": self.n_second} if self.n_second else found
 
     @property
     def is_judged(self) -> bool:

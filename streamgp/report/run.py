@@ -62,6 +62,7 @@ class Counts:
     n_spoiled: int | None
     n_wrong_kept: int | None
     wrong_kept: float | None
+    n_second: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -441,6 +441,9 @@ def _words(step: Step) -> str:
                 return f"{before} was taken back: the event has no label"
             was = "" if step.before in (None, step.label) else f" in place of {before}"
             notes = ", ".join(note for note in (step.detail, sure) if note)
+            if step.detail.startswith("aggregated"):  # the label may be another one's
+                what = "stands" if not was else f"was learned{was}"
+                return f"{label} {what}, with the second answer of {who} ({notes})"
             return f"{label} of {who} was learned{was} ({notes})"
 
 

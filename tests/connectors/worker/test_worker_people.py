@@ -15,9 +15,9 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample
+from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample, LabelRequest
 from streamgp.interactive.people import People
-from streamgp.query import NeverChallenge
+from streamgp.query import AlwaysAsk, NeverChallenge
 from tests.connectors.test_topics_contract import FACTORIES
 from tests.helpers.workbench import GROUP, everything, idle, said
 from tests.interactive.scripted import JudgingLearner, SavedLearner
@@ -289,3 +289,28 @@ def test_without_owners_an_answer_may_supersede_that_of_another_as_before():
     work(topics, People(owners=False))
     assert [line.y for line in said(topics, "consensus")] == ["a", "b"]
     assert letters(topics) == []
+
+
+def test_second_questions_go_through_the_topics_and_survive_restarts(topics):
+    model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), challenge=NeverChallenge(), seed=1)
+    people = People(overlap=1.0)
+    loop, expected = InteractiveLoop(model.clone(), people=people), []
+    steps = [
+        ("events", event("e1")),
+        ("answers", answer("e1", "a", "ann", request="label")),
+        ("answers", answer("e1", "b", "ann", request="label/second")),
+        ("answers", answer("e1", "b", "bob", request="label/second")),
+        ("answers", answer("e1", "a", "bob", supersedes="bob/e1/b")),
+        ("answers", answer("e1", None, "bob", supersedes="bob/e1/a")),
+    ]
+    for topic, message in steps:
+        method = loop.on_event if topic == "events" else loop.on_answer
+        expected += method(message, 1.0 if topic == "answers" else 0.0)
+        send(topics, topic, message)
+        work(topics, people, learner=model)  # each worker begins with the topics
+    lines = [m for m in expected if isinstance(m, LabelledExample)]
+    assert [line.origin for line in lines] == ["asked", *["aggregated"] * 3]
+    assert said(topics, "consensus") == lines
+    requests = [m for m in expected if isinstance(m, LabelRequest)]
+    assert said(topics, "requests") == [replace(request, excerpt=None) for request in requests]
+    assert [stage for _, stage, _ in letters(topics)] == ["correlate"]
