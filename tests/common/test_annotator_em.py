@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.base import SettledAnswer
-from streamgp.common.annotator_em import SHARPENINGS, estimate
+from streamgp.common.annotator_em import SHARPENINGS, estimate, wrong_of_two
 from streamgp.common.annotator_error import Reliability
 
 LABELS = ["a", "b", "c"]
@@ -170,3 +171,80 @@ def test_the_order_of_answers_changes_nothing_but_rounding(seed, n):
 
 def test_an_unknown_annotator_errs_in_one_of_five():
     assert Reliability() == Reliability(error_rate=0.2, insistence=0.25)
+
+
+# --- second answers
+
+
+def weights(belief, first, second, rates, insistence):
+    """Return the weight of each label being the true one, label by label as it is defined."""
+    shares = [0.999 * b / sum(belief) + 0.001 / 3 for b in belief]
+    (e, e2), m, found = rates, len(LABELS) - 1, []
+    for label, q in zip(LABELS, shares, strict=True):
+        is_first = label == first.y
+        weight = q * ((1 - e) if is_first else e / m)
+        if first.upheld is not None:
+            s = 0.98 if is_first else insistence
+            weight *= s if first.upheld else 1 - s
+        if second is not None:
+            weight *= (1 - e2) if label == second.y else e2 / m
+        found.append(weight)
+    return found
+
+
+RATE = st.floats(0.01, 0.99)
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda q: sum(q) > 0.1),
+    st.sampled_from(LABELS),
+    st.sampled_from(LABELS),
+    st.sampled_from([None, True, False]),
+    st.tuples(RATE, RATE),
+)
+def test_two_answers_are_judged_by_the_posterior_of_each_label(belief, y, said, upheld, rates):
+    first = SettledAnswer(y=y, annotator="ann", upheld=upheld)
+    second = SettledAnswer(y=said, annotator="bob")
+    found = wrong_of_two(first, second, rates, belief, LABELS)
+    of_label = dict(zip(LABELS, weights(belief, first, second, rates, 0.25), strict=True))
+    total = sum(of_label.values())
+    expected = [1 - of_label[label] / total for label in (y, said)]
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_rates_are_the_means_of_what_is_wrong_where_some_have_a_second_answer():
+    """At the end of EM each rate is what the posteriors by these rates say."""
+    rng = np.random.default_rng(5)
+    answers, beliefs, _ = people(rng, n=200, annotators={"ann": (0.1, 0.2), "bob": (0.4, 0.6)})
+    for n in range(0, 200, 3):
+        other = "bob" if answers[n].annotator == "ann" else "ann"
+        said = SettledAnswer(y=LABELS[rng.integers(3)], annotator=other)
+        answers[n] = replace(answers[n], second=said)
+    found = estimate(answers, beliefs, LABELS)
+    sums = {"ann": [1.0, 5.0], "bob": [1.0, 5.0]}
+    for answer, belief in zip(answers, beliefs, strict=True):
+        sharp = [(0.999 * b + 0.001 / 3) ** found.sharpening for b in belief]
+        spread = [(q / sum(sharp) - 0.001 / 3) / 0.999 for q in sharp]  # `weights` spreads again
+        names = [answer.annotator, answer.second.annotator if answer.second else "ann"]
+        rates = [found.reliability[name].error_rate for name in names]
+        insistence = found.reliability[answer.annotator].insistence
+        of_label = weights(spread, answer, answer.second, rates, insistence)
+        for one in filter(None, (answer, answer.second)):
+            z = 1 - of_label[LABELS.index(one.y)] / sum(of_label)
+            sums[one.annotator][0] += z
+            sums[one.annotator][1] += 1
+    for name, (wrong, n) in sums.items():
+        assert found.reliability[name].error_rate == pytest.approx(wrong / n, abs=1e-6)
+        assert found.reliability[name].n_answers == n - 5
+
+
+def test_a_second_answer_is_evidence_on_both_annotators():
+    """Where the learner knows nothing, two who agree are right, and two who differ are not both."""
+    belief = [1 / 3] * 3
+    one, other = SettledAnswer(y="a"), SettledAnswer(y="b")
+    alone = 1 - weights(belief, one, None, (0.2, 0.2), 0.25)[0] / sum(
+        weights(belief, one, None, (0.2, 0.2), 0.25)
+    )
+    agreed = wrong_of_two(one, one, (0.2, 0.2), belief, LABELS)
+    differed = wrong_of_two(one, other, (0.2, 0.2), belief, LABELS)
+    assert agreed[0] == agreed[1] < alone < differed[0] == pytest.approx(differed[1])

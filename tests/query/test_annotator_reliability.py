@@ -9,6 +9,7 @@ from river.naive_bayes import GaussianNB
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import SettledAnswer
+from streamgp.common.annotator_error import ErrorRate
 from streamgp.query import example_store
 
 
@@ -165,3 +166,53 @@ def test_state_and_examples_bring_the_estimates_back():
     for learner in (one, other):
         taught(learner, 13, wrong=WRONG, upheld=[3], first=20)
     assert one.estimate_annotators() == other.estimate_annotators()
+
+
+# --- second answers
+
+
+def test_the_answer_of_larger_posterior_stands_by_its_own_formula():
+    learner = taught(model(), 30)
+    learner.settle_one(
+        {"light": 0.3}, "day", given="day", challenged=False, annotator="ann", event_id="e"
+    )
+    learner._error_estimates["bob"] = ErrorRate(n=50, sum=5.0)
+    [q_day, q_night] = learner._believed_of("e", ("day", "night"))
+    assert q_night > q_day  # by all but its own label
+    odds = q_night * (1 - learner.error_rate("bob")) / learner.error_rate("bob")
+    against = q_day * (1 - learner.error_rate("ann")) / learner.error_rate("ann")
+    found = learner.aggregate_one("e", "day", "night", given_by="ann", annotator="bob")
+    assert found == ("night" if odds > against else "day") == "night"
+    # Of an annotator who nearly always errs not even that is believed.
+    learner._error_estimates["bob"] = ErrorRate(n=5000, sum=4999.9)
+    assert learner.aggregate_one("e", "day", "night", given_by="ann", annotator="bob") == "day"
+
+
+def test_a_label_of_another_type_is_refused_as_a_second_answer():
+    learner = model()
+    learner.settle_one({"light": 0.3}, 1, given=1, challenged=False, event_id="e")
+    with pytest.raises(ValueError, match="True"):
+        learner.aggregate_one("e", 1, True)
+
+
+@pytest.mark.parametrize("said", ["night", "day"])
+def test_a_second_answer_moves_both_running_estimates(said):
+    learner = taught(model(), 30)
+    x = {"light": 0.3}
+    w = learner.settle_one(x, "day", given="day", challenged=False, annotator="eve", event_id="e")
+    learner.note_second("e", said, annotator="bob", probability_wrong=w)
+    first, second = learner._error_estimates["eve"], learner._error_estimates["bob"]
+    assert (first.n, second.n) == (1, 1)
+    # The others speak for night: bob, who says so, is right, and eve the more wrong for it.
+    assert (first.sum > w, second.sum < 0.1) == (said == "night",) * 2
+    assert learner.examples()[-1].answer.second == SettledAnswer(y=said, annotator="bob")
+    joint = learner.estimate_annotators()
+    assert joint["bob"].n_answers == 1
+
+
+@pytest.mark.parametrize("learner", [GaussianNB(), GPClassifier(max_points=5)])
+def test_any_learner_compares_answers(learner):
+    learner = taught(model(learner), 30)
+    assert learner.aggregate_one("3", "day", "night", given_by="ann", annotator="bob") == "day"
+    learner.note_second("3", "night", annotator="bob", probability_wrong=0.1)
+    assert learner.error_rate("bob") > 0.2
