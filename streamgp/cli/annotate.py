@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.cli.options import Number, annotator_name, login_name
+from streamgp.cli.options import Number, annotator_name, broker_option, config_argument, login_name
 
 
 @click.command()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamgp.apps.console import Stop, leave
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.apps.worker.logging import LogFormat, say, start_log
-from streamgp.cli.options import log_format_option
+from streamgp.cli.options import broker_option, config_argument, log_format_option
+
+if TYPE_CHECKING:
+    from streamgp.apps.worker.logging import LogFormat
 
 
 @click.command()
@@ -84,6 +86,8 @@ def flink(
     Exit status: 0 stopped by a signal, or handed over; 2 wrong use, configuration or topics; 75 the
     job has failed: start again.
     """
+    from streamgp.apps.worker.logging import say, start_log
+
     settings = {}
     for each in flink:
         name, separator, value = each.partition("=")

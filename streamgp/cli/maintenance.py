@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.cli.options import Number, path_to
+from streamgp.cli.options import Number, broker_option, config_argument, path_to
 
 if TYPE_CHECKING:
     from streamgp.apps.maintenance import dead_letters as letters

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from streamgp.config.broker_url import ALLOWED
+
 
 def split_columns(
     _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
@@ -54,6 +56,19 @@ log_format_option = click.option(
     help="How to write the log to stderr.  [default: text on a terminal, else json]",
 )
 """How a log is written, for every command that goes on until it is stopped."""
+
+
+config_argument = click.argument(
+    "config_file", metavar="CONFIG.toml", type=click.Path(path_type=Path)
+)
+"""The argument of every command of a deployment."""
+
+broker_option = click.option(
+    "--broker",
+    metavar="URL",
+    help=f"Where the topics are, in place of what the file says: {ALLOWED}.",
+)
+"""The option of every command of a deployment."""
 
 
 # --- Parameter types of several commands.

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamgp.apps.deployment.deployment import broker_option, config_argument, load_deployed
-from streamgp.apps.worker.logging import LogFormat, start_log
-from streamgp.cli.options import annotator_name, log_format_option, path_to
+from streamgp.cli.options import (
+    annotator_name,
+    broker_option,
+    config_argument,
+    log_format_option,
+    path_to,
+)
 from streamgp.config.validation import parse_bind
 
 if TYPE_CHECKING:
     from streamgp.apps.page.address import Address
+    from streamgp.apps.worker.logging import LogFormat
 
 DEFAULT_BIND = "127.0.0.1:8080"
 _NEEDED = ("starlette", "uvicorn")
@@ -135,6 +140,8 @@ def page(
     Exit status: 0 stopped by SIGTERM, 2 wrong use, 75 the broker is lost: answers could not be
     sent (the browsers send them again), 130 ended by Ctrl-C.
     """
+    from streamgp.apps.worker.logging import start_log
+
     if annotator is not None and invites_file is not None:
         raise click.UsageError("--as needs no login, and so no --invites; leave one of them out")
     check_installed()
@@ -192,6 +199,7 @@ def invite(
     """
     from connectors.storage.snapshots import StateError
     from streamgp.apps.deployment.answer_keys import signatures_of
+    from streamgp.apps.deployment.deployment import load_deployed
     from streamgp.apps.page.invites import InviteError, invites_of
 
     if revoke and key is not None:

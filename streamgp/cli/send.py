@@ -8,8 +8,13 @@ from typing import Any
 import click
 
 from connectors.topics import ALL_TOPICS, TopicName
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.cli.options import Number, features_option, ignore_option
+from streamgp.cli.options import (
+    Number,
+    broker_option,
+    config_argument,
+    features_option,
+    ignore_option,
+)
 
 _SENT_BY_ALL: tuple[TopicName, ...] = ("events", "answers")
 _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}

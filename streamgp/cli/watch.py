@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from connectors.topics import ALL_TOPICS, TopicName
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.cli.options import Number
+from streamgp.cli.options import Number, broker_option, config_argument
 
 if TYPE_CHECKING:
     from streamgp.apps.watch.view import Follower

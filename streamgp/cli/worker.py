@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamgp.apps.console import Stop, leave
-from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.apps.worker.logging import LogFormat, say, start_log
-from streamgp.cli.options import Number, log_format_option
+from streamgp.cli.options import Number, broker_option, config_argument, log_format_option
+
+if TYPE_CHECKING:
+    from streamgp.apps.worker.logging import LogFormat
 
 
 @click.command()
@@ -83,6 +85,8 @@ def run(
       76  another worker with the same instance name took over: do not start again
      129, 130, 143  ended at once by a second signal
     """
+    from streamgp.apps.worker.logging import say, start_log
+
     start_log(log_format)
     # Before anything that takes its time is loaded: a signal must not find the door unguarded.
     with Stop(lambda name: say(logging.INFO, "stopping", signal=name)) as stop:

@@ -16,7 +16,6 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.config.broker_url import (
-    ALLOWED,
     FileAddress,
     KafkaAddress,
     MemoryAddress,
@@ -26,18 +25,6 @@ from streamgp.config.build import build_model, build_total_budget, build_windows
 from streamgp.config.load import check_url, load_worker
 from streamgp.config.settings import Broker, WorkerConfig
 from streamgp.config.validation import ConfigError
-
-config_argument = click.argument(
-    "config_file", metavar="CONFIG.toml", type=click.Path(path_type=Path)
-)
-"""The argument of every command of a deployment."""
-
-broker_option = click.option(
-    "--broker",
-    metavar="URL",
-    help=f"Where the topics are, in place of what the file says: {ALLOWED}.",
-)
-"""The option of every command of a deployment."""
 
 
 def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
