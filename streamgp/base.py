@@ -6,19 +6,25 @@ Nothing here computes more than a line; everything here travels between layers.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     Protocol,
     TypeAlias,
+    cast,
     get_args,
     runtime_checkable,
 )
+
+import msgspec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,6 +124,50 @@ def check_preset(preset: object) -> None:
         raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
 
 
+class _DataclassFields:
+    """Looks up the fields of a struct in the form in which `dataclasses` expects them."""
+
+    def __get__(self, _: object, owner: type[msgspec.Struct]) -> dict[str, dataclasses.Field[Any]]:
+        return _dataclass_fields(owner)
+
+
+@cache
+def _dataclass_fields(kind: type[msgspec.Struct]) -> dict[str, dataclasses.Field[Any]]:
+    types: dict[str, Any] = {}
+    for one in reversed(kind.__mro__):
+        types |= getattr(one, "__annotations__", {})
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    n_without = len(names) - len(defaults)
+    fields: list[Any] = [(name, types[name]) for name in names[:n_without]]
+    for name, default in zip(names[n_without:], defaults, strict=True):
+        has_none = default is msgspec.NODEFAULT
+        about = dataclasses.field() if has_none else dataclasses.field(default=default)
+        fields.append((name, types[name], about))
+    made: Any = dataclasses.make_dataclass(kind.__name__, fields, kw_only=True)
+    return made.__dataclass_fields__  # type: ignore[no-any-return]
+
+
+class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what travels: frozen, and made and decoded several times as fast as a dataclass.
+
+    The functions of `dataclasses` take instances for those of a dataclass all the same.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Cancel
+    >>> cancel = Cancel(request_id="e1/label", why="gone", at=60.0)
+    >>> dataclasses.replace(cancel, at=61.0)
+    Cancel(request_id='e1/label', key=None, why='gone', at=61.0)
+    >>> [field.name for field in dataclasses.fields(cancel)]
+    ['request_id', 'key', 'why', 'at']
+
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]] = cast(
+        "Any", _DataclassFields()
+    )
+
+
 class PendingQuestion(NamedTuple):
     """An open question about an event: `x` as received, and what stands for its answer.
 
@@ -139,8 +189,7 @@ class PendingPosterior(NamedTuple):
     variance: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior:
+class Posterior(FrozenStruct, frozen=True, kw_only=True):
     """Posterior of a Gaussian process at one event, one latent function per class.
 
     The classes share one covariance, hence one variance.
@@ -197,8 +246,7 @@ class Distribution(Protocol):
         """Standard deviation of an observation, noise included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether to ask, and everything needed to understand why.
 
     `ask` holds exactly when the score exceeds the threshold and no budget refused. A randomised
@@ -264,8 +312,7 @@ class Decision:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Doubt(FrozenStruct, frozen=True, kw_only=True):
     """A label that was learned and has become improbable since.
 
     Parameters
@@ -339,8 +386,7 @@ class Example:
     answer: SettledAnswer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class Neighbour(FrozenStruct, frozen=True, kw_only=True):
     """A labelled example near an event, shown to the annotator beside a challenge.
 
     Parameters

@@ -8,9 +8,12 @@ as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
+from typing import Any
 from urllib.parse import quote
 
 from connectors.topics import Headers, Record, TopicName, UndecodableName
@@ -104,6 +107,7 @@ _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
 _TYPE = {tag: ("ce_type", f"streamgp.{tag}.v1".encode()) for tag in TYPES}
 _TAG = {value: tag for tag, (_, value) in _TYPE.items()}
+_NOT_UTF8 = "names of headers must be UTF-8, got {:.80}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -140,7 +144,7 @@ def headers(
         _TYPE[tag],
         ("ce_source", source),
         ("ce_id", ident.encode()),
-        ("ce_time", rfc3339(at).encode()),
+        ("ce_time", _rfc3339(at)),
         _CONTENT,
     ]
 
@@ -151,7 +155,7 @@ def type_of(headers: Headers) -> str | None:
     Raises
     ------
     DecodeError
-        If it is none of ours, or of another major version.
+        If it is none of ours, or of another major version, or the name of a header is not UTF-8.
 
     Examples
     --------
@@ -168,6 +172,8 @@ def type_of(headers: Headers) -> str | None:
             found = _TAG.get(value)
             if found is None:
                 raise DecodeError(_flaw(value))
+        elif name.__class__ is UndecodableName:
+            raise DecodeError(_NOT_UTF8.format(name))
     return found
 
 
@@ -195,16 +201,20 @@ def rfc3339(at: float) -> str:
     ('2023-11-14T22:13:20.250000Z', '1969-12-31T23:59:59.999999Z')
 
     """
+    return _rfc3339(at).decode()
+
+
+def _rfc3339(at: float) -> bytes:
     # Rounded where the number is exact; a float has no 17 digits.
     second, microsecond = divmod(round(at * 1e6), 1_000_000)
-    return f"{_second(second)}.{microsecond:06}Z"
+    return b"%b.%06dZ" % (_second(second), microsecond)
 
 
 @lru_cache(maxsize=1 << 14)
-def _second(second: int) -> str:
+def _second(second: int) -> bytes:
     if not EARLIEST <= second <= LATEST:
         raise ValueError(f"time must be within the years 1 to 9999, got {second} POSIX seconds")
-    return (_EPOCH + timedelta(seconds=second)).isoformat()[:19]
+    return (_EPOCH + timedelta(seconds=second)).isoformat()[:19].encode()
 
 
 def posix_seconds(text: str) -> float:
@@ -270,6 +280,10 @@ _NAMES: dict[str, tuple[tuple[str, int, int], ...]] = {
     "label.cancel": (("request_id", 1, _REQUEST), ("key", 1, MAX_NAME)),
 }
 _TIMES = {"event": "occurred_at", "answer": "answered_at", "label.cancel": "at"}
+# Reads the names and the time of a message, in this order, all at once.
+_read_checked = {
+    tag: attrgetter(*(name for name, _, _ in names), _TIMES[tag]) for tag, names in _NAMES.items()
+}
 _REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -341,8 +355,8 @@ def read(
         return None
     key = None
     try:
-        _check_names(record.headers)
         if record.value is None:
+            _check_headers(record.headers)
             return taken_back(record.key, keyed=keyed)
         if record.key:
             key = key_of(record.key)
@@ -380,13 +394,13 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
         raise DecodeError(f"{tag}: type must be {announced}, as ce_type says, got {tag}")
     if key is not None and message.key != key:
         raise DecodeError(f"{tag}: key must be that of the record, {key!r}, got {message.key!r}")
-    for field, least, most in _NAMES[tag]:
-        name = getattr(message, field)
-        if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
-            raise DecodeError(f"{tag}: {field} {flaw}")
-    field = _TIMES[tag]
-    if flaw := _flaw_of_time(getattr(message, field), record.at):
-        raise DecodeError(f"{tag}: {field} {flaw}")
+    *names, at = _read_checked[tag](message)
+    for name in names:
+        if name.__class__ is str and not (0 < len(name) <= MAX_NAME and name.isprintable()):
+            _check_names(tag, names)  # what is good for all of them is good
+            break
+    if not EARLIEST <= at <= LATEST or at > record.at + MAX_AHEAD_S:
+        raise DecodeError(f"{tag}: {_TIMES[tag]} {_flaw_of_time(at, record.at)}")
     if signatures is not None and not isinstance(message, Event):
         flaw = signatures.flaw(message, record.headers)
         if flaw is not None:
@@ -397,10 +411,17 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
     return message
 
 
-def _check_names(headers: Headers) -> None:
+def _check_headers(headers: Headers) -> None:
     for name, _ in headers:
-        if isinstance(name, UndecodableName):
-            raise DecodeError(f"names of headers must be UTF-8, got {name:.80}")
+        if name.__class__ is UndecodableName:
+            raise DecodeError(_NOT_UTF8.format(name))
+
+
+def _check_names(tag: str, names: Sequence[Any]) -> None:
+    """Refuse names that are too short, too long or hold control characters."""
+    for (field, least, most), name in zip(_NAMES[tag], names, strict=True):
+        if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
+            raise DecodeError(f"{tag}: {field} {flaw}")
 
 
 def _place(record: Record) -> str:
@@ -411,12 +432,10 @@ def _misplaced(topic: TopicName, tag: str) -> str:
     return f"type must be {' or '.join(_ACCEPTED[topic])} on the topic {topic}, got {tag}"
 
 
-def _flaw_of_time(at: float, written_at: float) -> str | None:
+def _flaw_of_time(at: float, written_at: float) -> str:
     if not EARLIEST <= at <= LATEST:
         return f"must be POSIX seconds within the years 1 to 9999, got {at!r}"
-    if at > written_at + MAX_AHEAD_S:
-        return f"must be at most a day after its record was written, {written_at!r}, got {at!r}"
-    return None
+    return f"must be at most a day after its record was written, {written_at!r}, got {at!r}"
 
 
 def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:

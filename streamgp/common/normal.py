@@ -199,8 +199,7 @@ class GaussianMixture:
         return min(1.0, sum([w * p.cdf(y) for w, p in pairs]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixturePosterior(Posterior):
+class MixturePosterior(Posterior, frozen=True, kw_only=True):
     """A `Posterior` with the parts that it was made of.
 
     Its variance is that of the class of largest mean, the differences between the parts included.

@@ -9,10 +9,9 @@ received, never scaled. Ids are derived from their cause, never random: the labe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from streamgp.base import Decision, Features, Label, Neighbour
+from streamgp.base import Decision, Features, FrozenStruct, Label, Neighbour
 
 Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdrawn", "aggregated"]
 """How a label came into the consensus log.
@@ -59,8 +58,7 @@ RESPONSE_S, CONFIDENCE = "response_s", "confidence"
 are of it, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(FrozenStruct, frozen=True, kw_only=True):
     """An observation to predict.
 
     `y` is a label that came along unasked: it is learned, and may be challenged. `truth` is for
@@ -81,8 +79,7 @@ class Event:
     end: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(FrozenStruct, frozen=True, kw_only=True):
     """Prediction of one event, made before any label of it was seen.
 
     `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
@@ -110,8 +107,7 @@ SECOND_ANNOTATOR, SAME_ANNOTATOR = "SecondAnnotator", "SameAnnotator"
 """`LabelRequest.reason` of a second question: to another annotator, and to the same one later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRequest:
+class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
     """A question for a label. `event_id` need not be the event that came last.
 
     `occurred_at` is when the event was, None if that is when the label was requested. `excerpt` is
@@ -166,8 +162,7 @@ def second_ids(event_id: str) -> tuple[str, str]:
     return f"{event_id}/label/second", f"{event_id}/label/again"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Challenge:
+class Challenge(FrozenStruct, frozen=True, kw_only=True):
     """A second question: are you sure that the label is `given`, and not `suggested`?
 
     Where targets are numbers, `std` is the standard deviation of an observation around `suggested`.
@@ -194,8 +189,7 @@ class Challenge:
     excerpt: Excerpt | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(FrozenStruct, frozen=True, kw_only=True):
     """A request is withdrawn and needs no answer any more."""
 
     request_id: str
@@ -204,8 +198,7 @@ class Cancel:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(FrozenStruct, frozen=True, kw_only=True):
     """Reply of an annotator.
 
     Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
@@ -247,8 +240,7 @@ def answer_of(fields: Mapping[str, Any]) -> Answer:
     return Answer(**{**fields, "shown": tuple(fields.get("shown", ()))})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledExample:
+class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     """One line of the consensus log: an example as it was learned.
 
     `revision` counts the corrections of this event's label; `sequence` orders the examples of one
@@ -292,8 +284,7 @@ class LabelledExample:
     given_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retraction:
+class Retraction(FrozenStruct, frozen=True, kw_only=True):
     """Labels of one annotator that were taken back from one loop.
 
     As a message it says that the annotator is in quarantine from now on. Its lines are in the
@@ -326,8 +317,7 @@ class Retraction:
         return self.taken[0].key if self.taken else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class Expired(FrozenStruct, frozen=True, kw_only=True):
     """A request ended because no answer came in time."""
 
     request_id: str
@@ -336,8 +326,7 @@ class Expired:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(FrozenStruct, frozen=True, kw_only=True):
     """An input that could not be used: `subject` says which one, `reason` why and what to do.
 
     `stage` is what was being done with it, where the fault is `failed`.

@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from streamgp.interactive import Answer, Event
@@ -19,5 +17,5 @@ def test_false_and_zero_are_labels():
 
 def test_messages_cannot_be_changed():
     event = Event(event_id="e", x={}, occurred_at=0.0)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         event.event_id = "f"

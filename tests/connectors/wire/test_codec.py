@@ -1,6 +1,6 @@
 import json
 import random
-from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -431,7 +431,7 @@ def test_what_is_decoded_is_the_message_itself(message):
     found = decode(encode(message))
     assert type(found) is type(message)
     assert replace(found) == found == message
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         found.key = "bob"
 
 
