@@ -56,6 +56,7 @@ Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
 """Partition, an input (None: time has passed), and what the loop of its key said about it."""
 
 _LABELLED = (Event, Answer)
+_WITHOUT_RECORD: frozenset[type] = frozenset((Rejected, Retraction))
 _COUNTED: dict[type, str] = {
     Event: "events",
     Answer: "answers",
@@ -179,9 +180,7 @@ class Results:
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
         """Return the record of each message, None for a dead letter, and for a retraction."""
         write = self._outbox.message
-        return [
-            None if isinstance(m, Rejected | Retraction) else write(m, number) for m in messages
-        ]
+        return [None if m.__class__ in _WITHOUT_RECORD else write(m, number) for m in messages]
 
     def count_row(self) -> None:
         """Count a raw row; what is wrong with it is told by the windows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from numbers import Integral
+from struct import Struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _2_TO_53 = float(1 << 53)
+_WORD = Struct(">Q")
 
 
 def check_seed(seed: object) -> None:
@@ -46,7 +48,8 @@ def uniform(seed: int, cause: str, purpose: str) -> float:
 
     """
     digest = hashlib.blake2b(f"{seed}\x1f{purpose}\x1f{cause}".encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "big") >> 11) / _2_TO_53
+    (word,) = _WORD.unpack(digest)
+    return (word >> 11) / _2_TO_53  # type: ignore[no-any-return]
 
 
 def uniforms(n: int, seed: int, cause: str, purpose: str) -> NDArray[np.float64]:

@@ -329,10 +329,11 @@ class ExactGP:
     """
 
     # _factor  L of K + noise_variance I, extended by one row per point
-    # _last    the last solve, None once anything has changed
+    # _solved  the last solves, the latest first, () once anything has changed: of two points, as a
+    #          question about the one before may come between
     __slots__ = (
         "_factor",
-        "_last",
+        "_solved",
         "noise_variance",
         "points",
         "single_precision",
@@ -349,12 +350,12 @@ class ExactGP:
         self.points = Points(kernel)
         self.targets = Targets(dtype)
         self._factor = PackedCholesky(dtype)
-        self._last: _Solve | None = None
+        self._solved: tuple[_Solve, ...] = ()
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
         # What is only remembered for speed is no state: predicting changes nothing.
         state = {name: getattr(self, name) for name in self.__slots__}
-        return None, {**state, "_last": None}
+        return None, {**state, "_solved": ()}
 
     @property
     def n(self) -> int:
@@ -449,17 +450,17 @@ class ExactGP:
         """
         if self.points.d is None:
             self.points.settle(x)
-            self._last = None
+            self._solved = ()
         last = self._solve(x)
         d = math.sqrt(self._residual(last.prior_variance, last.variance))
-        self._last = None
+        self._solved = ()
         self.points.append(x, last.row)
         self.targets.append(y, last.means, self._factor.append(last.v, d))
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         self.targets.add()
-        self._last = None
+        self._solved = ()
 
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones.
@@ -467,12 +468,12 @@ class ExactGP:
         `kernel` is the same kernel, bound to that many columns; None where names do not matter.
         """
         self.points.widen(d, kernel)
-        self._last = None
+        self._solved = ()
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
         """Take room for features back that no point has used; `kernel` as for `widen`."""
         self.points.narrow(d, kernel)
-        self._last = None
+        self._solved = ()
 
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of point `i`; the factor stays as it is.
@@ -481,13 +482,13 @@ class ExactGP:
         computed once more by the same steps, point after point.
         """
         self.targets.relabel(i, y, self._factor)
-        self._last = None
+        self._solved = ()
 
     def remove(self, i: int) -> None:
         """Forget point `i`, exactly: later points are learned again."""
         points, targets = self.points.truncate(i), self.targets.truncate(i)
         self._factor.truncate(i)
-        self._last = None
+        self._solved = ()
         for x, y in zip(points[1:], targets[1:], strict=True):
             self.append(x, y)
 
@@ -515,9 +516,9 @@ class ExactGP:
 
     def _solve(self, x: Array) -> _Solve:
         key = x.tobytes()
-        last = self._last
-        if last is not None and last.key == key:
-            return last
+        for known in self._solved:
+            if known.key == key:
+                return known
         row, prior, k = self.points.covariances_with(x)
         v = self._factor.solve(k)
         dot = sdot if self.single_precision else ddot
@@ -525,8 +526,9 @@ class ExactGP:
         variance = prior - dot(v, v) if len(v) else prior
         if variance < 0.0:  # rounding, where it is exhausted
             variance = 0.0
-        self._last = last = _Solve(key, row, prior, v, self.targets.means(v), variance)
-        return last
+        found = _Solve(key, row, prior, v, self.targets.means(v), variance)
+        self._solved = found, *self._solved[:1]
+        return found
 
     def _residual(self, prior: float, variance: float) -> float:
         """Variance that an observation has left, noise included."""

@@ -7,7 +7,7 @@ The states of the conversations are not changed here; see `moderator.py`.
 from __future__ import annotations
 
 import warnings
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -178,6 +178,7 @@ def _grouped(
 # the number of questions that are never answered.
 MOST_PENDING: Final = 100
 _BLOCK = 32
+_LEAST_TIDIED: Final = 64
 MANY = 100_000
 """Events from which on it is warned of a loop that never forgets any."""
 
@@ -218,8 +219,10 @@ class EventStore:
     #            has ended: those leave when `open_ones` comes across them.
     # _waiting   records whose second question is to be asked later, in that order, and some that
     #            wait no longer: those leave when `due` comes across them.
-    # _pending   what `pending` has returned last, and whose questions they are; None after a change
-    #            of _open. A question that has ended since is found by its record.
+    # _tidy_at   length of _open at which those are looked for
+    # _counting  of the records in _open those whose questions count already, and these questions;
+    #            None once a conversation has changed since
+    # _pending   what `pending` has returned last; None once _counting has changed since
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
@@ -230,7 +233,9 @@ class EventStore:
         self._answers: set[AnswerName] = set()
         self._open: list[Record] = []
         self._waiting: list[Record] = []
-        self._pending: tuple[list[Record], tuple[PendingQuestion, ...]] | None = None
+        self._tidy_at = _LEAST_TIDIED
+        self._counting: tuple[list[Record], list[PendingQuestion]] | None = None
+        self._pending: tuple[PendingQuestion, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._records)
@@ -270,21 +275,34 @@ class EventStore:
         self._records[event.event_id] = record
         if self._horizon_s is not None:
             self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
-        self._answers.update(record.answers)
+        if record.answers:
+            self._answers.update(record.answers)
         self.note_open(record)
         self.note_waiting(record)
         return record
 
     def note_open(self, record: Record) -> None:
         """Note that a request about an event may have been opened."""
-        if record.open_request is not None:
-            self._open = [known for known in self.open_ones() if known is not record]
-            insort(self._open, record, key=lambda known: known.serial)
-            self._pending = None
+        if record.open_request is None:
+            return
+        self._pending = None
+        opened = self._open
+        if opened and record.serial <= opened[-1].serial:
+            self._open = opened = [known for known in self.open_ones() if known is not record]
+            insort(opened, record, key=lambda known: known.serial)
+            self._counting = None
+            return
+        # About the latest event, as nearly always: the others stay as they are.
+        opened.append(record)
+        if len(opened) >= self._tidy_at:
+            self.open_ones()
+        if self._counting is not None:
+            _add_counting(record, *self._counting)
 
     def open_ones(self) -> list[Record]:
         """Return the conversations with an open request, in the order of their numbers."""
         self._open = [record for record in self._open if record.open_request is not None]
+        self._tidy_at = max(_LEAST_TIDIED, 2 * len(self._open))
         return self._open
 
     def note_waiting(self, record: Record) -> None:
@@ -311,32 +329,22 @@ class EventStore:
         earliest are left out, up to the next event whose number is a multiple of 32: a learner
         keeps what it has made of questions as long as the first ones are the same.
         """
-        if not self._open:
-            return ()
-        if (memo := self._pending) is not None:
-            records, questions = memo
-            if all(
-                record.pending == question.target for record, question in zip(*memo, strict=True)
-            ):
-                return questions
-        records = []
-        for record in reversed(self._open):
-            if record.open_request is not None and record.pending is not None:
-                records.append(record)
-                if len(records) == MOST_PENDING:
-                    first = -(-record.serial // _BLOCK) * _BLOCK
-                    records = [one for one in records if one.serial >= first]
-                    break
-        records.reverse()
-        questions = tuple(
-            [
-                PendingQuestion(record.event.x, target)
-                for record in records
-                if (target := record.pending) is not None
-            ]
-        )
-        self._pending = records, questions
-        return questions
+        if self._pending is None:
+            if self._counting is None:
+                self._counting = [], []
+                for record in self.open_ones():
+                    _add_counting(record, *self._counting)
+            records, questions = self._counting
+            first = 0
+            if len(records) >= MOST_PENDING:
+                serial = -(-records[-MOST_PENDING].serial // _BLOCK) * _BLOCK
+                first = bisect_left(records, serial, key=lambda record: record.serial)
+            self._pending = tuple(questions[first:])
+        return self._pending
+
+    def note_change(self) -> None:
+        """Note that a conversation is about to change: its question may count no longer."""
+        self._counting = self._pending = None
 
     def latest(self) -> Record:
         """Return the conversation that was added last."""
@@ -347,6 +355,7 @@ class EventStore:
         self._answers.difference_update(record.answers)
         delayed_s = record.delayed_s
         record.restore(copied)
+        self.note_change()
         self._answers.update(record.answers)
         self.note_open(record)
         self.note_waiting(record)
@@ -374,7 +383,7 @@ class EventStore:
         self._answers.difference_update(record.answers)
         if record.open_request is not None:
             self._open = [known for known in self._open if known is not record]
-            self._pending = None
+            self.note_change()
         if _after(record) is not None:
             self._waiting = [known for known in self._waiting if known is not record]
         del self._records[event_id]
@@ -476,3 +485,11 @@ class EventStore:
 def _after(record: Record) -> int | None:
     """Return the line of the log after which an event is asked about again, None for no such."""
     return None if record.second is None else record.second.after
+
+
+def _add_counting(record: Record, records: list[Record], questions: list[PendingQuestion]) -> None:
+    """Add a record and its question, if its answer counts already."""
+    target = record.pending
+    if target is not None:
+        records.append(record)
+        questions.append(PendingQuestion(record.event.x, target))

@@ -674,14 +674,16 @@ class KeyedLoops:
         return key if self.keyed else None
 
     def _loop(self, key: str | None) -> InteractiveLoop | None:
-        home = self._home(key)
-        return self._cache.get(home) if home is None or isinstance(home, str) else None
+        if not self.keyed:
+            key = None
+        return self._cache.get(key) if key is None or isinstance(key, str) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
         """Record an input to the loop of a key, the last that can be undone."""
-        home = self._home(key)
-        self._update(home, loop)
-        self._last = home, loop, is_new
+        if not self.keyed:
+            key = None
+        self._update(key, loop)
+        self._last = key, loop, is_new
 
     def _update(self, key: str | None, loop: RestartableLoop) -> None:
         """Bring what is known of a loop up to date."""
@@ -692,7 +694,8 @@ class KeyedLoops:
             self._deadlines.clear(key)
         elif deadline != self._deadlines.get(key):
             self._deadlines.set(key, deadline)
-        self._put_away()
+        if self.max_keys is not None:
+            self._put_away()
 
     def _put_away(self) -> None:
         for key, loop in self._cache.put_away(self._leave):

@@ -361,7 +361,9 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
-        decision, replaced = self._room_for(decision, now)
+        replaced = None
+        if decision.ask and self.open_at_most is not None:
+            decision, replaced = self._room_for(decision, now, self.open_at_most)
         messages.append(
             Prediction(
                 event_id=event_id,
@@ -393,9 +395,12 @@ class InteractiveLoop(RestartableLoop):
                 why = f"replaced by a more useful question, about event {event_id!r}"
                 messages += self._take(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
-        messages += self._cleared(messages, now)
-        back = [] if decision.ask else self._asked_back(now)
-        messages += back
+        if self.open_at_most is not None:
+            messages += self._cleared(messages, now)
+        back: list[Message] = []
+        if self._asking_back is not None and not decision.ask:
+            back = self._asked_back(now)
+            messages += back
         messages += self._asked_later(now)
         if shared_budget is not None:
             # Once for each event: after it one label is asked for at most, be it that of another.
@@ -821,11 +826,10 @@ class InteractiveLoop(RestartableLoop):
             return self.model.query_one(x, event_id=event_id, now=now)
         return counting.query_one(x, event_id=event_id, now=now, pending=pending)
 
-    def _room_for(self, decision: Decision, now: float) -> tuple[Decision, Record | None]:
+    def _room_for(
+        self, decision: Decision, now: float, most: int
+    ) -> tuple[Decision, Record | None]:
         """Return whether there is room for a question, and which conversation makes room for it."""
-        most = self.open_at_most
-        if most is None or not decision.ask:
-            return decision, None
         found = self._memory.open_ones()
         if len(found) < most:
             return decision, None

@@ -310,16 +310,16 @@ class Rollback:
         self._journal.begin()
         self._touched.clear()
         memory, moderator = self._memory, self._moderator
-        deadlines, horizons = moderator.deadlines, memory.horizons
+        consensus = moderator.consensus
         self._counts = (
             memory.n_added,
-            horizons.n_set,
-            deadlines.n_set,
-            moderator.consensus.sequence,
+            memory.horizons.n_set,
+            moderator.deadlines.n_set,
+            consensus.sequence,
         )
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
-        moderator.consensus.lines.begin()
+        consensus.lines.begin()
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
@@ -328,6 +328,7 @@ class Rollback:
         deadlines, event_id = self._moderator.deadlines, record.event.event_id
         at, number = deadlines.get(event_id), deadlines.number(event_id)
         self._touched.append((record, record.copied(), at, number))
+        self._memory.note_change()
 
     def undo(self) -> None:
         """Bring back what was there when the input began."""

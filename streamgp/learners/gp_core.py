@@ -245,13 +245,14 @@ class FeatureGP:
         if gp is None:
             return self._prior_variance_at_first(x)
         kernel = gp.kernel
+        if kernel is self._constant[0]:  # first: to ask whether it is stationary takes longer
+            return self._constant[1]
         if not kernel.stationary:
             return kernel.prior_variance(kernel.embed(columns.vector(x)))
-        if kernel is not self._constant[0]:
-            # The same everywhere. It is taken at the origin, since the row of a point far away
-            # could not be made without the one that the Gaussian process measures from.
-            origin = kernel.embed(np.zeros(len(columns)))
-            self._constant = kernel, kernel.prior_variance(origin)
+        # The same everywhere. It is taken at the origin, since the row of a point far away
+        # could not be made without the one that the Gaussian process measures from.
+        origin = kernel.embed(np.zeros(len(columns)))
+        self._constant = kernel, kernel.prior_variance(origin)
         return self._constant[1]
 
     def check_new(self, event_id: str | None) -> None:

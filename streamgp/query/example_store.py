@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -220,8 +221,12 @@ class ExampleStore(ABC, Generic[B]):
     def __len__(self) -> int:
         return len(self._examples)
 
-    def observe(self, x: Features) -> None:
+    def observe(self, x: Features) -> B | None:
         """Observe the features of an event, once each; refuse what cannot be predicted.
+
+        Returns
+        -------
+        What the learner believes; None if it has changed, as the statistics in use have.
 
         Raises
         ------
@@ -233,15 +238,19 @@ class ExampleStore(ABC, Generic[B]):
         """
         # The belief is remembered, so this costs nothing unless the statistics in use change.
         check_finite(x)
-        self.belief(x)
+        belief = self.belief(x)
+        scaling = self.scaling
         try:
-            renewed = self.scaling.observe(x)
+            renewed = scaling.observe(x)
         except _FOREIGN as error:
             raise self._refusal(error) from error
         if renewed and (self.n_taught or not self._is_own):
             self._rebuild()
-        elif renewed or self.scaling.extract(x) is not x:
+            return None
+        if renewed or scaling.extract(x) is not x:
             self._note_change()  # and nothing was learned through the statistics before
+            return None
+        return belief
 
     def belief(self, x: Features) -> B:
         """Return what the learner believes; changes nothing."""
@@ -759,7 +768,10 @@ class ClassExampleStore(ExampleStore[Belief]):
         asked, known, told = self._pending
         if asked is questions:
             return told
-        n = _n_same(known, questions)
+        n = len(asked)
+        # As nearly always; one by one takes several times as long.
+        if len(questions) < n or not all(map(is_, asked, questions)):
+            n = _n_same(known, questions)
         if n < len(known):
             del known[n:]
             told.truncate(sum(counts for _, counts in known))

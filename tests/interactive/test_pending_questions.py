@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
-from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, LabelRequest
+from streamgp.interactive import (
+    Answer,
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelRequest,
+    event_store,
+)
 from streamgp.interactive.event_store import MOST_PENDING
 from streamgp.query import AlwaysChallenge, NeverChallenge, RecentEventsAsk, SkepticalAsk
 
@@ -96,6 +103,45 @@ def test_only_the_latest_ones_count():
     found = loop._memory.pending()
     # The latest 100 are e5, e6, ...; e31 is the 32nd event.
     assert [question.x["u"] for question in found] == list(range(31, n))
+
+
+def test_what_counts_is_what_a_look_at_all_conversations_finds(monkeypatch):
+    monkeypatch.setattr(event_store, "MOST_PENDING", 9)
+    monkeypatch.setattr(event_store, "_BLOCK", 4)
+    monkeypatch.setattr(event_store, "_LEAST_TIDIED", 5)
+
+    def looked_up(memory):
+        records = [record for record in memory if record.pending is not None]
+        first = 0 if len(records) < 9 else -(-records[-9].serial // 4) * 4
+        return [(r.event.event_id, r.pending) for r in records if r.serial >= first]
+
+    rng, counts = random.Random(5), set()
+    loop = InteractiveLoop(
+        learner(challenge=AlwaysChallenge()), expires_after_s=60.0, answer_horizon_s=90.0
+    )
+    for i in range(300):
+        now, one = float(i), f"e{rng.randrange(max(0, i - 20), i + 1)}"
+        loop.on_event(Event(event_id=f"e{i}", x={"u": rng.gauss(0.0, 9.0)}, occurred_at=now), now)
+        if rng.random() < 0.1:
+            loop.reject_last(ValueError("too long"), "encode")
+        if (chance := rng.random()) < 0.15:
+            loop.on_answer(answer(one, rng.choice(["home", "work"]), now), now)
+        elif chance < 0.3:
+            loop.on_cancel(f"{one}/label", now)
+        elif chance < 0.4:
+            loop.on_time(now)
+        if rng.random() < 0.1:
+            loop.reject_last(ValueError("too long"), "encode")
+        found = loop._memory.pending()
+        expected = looked_up(loop._memory)
+        assert [question.target for question in found] == [target for _, target in expected]
+        assert [question.x for question in found] == [
+            loop._memory[event_id].event.x for event_id, _ in expected
+        ]
+        n_counting = sum(record.pending is not None for record in loop._memory)
+        counts.add((n_counting, len(found)))
+    assert counts >= {(1, 1), (7, 7)}
+    assert any(n_counting > n_found for n_counting, n_found in counts)
 
 
 def asking():
