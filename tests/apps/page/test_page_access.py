@@ -273,8 +273,15 @@ def test_nobody_touches_answers_of_others(served: Served, invites: Invites) -> N
         reply = ben.post(path, body)
         assert (reply.status, reply.body["error"]) == (409, "cannot_undo")
     assert ben.get("/api/history").body == {"history": []}
-    [answer] = answers(served.topics)
-    assert (answer.annotator, answer.y) == ("ann", "hall")
+    renamed = ben.post("/api/labels/rename", {"key": "k", "old": "hall", "new": "den"})
+    assert (renamed.status, renamed.body["changed"]) == (200, 0)
+    # Nor are their ids taken: that of an answer is made of the name of who gives it.
+    write(served.topics, request("e7"))
+    until(lambda: ben.get("/api/card/k/e7/label").status == 200)
+    assert ben.answer("k/e7/label", "den", "page/ann/a2").status == 200
+    first, other = answers(served.topics)
+    assert (first.annotator, first.y, first.answer_id) == ("ann", "hall", "page/ann/a1")
+    assert (other.annotator, other.answer_id) == ("ben", "page/ben/page%2Fann%2Fa2")
 
 
 def test_streams_and_requests_of_one_token_are_limited(
