@@ -22,7 +22,7 @@ from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
 from connectors.annotation.latest import Latest
-from connectors.annotation.open_questions import Question
+from connectors.annotation.open_questions import Order, Question
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
@@ -109,6 +109,8 @@ class AnnotationDesk:
         Counts how many questions are left; None where that cannot be said.
     people
         Who may answer for whom: the same as that of the workers.
+    order
+        Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`.
 
     Attributes
     ----------
@@ -155,6 +157,7 @@ class AnnotationDesk:
         value_range: tuple[float, float] | None = None,
         budget: QuestionBudget | None = None,
         people: People = DEFAULT_PEOPLE,
+        order: Order = "useful",
     ) -> None:
         self.averages = Averages()
         self._keyed = keyed
@@ -166,6 +169,7 @@ class AnnotationDesk:
             with_classes=not of_numbers,
             people=people,
             keyed=keyed,
+            order=order,
         )
         self._cards = CardMaker(
             keyed=keyed,
@@ -205,6 +209,7 @@ class AnnotationDesk:
             if message.decision.ask and message.decision.budget is None:
                 event = (message.key, message.event_id)
                 self._shares.put(event, shares_of(message))
+                self._inbox.take(message, partition=partition, at=at)
             return
         self._inbox.take(message, partition=partition, at=at)
         if isinstance(message, Answer):

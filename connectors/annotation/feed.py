@@ -165,7 +165,7 @@ class DeskFeed:
         Whether the workers have a learner for each key.
     only_key
         The only key whose messages are wanted; None for all.
-    signatures
+    with_predictions, signatures
         As for `TopicFeed`.
     clock
         Seconds that never go back.
@@ -181,13 +181,20 @@ class DeskFeed:
         *,
         keyed: bool,
         only_key: str | None = None,
+        with_predictions: bool = False,
         signatures: Signatures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._desk = desk
         self._clock = clock
         self._turned: float | None = None
-        self._feed = TopicFeed(topics, keyed=keyed, only_key=only_key, signatures=signatures)
+        self._feed = TopicFeed(
+            topics,
+            keyed=keyed,
+            only_key=only_key,
+            with_predictions=with_predictions,
+            signatures=signatures,
+        )
 
     @property
     def n_read(self) -> int:

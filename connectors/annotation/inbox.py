@@ -14,10 +14,19 @@ No clock and no I/O here: who reads topics hands over what they hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import merge
+from itertools import chain
 from math import inf, nextafter
 from typing import Any, TypeAlias
 
-from connectors.annotation.open_questions import EventKey, OpenQuestions, Question, Rank, rank_of
+from connectors.annotation.open_questions import (
+    EventKey,
+    OpenQuestions,
+    Order,
+    Question,
+    Rank,
+    rank_of,
+)
 from connectors.annotation.own_answers import CannotUndoError, OwnAnswers, Undone, derived_id
 from connectors.annotation.timeline import Timeline, Typed
 from streamgp.base import Label
@@ -31,6 +40,7 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Message,
+    Prediction,
     Request,
     second_ids,
 )
@@ -45,8 +55,8 @@ RequestKey: TypeAlias = tuple[str | None, str]
 class AnnotationInbox:
     """The open questions, who answered what, and which labels there are.
 
-    Challenges come first, since a label waits for each of them; otherwise the oldest question is
-    first. A question that was skipped comes after all others.
+    Challenges come first, since a label waits for each of them; then label requests in the order
+    that is asked for. A question that was skipped comes after all others.
 
     Parameters
     ----------
@@ -62,6 +72,9 @@ class AnnotationInbox:
         Who may answer for whom: the same as that of the workers.
     keyed
         Whether the workers have a learner for each key.
+    order
+        Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`; for
+        `useful` hand predictions over, too.
 
     Attributes
     ----------
@@ -93,9 +106,7 @@ class AnnotationInbox:
     # _said_by    which of them have answered about each event
     # _skipped    by annotator: number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
-    # _excluded   annotators whom a label request has excluded
     # _quarantined  those whom the newest first question of each key excludes, if there are any
-    # _singled_out  annotators whom alone a label request was for
     def __init__(
         self,
         annotator: str | None = None,
@@ -105,14 +116,18 @@ class AnnotationInbox:
         with_classes: bool = True,
         people: People = DEFAULT_PEOPLE,
         keyed: bool = True,
+        order: Order = "oldest",
     ):
         self.annotator = annotator
         self._keyed = keyed
         self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._everyone = everyone
+        self._order = order
         self._waiting = OpenQuestions(
-            keep_over=everyone or annotator is not None, may_answer=self._is_authorised
+            keep_over=everyone or annotator is not None,
+            may_answer=self._is_authorised,
+            order=order,
         )
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
@@ -121,9 +136,7 @@ class AnnotationInbox:
         self.timeline = Timeline()
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
-        self._excluded: set[str] = set()
         self._quarantined: dict[str | None, tuple[str, ...]] = {}
-        self._singled_out: set[str] = set()
 
     # --- what the topics hold
 
@@ -158,6 +171,9 @@ class AnnotationInbox:
                     *event, message.y, at=message.learned_at, annotator=message.annotator, got=at
                 )
             self._waiting.settle(event, before=message.learned_at, taught=True, at=at)
+        elif isinstance(message, Prediction):
+            if message.decision.ask:
+                self._waiting.note_prediction((message.key, message.event_id), message.y)
         elif isinstance(message, Expired | Cancel):
             why = message.why if isinstance(message, Cancel) else None
             self._waiting.end(message.key, message.request_id, at=at, why=why)
@@ -193,7 +209,8 @@ class AnnotationInbox:
     def questions(self, now: float, annotator: str | None = None) -> list[Question]:
         """Return the open questions of an annotator, the next one first."""
         annotator = annotator or self.annotator
-        return sorted(self._open(now, annotator), key=lambda q: self._rank(q, annotator))
+        skipped = self._skipped.get(annotator, {})
+        return sorted(self._open(now, annotator), key=lambda q: skipped.get(key_of(q), 0))
 
     def next(
         self,
@@ -206,15 +223,12 @@ class AnnotationInbox:
         """Return the question to be asked next, of those that fit; None if there is none."""
         annotator = annotator or self.annotator
         skipped = self._skipped.get(annotator, {})
-        found = [q for q in self._reopened(now, annotator, only_key) if where(q)]
-        # The first one that was not skipped comes before the rest.
-        for question in filter(where, self._waiting.in_order(now, only_key)):
-            if not self.may_answer(question, annotator):
-                continue
-            found.append(question)
+        later = []
+        for question in filter(where, self._open(now, annotator, only_key)):
             if key_of(question) not in skipped:
-                break
-        return min(found, key=lambda q: self._rank(q, annotator), default=None)
+                return question
+            later.append(question)
+        return min(later, key=lambda q: skipped[key_of(q)], default=None)
 
     def n_open(
         self, now: float, annotator: str | None = None, *, only_key: str | None = None
@@ -222,8 +236,7 @@ class AnnotationInbox:
         """Return the number of open questions, of one key alone or of all."""
         annotator = annotator or self.annotator
         n_theirs = sum(1 for _ in self._reopened(now, annotator, only_key))
-        n_of_others = sum(1 for _ in self._of_others(now, annotator, only_key))
-        return self._waiting.count(now, only_key) - n_of_others + n_theirs
+        return self._waiting.count(now, only_key, annotator) + n_theirs
 
     def oldest_at(
         self, now: float, annotator: str | None = None, *, only_key: str | None = None
@@ -231,11 +244,7 @@ class AnnotationInbox:
         """Return when the oldest of the open questions was asked, None if there is none."""
         annotator = annotator or self.annotator
         asked_at = [q.request.requested_at for q in self._reopened(now, annotator, only_key)]
-        if any(self._of_others(now, annotator, only_key)):
-            waiting = self._waiting.in_order(now, only_key)
-            theirs = (q for q in waiting if self.may_answer(q, annotator))
-            return min([*asked_at, *(q.request.requested_at for q in theirs)], default=None)
-        oldest = min([self._waiting.oldest_at(now, only_key), *asked_at])
+        oldest = min([self._waiting.oldest_at(now, only_key, annotator), *asked_at])
         return None if oldest == inf else oldest
 
     def why_ended(self, key: str | None, request_id: str) -> str | None:
@@ -519,15 +528,12 @@ class AnnotationInbox:
             self._note_challenge(request, at)
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
         else:
-            self._excluded.update(request.excluded)
             if request.is_second:
                 pass  # it excludes who has spoken about the event, too
             elif request.excluded:
                 self._quarantined[self._home(request.key)] = request.excluded
             else:
                 self._quarantined.pop(self._home(request.key), None)
-            if request.annotator is not None:
-                self._singled_out.add(request.annotator)
         if self._answers:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at
@@ -596,22 +602,20 @@ class AnnotationInbox:
         if not theirs:
             del self._said_by[event]
 
-    def _open(self, now: float, annotator: str | None) -> Iterator[Question]:
-        for question in self._waiting.in_order(now):
-            if self.may_answer(question, annotator):
-                yield question
-        yield from self._reopened(now, annotator)
-
-    def _of_others(
-        self, now: float, annotator: str | None, only_key: str | None
+    def _open(
+        self, now: float, annotator: str | None, only_key: str | None = None
     ) -> Iterator[Question]:
-        """Return the open questions that an annotator may not answer."""
-        is_bound = annotator in self._excluded or bool(self._singled_out - {annotator or ""})
-        for question in self._waiting.in_order(now, only_key):
-            if isinstance(question.request, LabelRequest) and not is_bound:
-                return  # these come behind all challenges
-            if not self.may_answer(question, annotator):
-                yield question
+        """Yield the open questions of an annotator in their order, skipped ones not put behind."""
+        waiting = self._waiting
+        mine = sorted(self._reopened(now, annotator, only_key), key=_rank)
+        challenges = [q for q in mine if isinstance(q.request, Challenge)]
+        yield from merge(challenges, waiting.challenges(now, only_key, annotator), key=_rank)
+        again = mine[len(challenges) :]
+        label_requests = waiting.label_requests(now, only_key, annotator)
+        if self._order == "oldest":
+            yield from merge(again, label_requests, key=_rank)
+        else:  # what is to be answered again comes first
+            yield from chain(again, label_requests)
 
     def _is_foreign(self, answer: Answer) -> bool:
         """Say whether the workers refuse an answer, as it is about the word of another one."""
@@ -650,10 +654,6 @@ class AnnotationInbox:
     def _horizon_of(self, question: Question) -> float:
         return event_time(question.request) + self._horizon_s + question.delayed_s
 
-    def _rank(self, question: Question, annotator: str | None) -> tuple[int, Rank]:
-        skipped = self._skipped.get(annotator, {}).get(key_of(question), 0)
-        return skipped, rank_of(question.request)
-
     def _note_challenge(self, request: Challenge, at: float) -> None:
         if not self._answers:
             return
@@ -671,6 +671,10 @@ class AnnotationInbox:
 def event_time(request: LabelRequest | Challenge) -> float:
     """Return the time of the event, after which it is remembered for a while."""
     return request.requested_at if request.occurred_at is None else request.occurred_at
+
+
+def _rank(question: Question) -> Rank:
+    return rank_of(question.request)
 
 
 def key_of(question: Question) -> RequestKey:

@@ -8,11 +8,15 @@ forgotten after a while.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace, merge
 from math import inf
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
+from connectors.annotation.latest import Latest
+from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import LabelRequest, Request
 
@@ -22,6 +26,13 @@ EventKey: TypeAlias = tuple[str | None, str]
 Rank: TypeAlias = tuple[bool, float, str, str]
 Place: TypeAlias = tuple[Rank, EventKey]
 
+Order: TypeAlias = Literal["useful", "newest", "oldest"]
+"""Order of label requests; challenges come first, the oldest one before the others."""
+
+N_SERVED = 100
+"""Answers by which label requests are spread over the predicted classes."""
+N_PREDICTED = 20_000
+"""Events whose predicted class is kept for the questions about them."""
 MAX_PAST = 500_000
 """Events of which it is kept that they are settled, beside as many older ones."""
 
@@ -65,10 +76,14 @@ class _Body:
     # over   whether it has ended
     # stale  whether it was over already at the last turn
     # until  the last moment at which it can be answered
-    __slots__ = ("at", "over", "question", "stale", "until")
+    # predicted  the class that was predicted of its event; None if that is not known
+    __slots__ = ("at", "over", "predicted", "question", "stale", "until")
 
-    def __init__(self, question: Question, at: float, until: float, over: bool) -> None:
+    def __init__(
+        self, question: Question, at: float, until: float, over: bool, predicted: Label | None
+    ) -> None:
         self.question = question
+        self.predicted = predicted
         self.at = at
         self.until = until
         self.over = over
@@ -78,6 +93,15 @@ class _Body:
     def place(self) -> Place:
         request = self.question.request
         return rank_of(request), (request.key, request.event_id)
+
+    @property
+    def is_label_request(self) -> bool:
+        return isinstance(self.question.request, LabelRequest)
+
+    @property
+    def scored(self) -> tuple[float, Place]:
+        """What the questions of a class are sorted by: the highest score first, then age."""
+        return -max(self.question.request.score, 0.0), self.place
 
 
 class _Past:
@@ -106,31 +130,95 @@ class _Past:
         return request.requested_at < self.before
 
 
-class _Order:
-    """Places of questions in the order of their ranks, of all keys together and of each."""
+Audience: TypeAlias = "tuple[bool, tuple[str | None, ...]]"
+"""All that decides who may answer: whether it is a label request, and the annotators it names."""
+
+
+def _audience_of(request: Request) -> Audience:
+    if isinstance(request, LabelRequest):
+        return True, (request.annotator, *request.excluded)
+    return False, (request.annotator,)
+
+
+class _Queue:
+    """Places of questions of one audience, by age, and those of label requests by class."""
+
+    # by_age    places in the order of their ranks
+    # by_class  by predicted class: places, the highest score first, then the oldest
+    __slots__ = ("by_age", "by_class")
 
     def __init__(self) -> None:
-        self._all: list[Place] = []
-        self._of: dict[str | None, list[Place]] = {}
+        self.by_age: list[Place] = []
+        self.by_class: dict[Label | None, list[tuple[float, Place]]] = {}
 
-    def of(self, only_key: str | None) -> list[Place]:
-        """Return the places of a key; None for all."""
-        return self._all if only_key is None else self._of.get(only_key, [])
+    def add(self, body: _Body) -> None:
+        insort(self.by_age, body.place)
+        if body.is_label_request:
+            insort(self.by_class.setdefault(body.predicted, []), body.scored)
 
-    def add(self, place: Place) -> None:
-        insort(self._all, place)
-        insort(self._of.setdefault(place[1][0], []), place)
+    def remove(self, body: _Body) -> None:
+        del self.by_age[bisect_left(self.by_age, body.place)]
+        if body.is_label_request:
+            places = self.by_class[body.predicted]
+            del places[bisect_left(places, body.scored)]
+            if not places:
+                del self.by_class[body.predicted]
 
-    def remove(self, place: Place) -> None:
-        key = place[1][0]
-        for places in (self._all, self._of[key]):
-            del places[bisect_left(places, place)]
+
+class _Queues:
+    """Queues of questions by audience, of all keys together and of each."""
+
+    def __init__(self) -> None:
+        self._all: dict[Audience, _Queue] = {}
+        self._of: dict[str | None, dict[Audience, _Queue]] = {}
+
+    def of(self, only_key: str | None) -> dict[Audience, _Queue]:
+        """Return the queues of a key; None for all."""
+        return self._all if only_key is None else self._of.get(only_key, {})
+
+    def add(self, body: _Body) -> None:
+        audience = _audience_of(body.question.request)
+        for queues in (self._all, self._of.setdefault(body.question.request.key, {})):
+            queues.setdefault(audience, _Queue()).add(body)
+
+    def remove(self, body: _Body) -> None:
+        audience, key = _audience_of(body.question.request), body.question.request.key
+        for queues in (self._all, self._of[key]):
+            queues[audience].remove(body)
+            if not queues[audience].by_age:
+                del queues[audience]
         if not self._of[key]:
             del self._of[key]
 
 
-# Before all label requests, and behind all challenges; places are compared with it.
-_FIRST_LABEL: Any = ((True,),)
+def _spread(queues: Sequence[_Queue], served: Mapping[Label | None, int]) -> Iterator[Place]:
+    """Yield places of label requests, spread over the predicted classes.
+
+    By the highest averages of D'Hondt: of the best question of each class the one with the highest
+    `score / (1 + n)`, n being how many of its class were answered, or came before it.
+    """
+    lists: dict[Label | None, list[list[tuple[float, Place]]]] = {}
+    for queue in queues:
+        for label, places in queue.by_class.items():
+            lists.setdefault(label, []).append(places)
+    best: list[tuple[float, Place, int]] = []
+    rest: list[tuple[Iterator[tuple[float, Place]], int]] = []
+    for label, several in lists.items():
+        ordered = iter(several[0]) if len(several) == 1 else merge(*several)
+        first, n = next(ordered), served.get(label, 0)
+        best.append((first[0] / (1 + n), first[1], len(rest)))
+        rest.append((ordered, n))
+    heapify(best)
+    while best:
+        _, place, i = best[0]
+        yield place
+        ordered, n = rest[i]
+        following = next(ordered, None)
+        if following is None:
+            heappop(best)
+        else:
+            rest[i] = ordered, n + 1
+            heapreplace(best, (following[0] / (2 + n), following[1], i))
 
 
 class OpenQuestions:
@@ -142,6 +230,9 @@ class OpenQuestions:
         Whether to keep for a while what ended without an answer that is known yet: one may come.
     may_answer
         Says whether the answer of an annotator to a request counts.
+    order
+        Order of the label requests: `useful`, the highest score first, spread over the classes that
+        were predicted; `newest` or `oldest` first.
 
     Examples
     --------
@@ -159,47 +250,89 @@ class OpenQuestions:
     """
 
     # _bodies  questions by event and request id
-    # _order   those that are not over and can be answered at `_now`, and no others
+    # _queues  those that are not over and can be answered at `_now`, and no others
     # _untils  until when those that are not over can be answered, sorted, each with its place
     # _now     the moment that was asked about last; it may go back
     # _past    what is settled, by event; `_older` the same as of the turn before
+    # _predicted  classes that were predicted, by event
+    # _served  predicted classes of the label requests that were answered last; `_n_served` counts
     def __init__(
         self,
         *,
         keep_over: bool = False,
         may_answer: Callable[[Request, str | None], bool] = lambda _request, _annotator: True,
+        order: Order = "oldest",
     ) -> None:
+        self._order = order
         self._keep_over = keep_over
         self._may_answer = may_answer
         self._bodies: dict[EventKey, dict[str, _Body]] = {}
-        self._order = _Order()
+        self._queues = _Queues()
         self._untils: list[tuple[float, Place]] = []
         self._now = -inf
         self._past: dict[EventKey, _Past] = {}
         self._older: dict[EventKey, _Past] = {}
+        self._predicted: Latest[EventKey, Label] = Latest(N_PREDICTED)
+        self._served: deque[Label | None] = deque(maxlen=N_SERVED)
+        self._n_served: Counter[Label | None] = Counter()
 
     def __iter__(self) -> Iterator[Question]:
         """Return the questions in no order, also those that it is too late to answer."""
         for bodies in self._bodies.values():
             yield from (body.question for body in bodies.values() if not body.over)
 
-    def in_order(self, now: float, only_key: str | None = None) -> Iterator[Question]:
-        """Return the questions that can be answered now in the order of their ranks.
+    def challenges(
+        self, now: float, only_key: str | None = None, annotator: str | None = None
+    ) -> Iterator[Question]:
+        """Yield the challenges that can be answered now, the oldest first.
 
-        Those of one key alone, or of all. What is taken out of the iterator is what it costs.
+        Parameters
+        ----------
+        now
+            The time, POSIX seconds.
+        only_key
+            The only key whose challenges are wanted; None for all.
+        annotator
+            Who is to answer, None for anybody.
+
         """
-        for rank, event in self._places(now, only_key):
-            yield self._bodies[event][rank[-1]].question
+        queues = self._open_to(annotator, now, only_key, of_labels=False)
+        return map(self._at, merge(*(queue.by_age for queue in queues)))
 
-    def count(self, now: float, only_key: str | None = None) -> int:
+    def label_requests(
+        self, now: float, only_key: str | None = None, annotator: str | None = None
+    ) -> Iterator[Question]:
+        """Yield the label requests that can be answered now in their order; see `challenges`.
+
+        The first ones cost a look at each predicted class, not at each question.
+        """
+        queues = self._open_to(annotator, now, only_key, of_labels=True)
+        places: Iterator[Place]
+        if self._order == "useful":
+            places = _spread(queues, self._n_served)
+        elif self._order == "oldest":
+            places = merge(*(queue.by_age for queue in queues))
+        else:
+            places = merge(*(reversed(queue.by_age) for queue in queues), reverse=True)
+        return map(self._at, places)
+
+    def in_order(
+        self, now: float, only_key: str | None = None, annotator: str | None = None
+    ) -> Iterator[Question]:
+        """Yield what can be answered now: challenges, then label requests; see there."""
+        yield from self.challenges(now, only_key, annotator)
+        yield from self.label_requests(now, only_key, annotator)
+
+    def count(self, now: float, only_key: str | None = None, annotator: str | None = None) -> int:
         """Return the number of questions that can be answered now, of one key alone or of all."""
-        return len(self._places(now, only_key))
+        return sum(len(queue.by_age) for queue in self._open_to(annotator, now, only_key))
 
-    def oldest_at(self, now: float, only_key: str | None = None) -> float:
+    def oldest_at(
+        self, now: float, only_key: str | None = None, annotator: str | None = None
+    ) -> float:
         """Return when the oldest question was asked that can be answered now, inf for none."""
-        places = self._places(now, only_key)
-        firsts = places[:1] + places[(at := bisect_left(places, _FIRST_LABEL)) : at + 1]
-        return min((rank[1] for rank, _ in firsts), default=inf)
+        queues = self._open_to(annotator, now, only_key)
+        return min((queue.by_age[0][0][1] for queue in queues), default=inf)
 
     def get(self, key: str | None, event_id: str, request_id: str) -> Question | None:
         """Return the open question of a request, or None."""
@@ -221,21 +354,38 @@ class OpenQuestions:
         over = past.is_over(request)
         if not over or self._keep_over:
             self.remove(event, request.request_id)  # where it is read twice
-            body = _Body(question, at, until, over)
+            body = _Body(question, at, until, over, self._predicted.get(event))
             self._bodies.setdefault(event, {})[request.request_id] = body
             if not over:
                 insort(self._untils, (until, body.place))
                 if until >= self._now:
-                    self._order.add(body.place)
+                    self._queues.add(body)
 
     def note_answer(
         self, event: EventKey, request_id: str, annotator: str | None, *, at: float
     ) -> str | None:
         """Take note of an answer to a request; return who answered it first."""
+        self._note_served(event, request_id)
         names = self._past_of(event, at).answered.setdefault(request_id, [])
         if annotator not in names:
             names.append(annotator)
         return names[0]
+
+    def note_prediction(self, event: EventKey, predicted: Label | None) -> None:
+        """Take note of the class that was predicted of an event, before it is asked about or after.
+
+        It changes the order `useful` alone, and is kept for no other.
+        """
+        if self._order != "useful" or predicted is None:
+            return
+        self._predicted.put(event, predicted)
+        for body in self._bodies.get(event, {}).values():
+            is_queued = not body.over and body.until >= self._now
+            if is_queued:
+                self._queues.remove(body)
+            body.predicted = predicted
+            if is_queued:
+                self._queues.add(body)
 
     def may_be_first(self, event: EventKey, request: Request, annotator: str | None) -> bool:
         """Say whether no other annotator is known to have answered a request before."""
@@ -294,6 +444,8 @@ class OpenQuestions:
             for event in [event for event in settled if event[0] == key]:
                 if settled[event].at <= at:
                     del settled[event]
+        for event in [event for event in self._predicted if event[0] == key]:
+            del self._predicted[event]
 
     def turn_over(self) -> None:
         """Forget what was settled before the last turn."""
@@ -312,19 +464,50 @@ class OpenQuestions:
             if not self._keep_over:
                 self.remove(event, request_id)
 
+    def _note_served(self, event: EventKey, request_id: str) -> None:
+        """Count the class of a label request that is answered, and forget one of long ago."""
+        body = self._bodies.get(event, {}).get(request_id)
+        if body is None or body.over or not body.is_label_request:
+            return
+        if len(self._served) == N_SERVED:
+            self._n_served[self._served[0]] -= 1
+        self._served.append(body.predicted)
+        self._n_served[body.predicted] += 1
+
     def _take_out(self, body: _Body) -> None:
         del self._untils[bisect_left(self._untils, (body.until, body.place))]
         if body.until >= self._now:
-            self._order.remove(body.place)
+            self._queues.remove(body)
 
-    def _places(self, now: float, only_key: str | None) -> list[Place]:
-        """Return the places of what can be answered at a moment."""
+    def _open_to(
+        self,
+        annotator: str | None,
+        now: float,
+        only_key: str | None,
+        *,
+        of_labels: bool | None = None,
+    ) -> list[_Queue]:
+        """Return queues of what can be answered at a moment, by an annotator or by anybody.
+
+        `of_labels` says whether label requests or challenges are wanted; None for both.
+        """
         was, self._now = self._now, now
         first, last = (bisect_left(self._untils, (at,)) for at in sorted((was, now)))
-        change = self._order.remove if was < now else self._order.add
-        for _, place in self._untils[first:last]:
-            change(place)
-        return self._order.of(only_key)
+        change = self._queues.remove if was < now else self._queues.add
+        for _, (rank, event) in self._untils[first:last]:
+            change(self._bodies[event][rank[-1]])
+        return [
+            queue
+            for (is_label_request, _), queue in self._queues.of(only_key).items()
+            if of_labels in (None, is_label_request)
+            and (
+                annotator is None or self._may_answer(self._at(queue.by_age[0]).request, annotator)
+            )
+        ]
+
+    def _at(self, place: Place) -> Question:
+        rank, event = place
+        return self._bodies[event][rank[-1]].question
 
     def _past_of(self, event: EventKey, at: float) -> _Past:
         past = self._past.get(event)

@@ -145,6 +145,7 @@ class Questions(Section, frozen=True, kw_only=True):
     per_hour: Count | None = None
     open_at_most: Count | None = None
     availability: bool = False
+    order: Literal["useful", "newest", "oldest"] = "useful"
     overlap: Share = 0.0
     repeat: Share = 0.0
 

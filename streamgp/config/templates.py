@@ -122,6 +122,9 @@ rule = {budget}
 # How many questions of each key may be open at a time. Beyond it a question replaces the least
 # useful open one, or is not asked; questions whose answer has become clear are taken back.
 #open_at_most = 20
+# In which order annotators get label requests; challenges come first. "useful": the highest score
+# first, spread over the classes that were predicted; "newest" or "oldest" first.
+#order = "useful"
 # true: learn at which hours questions are answered before they expire, and spare the others.
 #availability = true
 # Which share of the questions, once answered, is put to a second annotator as well, who is not told

@@ -363,6 +363,7 @@ def by_hand(
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
             people=config.rules(),
+            order=config.questions.order,
             signatures=signatures_of(config, make_for=(name,), knows_all=False),
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from connectors.annotation.explain import Averages
 from connectors.annotation.feed import DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
+from connectors.annotation.open_questions import Order
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack
 from connectors.wire.signatures import Signatures
@@ -48,6 +49,8 @@ class Sitting:
         Whether answers tell how long they took.
     people
         Who may answer for whom.
+    order
+        Order of the label requests.
     signatures
         Signs and verifies answers; None where they are not signed.
 
@@ -62,6 +65,7 @@ class Sitting:
     asks_confidence: bool = False
     notes_response_time: bool = True
     people: People = DEFAULT_PEOPLE
+    order: Order = "useful"
     signatures: Signatures | None = None
 
 
@@ -162,6 +166,7 @@ class Subscription:
             with_classes=not sitting.of_numbers,
             people=sitting.people,
             keyed=sitting.keyed,
+            order=sitting.order,
         )
         self.averages = Averages()
         self._feed = DeskFeed(
@@ -169,6 +174,7 @@ class Subscription:
             self.desk,
             keyed=sitting.keyed,
             only_key=sitting.only_key,
+            with_predictions=sitting.order == "useful",
             signatures=sitting.signatures,
         )
         for answer, at in self._given:

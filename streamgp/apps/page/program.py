@@ -131,6 +131,7 @@ def _desk_of(config: WorkerConfig) -> AnnotationDesk:
         value_range=ends,
         budget=QuestionBudget(*build_counting_budgets(config)),
         people=config.rules(),
+        order=config.questions.order,
     )
 
 

@@ -171,7 +171,7 @@ def test_nobody_waits_between_an_answer_and_the_next_question(
     sit(town, person)
     assert person.asked() == ["e1/label", "e2/label", "e3/label"]
     assert set(until_then) == {0.0}
-    assert waited[-1] == 7.0  # there is nothing else to do
+    assert 7.0 in waited[-3:]  # there is nothing else to do; predictions are never waited for
 
 
 def test_next_session_goes_on_where_the_last_one_ended() -> None:

@@ -35,6 +35,7 @@ from streamgp.query.strategies import AlwaysAsk, SkepticalChallenge
 
 PEOPLE = ("ann", "bob", "cy")
 LABELS = ("hall", "den", "spa")
+ORDERS = ("useful", "newest", "oldest")
 
 
 def request(event_id: str = "e1", *, at: float = 100.0, **fields: Any) -> LabelRequest:
@@ -68,6 +69,34 @@ def desk_with(*messages: Any, **options: Any) -> AnnotationDesk:
     for message in messages:
         desk.take(message)
     return desk
+
+
+def test_questions_are_spread_over_what_was_predicted_the_most_doubtful_first() -> None:
+    """Five hundred of one class do not come before the first of another."""
+    desk = desk_with()
+    for n in range(503):
+        y = "hall" if n < 500 else "den"
+        decision = Decision.of(0.9, 0.1, "SkepticalAsk")
+        told = {"y": y, "proba": {y: 1.0}, "n_learned": 2, "at": 100.0, "decision": decision}
+        asked = request(f"e{n}", at=100.0 + n, score=0.9 - n / 1000.0)
+        # Whichever is read first.
+        for message in ([Prediction(event_id=f"e{n}", **told), asked])[:: 1 if n % 2 else -1]:
+            desk.take(message)
+    cards = []
+    for n in range(8):
+        card = desk.next("ann", 700.0)
+        assert card is not None
+        ahead = desk.peek("ann", 700.0, after=card.id)
+        cards.append(card.event_id)
+        desk.reply("ann", say("spa", card=card.id, answer_id=f"c{n}"), 700.0 + n)
+        following = desk.next("ann", 700.0 + n)
+        assert ahead is not None
+        assert following is not None
+        assert ahead.event_id == following.event_id
+    assert cards == ["e0", "e1", "e500", "e2", "e3", "e501", "e4", "e5"]
+    ordered = [desk_with(*(request(f"e{n}", at=n) for n in range(3)), order=o) for o in ORDERS]
+    firsts = [each.next("ann", 700.0) for each in ordered]
+    assert [card and card.event_id for card in firsts] == ["e0", "e2", "e0"]
 
 
 def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: Any) -> Reply:

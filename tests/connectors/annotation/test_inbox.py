@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.annotation.inbox import AnnotationInbox, CannotUndoError, Question
+from connectors.annotation.open_questions import rank_of
 from connectors.annotation.own_answers import N_KEPT, OwnAnswers
 from streamgp.base import Neighbour
 from streamgp.interactive import (
@@ -211,7 +212,7 @@ def test_desk_that_was_there_all_the_time_shows_what_one_that_comes_later_shows(
     later = desk_with(*shuffled(town, rng))
     assert ids(later, town.now) == [
         question.request.request_id
-        for question in sorted(ann.questions(town.now), key=lambda q: later._rank(q, "ann"))
+        for question in sorted(ann.questions(town.now), key=lambda q: rank_of(q.request))
         if not is_told_to_nobody(question, town)
     ]
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections import Counter
 from math import inf
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from connectors.annotation.open_questions import OpenQuestions, Question, rank_of
+from connectors.annotation.open_questions import (
+    N_SERVED,
+    OpenQuestions,
+    Order,
+    Question,
+    rank_of,
+)
 from streamgp.interactive.messages import Challenge, LabelRequest, Request
 
 KEYS = (None, "ann", "bob")
@@ -18,36 +27,65 @@ TIMES = st.sampled_from([0.0, 1.0, 2.0, 3.0])
 EVENTS = st.tuples(st.sampled_from(KEYS), st.sampled_from("abcd"))
 
 
-def request(key: str | None, event_id: str, at: float, *, is_challenge: bool = False) -> Request:
+ANNOTATORS = (None, "ann", "eve")
+
+
+def request(
+    key: str | None,
+    event_id: str,
+    at: float,
+    *,
+    is_challenge: bool = False,
+    score: float = 1.0,
+    name: str | None = None,
+) -> Request:
     fields: dict[str, Any] = {
         "event_id": event_id,
         "key": key,
         "x": {},
         "reason": "",
-        "score": 1.0,
+        "score": score,
         "threshold": 0.0,
         "requested_at": at,
     }
     if not is_challenge:
-        return LabelRequest(request_id=f"{event_id}/label", **fields)
-    told = {"given": "hall", "suggested": "den", "probability_wrong": 0.9, "annotator": None}
+        excluded = () if name is None else (name,)
+        return LabelRequest(request_id=f"{event_id}/label", excluded=excluded, **fields)
+    told = {"given": "hall", "suggested": "den", "probability_wrong": 0.9, "annotator": name}
     return Challenge(request_id=f"{event_id}/challenge/1", **fields, **told)
+
+
+def may_answer(asked: Request, annotator: str | None) -> bool:
+    if isinstance(asked, LabelRequest):
+        return annotator not in asked.excluded
+    return asked.annotator in (None, annotator)
 
 
 class Twins(RuleBasedStateMachine):
     """Open questions beside a dictionary of them, which is walked each time; the clock goes
     where it likes."""
 
+    order: Order = "oldest"
+
     def __init__(self) -> None:
         super().__init__()
-        self.questions = OpenQuestions()
+        self.questions = OpenQuestions(may_answer=may_answer, order=self.order)
+        self.predicted: dict[Any, str] = {}
+        self.served: list[str | None] = []
         self.plain: dict[tuple[Any, str], tuple[Request, float]] = {}
         self.over: set[tuple[Any, str]] = set()
         self.now = -inf
 
-    @rule(event=EVENTS, at=TIMES, until=TIMES | st.just(inf), is_challenge=st.booleans())
-    def ask(self, event: Any, at: float, until: float, is_challenge: bool) -> None:
-        asked = request(*event, at, is_challenge=is_challenge)
+    @rule(
+        event=EVENTS,
+        at=TIMES,
+        until=TIMES | st.just(inf),
+        is_challenge=st.booleans(),
+        score=st.sampled_from([0.25, 0.5, 1.0]),
+        name=st.sampled_from(ANNOTATORS),
+    )
+    def ask(self, event: Any, at: float, until: float, is_challenge: bool, **more: Any) -> None:
+        asked = request(*event, at, is_challenge=is_challenge, **more)
         self.questions.ask(Question(request=asked), at=at, until=until)
         if (asked.key, asked.request_id) not in self.over:
             self.plain[asked.key, asked.request_id] = asked, until
@@ -58,6 +96,21 @@ class Twins(RuleBasedStateMachine):
         self.questions.end(ended.key, ended.request_id, at=9.0)
         self.over.add((ended.key, ended.request_id))
         self.plain.pop((ended.key, ended.request_id), None)
+
+    @rule(event=EVENTS, label=st.sampled_from("xyz"))
+    def predict(self, event: Any, label: str) -> None:
+        self.questions.note_prediction(event, label)
+        self.predicted[event] = label
+
+    @rule(event=EVENTS)
+    def answer(self, event: Any) -> None:
+        """Answer a label request that is open."""
+        asked, _ = self.plain.pop((event[0], f"{event[1]}/label"), (None, 0.0))
+        if asked is not None:
+            self.questions.note_answer(event, asked.request_id, "bob", at=9.0)
+            self.questions.remove(event, asked.request_id)
+            self.served.append(self.predicted.get(event))
+            self.over.add((asked.key, asked.request_id))  # bob's answer to it counts
 
     @rule(event=EVENTS, is_challenge=st.booleans())
     def remove(self, event: Any, is_challenge: bool) -> None:
@@ -70,41 +123,80 @@ class Twins(RuleBasedStateMachine):
         self.questions.forget(key, 9.0)
         self.over = {name for name in self.over if name[0] != key}
         self.plain = {name: one for name, one in self.plain.items() if name[0] != key}
+        self.predicted = {event: y for event, y in self.predicted.items() if event[0] != key}
 
     @rule(now=TIMES | st.sampled_from([-inf, inf, 0.5, 2.5]))
     def time_is(self, now: float) -> None:
         self.now = now
 
+    def in_order(self, asked: list[Request]) -> list[Request]:
+        """Sort label requests, one after the other."""
+        if self.order != "useful":
+            return sorted(asked, key=rank_of, reverse=self.order == "newest")
+        counts = Counter(self.served[-N_SERVED:])
+        found: list[Request] = []
+
+        def value(one: Request) -> tuple[float, Any]:
+            label = self.predicted.get((one.key, one.event_id))
+            return -one.score / (1 + counts[label]), rank_of(one)
+
+        while len(found) < len(asked):
+            found.append(min((one for one in asked if one not in found), key=value))
+            counts[self.predicted.get((found[-1].key, found[-1].event_id))] += 1
+        return found
+
     @invariant()
     def every_key_has_what_a_walk_finds(self) -> None:
-        for only_key in KEYS:
-            walked = sorted(
-                (
-                    asked
-                    for asked, until in self.plain.values()
-                    if until >= self.now and only_key in (None, asked.key)
-                ),
-                key=rank_of,
-            )
-            found = [each.request for each in self.questions.in_order(self.now, only_key)]
-            assert found == walked
-            assert self.questions.count(self.now, only_key) == len(walked)
+        for only_key, annotator in itertools.product(KEYS, ANNOTATORS):
+            open_now = [
+                asked
+                for asked, until in self.plain.values()
+                if until >= self.now
+                and only_key in (None, asked.key)
+                and (annotator is None or may_answer(asked, annotator))
+            ]
+            challenges = [each for each in open_now if isinstance(each, Challenge)]
+            labels = [each for each in open_now if not isinstance(each, Challenge)]
+            walked = sorted(challenges, key=rank_of) + self.in_order(labels)
+            place = self.now, only_key, annotator
+            assert [each.request for each in self.questions.in_order(*place)] == walked
+            assert self.questions.count(*place) == len(walked)
             oldest = min((each.requested_at for each in walked), default=inf)
-            assert self.questions.oldest_at(self.now, only_key) == oldest
+            assert self.questions.oldest_at(*place) == oldest
         assert len(list(self.questions)) == len(self.plain)
 
 
-TestTwins = Twins.TestCase
-TestTwins.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+class NewestTwins(Twins):
+    """The same, the newest first."""
+
+    order = "newest"
 
 
-def test_a_question_costs_what_is_handed_out() -> None:
-    """Not what lies there: calls of Python functions, counted, at 50 questions and at 5000."""
+class UsefulTwins(Twins):
+    """The same, spread over what was predicted."""
+
+    order = "useful"
+
+
+TestTwins, TestNewest, TestUseful = Twins.TestCase, NewestTwins.TestCase, UsefulTwins.TestCase
+for case in (TestTwins, TestNewest, TestUseful):
+    case.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+@pytest.mark.parametrize("order", ["useful", "newest", "oldest"])
+@pytest.mark.parametrize("annotator", ["ann", "eve"])
+def test_a_question_costs_what_is_handed_out(order: Order, annotator: str) -> None:
+    """Not what lies there: calls of Python functions, counted, at 50 questions and at 5000.
+
+    To most of them eve may not say a word.
+    """
 
     def n_calls(n: int) -> int:
-        questions = OpenQuestions()
+        questions = OpenQuestions(may_answer=may_answer, order=order)
         for i in range(n):
-            asked = request("ann", f"e{i}", float(i))
+            of_eve: dict[str, Any] = {"name": "eve"} if i % 10 else {}
+            asked = request("ann", f"e{i}", float(i), score=float(i % 7), **of_eve)
+            questions.note_prediction(("ann", f"e{i}"), "xyz"[i % 3])
             questions.ask(Question(request=asked), at=float(i), until=float(i))
         list(questions.in_order(n // 2))  # half of them are too late by now
         calls = 0
@@ -115,9 +207,9 @@ def test_a_question_costs_what_is_handed_out() -> None:
 
         sys.setprofile(count)
         try:
-            next(questions.in_order(n // 2 + 1.0, "ann"))
-            questions.count(n // 2 + 1.0)
-            questions.oldest_at(n // 2 + 1.0)
+            next(questions.in_order(n // 2 + 1.0, "ann", annotator))
+            questions.count(n // 2 + 1.0, None, annotator)
+            questions.oldest_at(n // 2 + 1.0, None, annotator)
         finally:
             sys.setprofile(None)
         return calls
