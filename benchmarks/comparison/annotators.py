@@ -7,7 +7,8 @@ wrong, after 35 answers in all and at the end, for annotators who gave at least 
 one, by which labels are challenged, and the one by all answers together.
 
 P(wrong): what was stated of each first answer when it came, and how often it was wrong, for
-annotators who err in 20 % of their answers; classes never heard before also on their own.
+annotators who err in 20 % of their answers; classes never heard before also on their own, and for
+6 and 20 % as `SkepticalChallenge(doubts_new=True)` has it.
 
 Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
 
@@ -22,6 +23,7 @@ to a second one as well: as long as it lasts, and with so many answers in all, o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
@@ -47,8 +49,9 @@ from streamgp import (
     interactive_val_score,
     isgp,
 )
-from streamgp.base import Label
+from streamgp.base import Features, Label
 from streamgp.interactive import Answer, Challenge, LabelRequest, People, Request
+from streamgp.query import criteria
 from streamgp.simulation import Annotator
 
 _FEWEST_LOGS = 5
@@ -143,6 +146,8 @@ class Witness:
     stated
         P(wrong) of each first answer when it came, whether it was wrong, and whether its class was
         heard for the first time.
+    doubted
+        The same of these alone, as `SkepticalChallenge(doubts_new=True)` has it.
 
     """
 
@@ -158,6 +163,7 @@ class Witness:
         self._n = 0
         self.people: dict[str | None, Judged] = {}
         self.stated: list[tuple[float, bool, bool]] = []
+        self.doubted: list[tuple[float, bool, bool]] = []
 
     def see(self, truth: Label) -> None:
         """Learn that a label exists."""
@@ -184,10 +190,19 @@ class Witness:
             person.n += 1
             person.n_wrong += is_wrong
             stated = self._model.probability_wrong_one(request.x, answer.y, annotator=name)
-            self.stated.append((stated, is_wrong, answer.y not in self._heard))
+            is_new = answer.y not in self._heard
+            self.stated.append((stated, is_wrong, is_new))
+            if is_new and self._heard:
+                self.doubted.append((self._doubt(request.x, answer.y, name), is_wrong, True))
         if answer.y is not None:
             self._heard.add(answer.y)
         return answer
+
+    def _doubt(self, x: Features, y: Label, annotator: str | None) -> float:
+        store = self._model._store
+        heard = Counter(example.y for example in store.examples())
+        rate = self._model.error_rate(annotator)
+        return criteria.probability_wrong(store.belief(x), y, rate, heard=heard)
 
     def judge(self, when: str) -> None:
         """Compare the estimates of all annotators with what was seen so far."""
@@ -244,6 +259,13 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     rows = [_row(people, runs) for people, runs in played.items()]
     stated = [one for run_ in played[_USUAL] for one in run_.witness.stated]
     rows += reliability(stated)
+    for name in ("6 %", _USUAL):
+        doubted = [one for run_ in played[name] for one in run_.witness.doubted]
+        rows += [
+            {**row, "stated_from": f"new classes, doubted, {name}"}
+            for row in reliability(doubted)
+            if row["stated_from"] == "new classes"
+        ]
     for suggestible in (0.0, 0.1, 0.3):
         progress(f"suggestible {suggestible}")
         runs = played[_USUAL]

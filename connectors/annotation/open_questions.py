@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from connectors.annotation.latest import Latest
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
-from streamgp.interactive.messages import LabelRequest, Request
+from streamgp.interactive.messages import ASKED_AGAIN, LabelRequest, Request
 
 EventKey: TypeAlias = tuple[str | None, str]
 """A key and an event id."""
@@ -77,13 +77,15 @@ class _Body:
     # stale  whether it was over already at the last turn
     # until  the last moment at which it can be answered
     # predicted  the class that was predicted of its event; None if that is not known
-    __slots__ = ("at", "over", "predicted", "question", "stale", "until")
+    # score  reason to ask it first, that of its request
+    __slots__ = ("at", "over", "predicted", "question", "score", "stale", "until")
 
     def __init__(
         self, question: Question, at: float, until: float, over: bool, predicted: Label | None
     ) -> None:
         self.question = question
         self.predicted = predicted
+        self.score = max(question.request.score, 0.0)
         self.at = at
         self.until = until
         self.over = over
@@ -101,7 +103,7 @@ class _Body:
     @property
     def scored(self) -> tuple[float, Place]:
         """What the questions of a class are sorted by: the highest score first, then age."""
-        return -max(self.question.request.score, 0.0), self.place
+        return -self.score, self.place
 
 
 class _Past:
@@ -353,8 +355,12 @@ class OpenQuestions:
             return
         over = past.is_over(request)
         if not over or self._keep_over:
-            self.remove(event, request.request_id)  # where it is read twice
+            before = self._bodies.get(event, {}).get(request.request_id)
             body = _Body(question, at, until, over, self._predicted.get(event))
+            if isinstance(request, LabelRequest) and request.reason == ASKED_AGAIN:
+                # It comes without a score; one that was answered by then has none here either.
+                body.score = 1.0 if before is None else before.score
+            self.remove(event, request.request_id)  # where it is read twice
             self._bodies.setdefault(event, {})[request.request_id] = body
             if not over:
                 insort(self._untils, (until, body.place))

@@ -266,7 +266,7 @@ def resolved(config: Config) -> Config:
     Examples
     --------
     >>> resolved(Config()).challenge
-    SkepticalChallenge(threshold=0.1)
+    SkepticalChallenge(threshold=0.1, doubts_new=False)
     >>> resolved(Config(preset="paper", challenge=section("challenge", "never"))).challenge
     NeverChallenge()
 

@@ -102,7 +102,13 @@ def contradiction(belief: Belief, given: Label) -> float:
     return normal_cdf(difference, belief.variance) if isinstance(belief, Posterior) else difference
 
 
-def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
+def probability_wrong(
+    belief: Belief,
+    given: Label,
+    error_rate: float,
+    *,
+    heard: Mapping[Label, int] | None = None,
+) -> float:
     """Probability that a given label is wrong, after Bayes.
 
     `P(wrong | given) = 1 - q (1 - e) / (q (1 - e) + (1 - q) e / (C - 1))`: `q` is the learner's
@@ -114,6 +120,10 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     keeps a share for classes not seen yet, what its means leave of 1, which goes to a new class; if
     that is more than `q`, it counts. Without a posterior a new class is never suspicious.
 
+    That believes new labels far too readily. With `heard`, a new one is wrong with the odds
+    `e w : (1 - e) g (1 - a)` (see `new_label_rates`), where `a` is how far known classes explain
+    the event: `1 - v` times the sum of the positive means, at most 1; 0 without a posterior.
+
     Parameters
     ----------
     belief
@@ -122,6 +132,8 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
         The label that the annotator gave.
     error_rate
         Estimate of how often this annotator errs, strictly between 0 and 1.
+    heard
+        How often each label was learned, from all annotators; None for new labels to be believed.
 
     Examples
     --------
@@ -139,9 +151,22 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     >>> [probability_wrong(far, label, error_rate=0.2) for label in ("home", "gym")]
     [0.2, 0.0]
 
+    unless it is known how seldom such a word has come:
+
+    >>> probability_wrong(far, "gym", 0.2, heard={"home": 20, "work": 1})
+    0.589...
+
     """
     known = belief.mean if isinstance(belief, Posterior) else belief
     n_classes = max(2, len(known) + (given not in known))
+    if heard and given not in known:
+        explained = 0.0  # plain probabilities leave nothing open: they say nothing of it
+        if isinstance(belief, Posterior):
+            means = sum([m for m in belief.mean.values() if m > 0.0])
+            explained = (1.0 - _open(belief)) * min(1.0, means)
+        g, w = new_label_rates(heard)
+        right = (1.0 - error_rate) * g * (1.0 - explained)
+        return error_rate * w / (error_rate * w + right)
     if isinstance(belief, Posterior):
         positive = sum([m for m in belief.mean.values() if m > 0.0])
         share = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
@@ -154,6 +179,40 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     right = q * (1.0 - error_rate)
     wrong = (1.0 - q) * error_rate / (n_classes - 1)
     return wrong / (right + wrong)
+
+
+def new_label_rates(heard: Mapping[Label, int]) -> tuple[float, float]:
+    """Return how often a label is new that was never heard: of right answers, and of wrong ones.
+
+    With n labels learned, of K classes, of which N1 were heard once and N2 twice:
+
+    * the right ones by Good and Turing, `g = (N1 + 1) / (n + 2)`, which Laplace's rule keeps off 0
+      and 1;
+    * the wrong ones are evenly any other class, of which U are unheard: `w = U / (K + U - 1)`. U
+      is one, as a new label has come, and Chao's estimate `N1 (N1 - 1) / (2 (N2 + 1))` of others.
+
+    Parameters
+    ----------
+    heard
+        How often each label was learned; at least one was.
+
+    Examples
+    --------
+    >>> new_label_rates({"home": 20, "work": 1})
+    (0.0869..., 0.5)
+
+    References
+    ----------
+    [^1]: Good, I.J., 1953. The population frequencies of species and the estimation of population
+        parameters. Biometrika 40, 237-264.
+    [^2]: Chao, A., 1984. Nonparametric estimation of the number of classes in a population.
+        Scandinavian Journal of Statistics 11, 265-270.
+
+    """
+    counts = list(heard.values())
+    once, twice = counts.count(1), counts.count(2)
+    unheard = 1.0 + once * (once - 1) / (2.0 * (twice + 1))
+    return (once + 1) / (sum(counts) + 2), unheard / (len(counts) + unheard - 1.0)
 
 
 def shares(belief: Belief, labels: Sequence[Label]) -> list[float]:

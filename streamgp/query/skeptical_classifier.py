@@ -493,7 +493,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Where `privileged`, what else is known of the answer, says how noisy it is, that counts.
         """
         rate = self._error_rate_of(annotator, privileged)
-        return criteria.probability_wrong(self._store.belief(x), y, rate)
+        return self._probability_wrong(self._store.belief(x), y, rate)
 
     def settle_one(
         self,
@@ -740,7 +740,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         beliefs = {e: b for e, b in self._store.leave_one_out().items() if e in annotators}
 
         def wrong(event_id: str, belief: Belief, y: Label) -> float:
-            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
+            return self._probability_wrong(belief, y, self.error_rate(annotators[event_id]))
 
         return reviewer.doubt(self.examples(), beliefs, wrong, now)
 
@@ -853,6 +853,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         except (TypeError, ValueError):
             return self.probability_wrong_one(x, y, annotator=annotator)
 
+    def _probability_wrong(self, belief: Belief, y: Label, rate: float) -> float:
+        """Return the probability that a label is wrong, by an annotator with this error rate."""
+        rule, heard = self._challenge_rule, None
+        known = belief.mean if isinstance(belief, Posterior) else belief
+        if isinstance(rule, SkepticalChallenge) and rule.doubts_new and y not in known:
+            heard = Counter(example.y for example in self._store.examples())
+        return criteria.probability_wrong(belief, y, rate, heard=heard)
+
     def _doubt(
         self,
         belief: Belief,
@@ -862,7 +870,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         draw: float,
     ) -> Decision:
         """Decide whether a label is to be challenged if it is not the one predicted."""
-        wrong = criteria.probability_wrong(belief, y, rate)
+        wrong = self._probability_wrong(belief, y, rate)
         doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
         return doubt
 

@@ -175,7 +175,8 @@ class PaperAsk:
 @rule(
     "challenge",
     "skeptical",
-    example="threshold = 0.1 (when the label is wrong with more than this probability)",
+    example="threshold = 0.1 (when the label is wrong with more than this probability), "
+    "doubts_new = true (labels never heard before, too)",
     reason="the label does not fit what was learned before",
     targets=BOTH,
 )
@@ -190,10 +191,17 @@ class SkepticalChallenge:
     ----------
     threshold
         Probability of being wrong above which a label is challenged.
+    doubts_new
+        Whether a label that was never heard before is doubted as far as such labels are seldom
+        right (`criteria.new_label_rates`); for classifiers. Without it new labels are believed.
 
     """
 
     threshold: Share = 0.1
+    doubts_new: bool = False
+
+    # Added after the first release, see `SkepticalAsk`.
+    ADDED: ClassVar = ("doubts_new",)
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)

@@ -1,5 +1,7 @@
 import math
-from statistics import NormalDist
+import random
+from collections import Counter
+from statistics import NormalDist, fmean
 
 import pytest
 from hypothesis import assume, given
@@ -203,6 +205,51 @@ def test_a_new_class_is_never_suspicious_to_plain_probabilities():
 def test_the_very_first_label_is_not_suspicious():
     assert criteria.probability_wrong(posterior(), "a", 0.2) == 0.0
     assert criteria.probability_wrong({}, "a", 0.2) == 0.0
+
+
+def test_how_new_labels_come_by_hand():
+    # One class heard ten times: Laplace's 1/12; an error names the one that is unheard.
+    assert criteria.new_label_rates({"a": 10}) == (1 / 12, 1.0)
+    # Three of four were heard once: Chao estimates three more, beside the one that has come.
+    assert criteria.new_label_rates({"a": 7, "b": 1, "c": 1, "d": 1}) == (4 / 12, 4 / 7)
+    assert criteria.new_label_rates({"a": 7, "b": 2, "c": 1}) == (2 / 12, 1 / 3)
+
+
+heard_counts = st.dictionaries(st.integers(0, 4), st.integers(1, 50), min_size=1, max_size=5)
+
+
+@given(heard_counts, st.floats(0.01, 0.99), st.floats(0.0, 0.9), st.floats(0.0, 1.0))
+def test_a_new_label_is_weighed_by_how_seldom_it_comes_and_where(heard, e, mean, v):
+    """Bayes by enumeration: right and new, or wrong and new; no more, and no other label."""
+    belief = Posterior(mean={0: mean}, variance=v, prior_variance=1.0)
+    g, w = criteria.new_label_rates(heard)
+    assert 0.0 < g < 1.0
+    assert 0.0 < w <= 1.0
+    right, wrong = (1 - e) * g * (1 - (1 - v) * mean), e * w
+    found = criteria.probability_wrong(belief, "new", e, heard=heard)
+    assert found == pytest.approx(wrong / (right + wrong))
+    known = criteria.probability_wrong(belief, 0, e, heard=heard)
+    assert known == criteria.probability_wrong(belief, 0, e)
+    plain = criteria.probability_wrong({0: 1.0}, "new", e, heard=heard)
+    assert plain == pytest.approx(wrong / ((1 - e) * g + wrong))
+    assert criteria.probability_wrong(belief, "new", e, heard={}) == pytest.approx(
+        criteria.probability_wrong(belief, "new", e)
+    )
+
+
+@pytest.mark.parametrize(("n_classes", "n"), [(4, 6), (8, 8), (20, 20)])
+def test_of_labels_drawn_evenly_the_estimates_are_right_on_average(n_classes, n):
+    """Good and Turing's rate of new labels, and Chao's share of unheard ones."""
+    rng = random.Random(1)
+    true, told = [], []
+    for _ in range(2000):
+        drawn = [rng.randrange(n_classes) for _ in range(n)]
+        n_unheard = n_classes - len(set(drawn))
+        if n_unheard:  # else no new one can come
+            true.append((n_unheard / n_classes, n_unheard / (n_classes - 1)))
+            told.append(criteria.new_label_rates(Counter(drawn)))
+    for i in range(2):
+        assert abs(fmean(one[i] for one in true) - fmean(one[i] for one in told)) < 0.08
 
 
 def test_one_known_class_counts_as_two():

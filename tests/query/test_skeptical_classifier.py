@@ -923,3 +923,23 @@ def test_a_strategy_that_cannot_use_a_label_is_named():
     with pytest.raises(LearnerFailedError, match=r"^Hearing\.hear cannot use a label: max\(\)"):
         model.learn_one({"a": 1.0}, "p")
     assert model.n_learned == 1
+
+
+def test_a_label_never_heard_before_is_doubted_only_where_that_is_wanted():
+    def decided(**options):
+        model = SkepticalClassifier(
+            GPClassifier(), challenge=SkepticalChallenge(**options), warm_up=0, seed=1
+        )
+        for n in range(20):
+            model.learn_one({"light": 0.1 * n}, "hall")
+        first = model.probability_wrong_one({"light": 50.0}, "den")
+        return first, model.challenge_one({"light": 50.0}, "den").ask, model.fingerprint()
+
+    believed, doubted = decided(), decided(doubts_new=True)
+    assert believed[:2] == (pytest.approx(0.0, abs=1e-6), False)
+    # By hand, far from all: 1/22 are new; an error can name no other.
+    e = SkepticalClassifier(GPClassifier(), seed=1).error_rate()
+    assert e == 0.2
+    assert doubted[1]
+    assert 0.2 < doubted[0] < 0.2 / (0.2 + 0.8 / 22)
+    assert decided(doubts_new=False)[2] == believed[2] != doubted[2]

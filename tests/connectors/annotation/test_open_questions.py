@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -20,7 +21,7 @@ from connectors.annotation.open_questions import (
     Question,
     rank_of,
 )
-from streamgp.interactive.messages import Challenge, LabelRequest, Request
+from streamgp.interactive.messages import ASKED_AGAIN, Challenge, LabelRequest, Request
 
 KEYS = (None, "ann", "bob")
 TIMES = st.sampled_from([0.0, 1.0, 2.0, 3.0])
@@ -215,3 +216,17 @@ def test_a_question_costs_what_is_handed_out(order: Order, annotator: str) -> No
         return calls
 
     assert n_calls(5000) <= n_calls(50) + 10
+
+
+def test_a_question_that_is_asked_again_keeps_its_place() -> None:
+    questions = OpenQuestions(may_answer=may_answer, order="useful")
+    for n, score in enumerate((0.9, 0.5, 0.1)):
+        questions.ask(Question(request=request("k", f"e{n}", 1.0, score=score)), at=1.0)
+    questions.note_answer(("k", "e2"), "e2/label", "eve", at=2.0)
+    questions.remove(("k", "e2"), "e2/label")
+    for n in range(3):
+        again = request("k", f"e{n}", 3.0, score=0.0, name="eve")
+        assert isinstance(again, LabelRequest)
+        questions.ask(Question(request=replace(again, reason=ASKED_AGAIN)), at=3.0)
+    found = [each.request.event_id for each in questions.label_requests(4.0, None, "ann")]
+    assert found == ["e2", "e0", "e1"]
