@@ -144,8 +144,8 @@ class Questions(Section, frozen=True, kw_only=True):
     per_day: Count | None = None
     per_hour: Count | None = None
     open_at_most: Count | None = None
-    availability: bool = False
     order: Literal["useful", "newest", "oldest"] = "useful"
+    availability: bool = False
     overlap: Share = 0.0
     repeat: Share = 0.0
 

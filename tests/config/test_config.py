@@ -66,7 +66,8 @@ WRONG = {
         "into [learner.options]"
     ),
     '[challenge]\nrule = "skeptical"\ntreshold = 0.2': (
-        'challenge.treshold is not known, did you mean "threshold"? (allowed: rule, threshold)'
+        'challenge.treshold is not known, did you mean "threshold"? (allowed: rule, threshold, '
+        "doubts_new)"
     ),
     '[challenge]\nrule = "entropy"': (
         'challenge.rule = "entropy" is not allowed, expected one of "skeptical", "paper", '
