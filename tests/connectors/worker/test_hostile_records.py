@@ -195,7 +195,8 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
 # Seconds each: learners like them are played by day, and the law below draws all of them.
 BY_NIGHT = {
     *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
-    *("confidence_boosting", "gradient_boosting"),
+    *("gp, paper", "gp, looking back", "gp, all challenged", "one against the rest"),
+    *("confidence_boosting", "gradient_boosting", "ensemble, numbers"),
     *("river.forest.ARFClassifier", "river.forest.AMFClassifier", "river.neighbors.KNNClassifier"),
     *("river.forest.AMFRegressor, numbers", "river.neighbors.KNNRegressor, numbers"),
     *("river.linear_model.LinearRegression, numbers", "river.tree.HoeffdingTreeRegressor, numbers"),
