@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing, partition_of
-from tests.helpers.kafka_cases import QUICK
+from tests.helpers.kafka_cases import PATIENT
 
 
 def kafka_topics(request):
@@ -27,7 +27,7 @@ def kafka_topics(request):
         request.getfixturevalue("kafka"),
         names={name: prefix + name for name in ALL_TOPICS},
         partitions=3,
-        timeouts=Timeouts(**QUICK),
+        timeouts=Timeouts(**PATIENT),
     )
 
 

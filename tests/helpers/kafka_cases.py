@@ -19,6 +19,8 @@ QUICK = {
     "stall_s": 12.0,
     "close_s": 3.0,
 }
+PATIENT = QUICK | {"connect_s": 30.0, "request_s": 15.0, "delivery_s": 30.0}
+"""For tests in which every request is answered: by a busy broker it may be late."""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape
 from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
+    PATIENT,
     QUICK,
     copy_all,
     error_of,
@@ -25,7 +26,7 @@ from tests.helpers.kafka_cases import (
     write,
 )
 
-QUICKLY_NOTICED = {"look_s": 0.3}
+QUICKLY_NOTICED = PATIENT | {"look_s": 0.3}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from connectors.worker.logging import WorkerLog
 from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
+    PATIENT,
     copy_all,
     linked,
     numbered,
@@ -22,7 +23,7 @@ from tests.helpers.kafka_cases import (
 
 @pytest.fixture
 def topics(kafka, kafka_prefix):
-    with opened(kafka, kafka_prefix) as made:
+    with opened(kafka, kafka_prefix, timeouts=PATIENT) as made:
         yield made
 
 
