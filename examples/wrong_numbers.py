@@ -4,17 +4,17 @@ A real log: 1001 daily estimates of a president's approval, in percent, and five
 them from; it comes with River. Three days of ten are asked about, those whose prediction varies
 most. The annotator reads off the truth to 0.2 percentage points, but one answer in ten is far
 off. Every prediction is scored before anything is asked. The mean absolute error falls by
-a quarter when numbers are challenged that lie outside the interval that was expected: nine of ten
+three tenths when numbers are challenged that lie outside the interval that was expected: nine of ten
 of those challenged were wrong, and most of the wrong ones were.
 
 Prints:
 
     Every answer believed:
-    MAE: 0.65...
-    1,001 events: 302 labels asked, 0 challenges, 302 labels learned (10.6% wrong)
+    MAE: 0.70...
+    1,001 events: 302 labels asked, 0 challenges, 302 labels learned (12.6% wrong)
     Challenged where it lies outside the 99 % interval:
     MAE: 0.48...
-    1,001 events: 296 labels asked, 37 challenges (89.2% justified, 30 repaired, 0 spoiled), ...
+    1,001 events: 296 labels asked, 39 challenges (89.7% justified, 32 repaired, 0 spoiled), ...
     One challenge in words:
     Are you sure that it is 83? Expected was 38.2 ± 0.3; probably wrong with 1.00
 """
