@@ -4,7 +4,7 @@ A real log: 1001 daily estimates of a president's approval, in percent, and five
 them from; it comes with River. Three days of ten are asked about, those whose prediction varies
 most. The annotator reads off the truth to 0.2 percentage points, but one answer in ten is far
 off. Every prediction is scored before anything is asked. The mean absolute error falls by
-three tenths when numbers are challenged that lie outside the interval that was expected: nine of ten
+30 % when numbers are challenged that lie outside the interval that was expected: nine of ten
 of those challenged were wrong, and most of the wrong ones were.
 
 Prints:
