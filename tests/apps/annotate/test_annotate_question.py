@@ -20,7 +20,7 @@ from streamgp.apps.annotate.question_view import View
 from streamgp.base import Neighbour
 from streamgp.common.fingerprint import recorded_name
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
-from streamgp.interactive.messages import ASKED_AGAIN
+from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
 from streamgp.query.registry import reasons, rules
 from tests.helpers.deskwork import challenge, label_request
 
@@ -160,7 +160,7 @@ def test_every_rule_that_asks_has_words() -> None:
         for rule in rules(kind).values()
     }
     assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
-    assert {*reasons(), ASKED_AGAIN} == set(CODES)
+    assert {*reasons(), ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR} == set(CODES)
     assert set(CODES.values()) <= set(TEXTS)
     assert "because two labels are about as likely\n" in printed(
         looks.heading(view(Question(request=_because("BestVersusSecond"))))
