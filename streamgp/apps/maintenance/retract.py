@@ -46,6 +46,7 @@ from streamgp.interactive.retract import (
     with_again,
     without,
 )
+from streamgp.interactive.state.restartable_loop import arguments_of
 from streamgp.interactive.state.snapshot import SnapshotError
 
 _PATIENCE_S = 0.5
@@ -303,7 +304,7 @@ def _places(loops: Sequence[Learned]) -> list[int]:
 def _restored(learned: Learned, loops: LoopSettings) -> InteractiveLoop:
     try:
         return InteractiveLoop.from_parts(
-            learned.parts, learned.lines, loops.model.clone(), **loops.spans
+            learned.parts, learned.lines, loops.model.clone(), **arguments_of(loops.spans)
         )
     except SnapshotError as error:
         raise click.ClickException(f"{learned.name!r}: {error}; nothing was changed") from None
