@@ -224,7 +224,9 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
     if flaw is not None:
         return flaw
     try:
-        InteractiveLoop.from_parts(loop.parts, loop.lines, loops.model.clone(), **loops.spans)
+        InteractiveLoop.from_parts(
+            loop.parts, loop.lines, loops.model.clone(), **arguments_of(loops.spans)
+        )
     except SnapshotError as error:
         return str(error)
     return None
