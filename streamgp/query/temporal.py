@@ -29,6 +29,8 @@ Expert: TypeAlias = tuple[float, float]
 EXPERTS: Final[tuple[Expert, ...]] = (
     *((0.0, tau) for tau in (0.5, 1.0, 2.0)),
     *((stay, tau) for stay in (0.8, 0.95, 0.99) for tau in (0.15, 0.5, 1.0)),
+    # Labels alone: no learner may be worse than the last answer repeated.
+    (0.99, 0.0),
 )
 
 # Share of the evidence that is spread evenly: one event refutes no class for good.
@@ -57,12 +59,13 @@ They are written with the state of a loop after every event."""
 class TemporalFilter:
     """Beliefs about the class of the present event, carried along from event to event.
 
-    A dozen experts (s, tau) each hold a belief `b` over the K known classes. An event multiplies
+    Thirteen experts (s, tau) each hold a belief `b` over the K known classes. An event multiplies
     it by the evidence, `b(c) ~ g(c)**tau (s b(c) + (1 - s) / K)`, where `g` is the learner's share
     of class c (its positive mean divided by their sum, or its probability), 5 % of it spread over
     all classes. A label multiplies it by the probability of that label, as far as the class is
     still the same. Experts are weighed by how probable they have made the labels: those with s = 0
-    have no memory, and where the past tells nothing, as on a shuffled stream, they win.
+    have no memory, and where the past tells nothing, as on a shuffled stream, they win. One with
+    tau = 0 believes labels alone; it wins where a learner is worse than the last label repeated.
 
     As an argument of `SkepticalClassifier` a filter is a template and stays as it is.
 
@@ -70,7 +73,7 @@ class TemporalFilter:
     ----------
     experts
         Pairs of s, the probability that the class stays from one event to the next, in [0, 1), and
-        tau, the weight of the evidence of one event.
+        tau, the weight of the evidence of one event, 0 for none.
 
     Examples
     --------
@@ -242,6 +245,7 @@ class TemporalFilter:
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
+        state = _with_all_experts(state, self._scores)
         n_experts = len(self.experts)
         self._n_events = int(state["n_events"])
         self._labels = list(state["labels"])
@@ -312,10 +316,10 @@ class TemporalFilter:
 
 def _checked(experts: Sequence[Expert]) -> tuple[Expert, ...]:
     pairs = tuple((float(stay), float(tau)) for stay, tau in experts)
-    if not pairs or not all(0.0 <= stay < 1.0 and 0.0 < tau < math.inf for stay, tau in pairs):
+    if not pairs or not all(0.0 <= stay < 1.0 and 0.0 <= tau < math.inf for stay, tau in pairs):
         raise ValueError(
-            "experts must be pairs (s, tau) with s in [0, 1) and tau above 0, at least one, got "
-            f"{experts!r}"
+            "experts must be pairs (s, tau) with s in [0, 1) and tau of 0 or more, at least one, "
+            f"got {experts!r}"
         )
     return pairs
 
@@ -390,6 +394,27 @@ def _weights_of(scores: Array) -> Array:
 
 def _plain(beliefs: Array) -> list[int | str]:
     return [beliefs.shape[1], text_of(beliefs)]
+
+
+def _with_all_experts(state: State, first_scores: Array) -> State:
+    """Return a state in which experts that came later believe nothing yet, as in the beginning."""
+    scores = array_of(state["scores"], -1)
+    n_new = len(first_scores) - len(scores)
+    if n_new <= 0:
+        return state
+
+    def enlarged(plain: Sequence[int | str]) -> list[int | str]:
+        before = _array(plain, len(scores))
+        n = max(before.shape[1], 1)
+        return _plain(np.vstack([before, np.full((n_new, before.shape[1]), 1.0 / n)]))
+
+    new_scores = scores.max() + first_scores[-n_new:]
+    return {
+        **state,
+        "scores": text_of(np.append(scores, new_scores)),
+        **{name: enlarged(state[name]) for name in ("beliefs", "stepped") if name in state},
+        "awaited": [[event_id, n, enlarged(plain)] for event_id, n, plain in state["awaited"]],
+    }
 
 
 def _array(plain: Sequence[int | str], n_experts: int) -> Array:

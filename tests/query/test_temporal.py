@@ -467,7 +467,7 @@ def test_without_one_state_and_configuration_are_what_they_were():
 
 
 @pytest.mark.parametrize(
-    "experts", [[], [(1.0, 1.0)], [(-0.1, 1.0)], [(0.5, 0.0)], [(0.5, math.inf)]]
+    "experts", [[], [(1.0, 1.0)], [(-0.1, 1.0)], [(0.5, -0.1)], [(0.5, math.inf)]]
 )
 def test_experts_that_are_none_are_refused(experts):
     with pytest.raises(ValueError, match=r"experts must be pairs \(s, tau\) with s in \[0, 1\)"):
@@ -542,3 +542,50 @@ def test_beliefs_are_probabilities():
             assert min(proba.values()) > 0.0
         if n % 4 == 0:
             model.settle_one(x, n % 7, given=n % 7, challenged=False, n_since=0)
+
+
+def test_one_expert_repeats_the_last_label_whatever_is_believed_of_events():
+    """The baseline that no filter may lose against for long."""
+    beliefs = TemporalFilter(experts=[(0.99, 0.0)])
+    for y in ("home", "work"):
+        beliefs.label(y, error_rate=0.01, n_since=0)
+    for _ in range(30):
+        beliefs.step({"home": 0.9, "work": 0.1})
+    # s^30 of what was known, and half of the rest.
+    known = 1.0 - 0.01 * 0.01 / (0.99 * 0.99 + 0.01 * 0.01)
+    assert EXPERTS[-1] == (0.99, 0.0)
+    assert beliefs.probabilities()["work"] > 0.5
+    assert beliefs.probabilities()["work"] < known
+
+
+def test_labels_alone_win_where_the_learner_is_always_wrong():
+    beliefs = TemporalFilter()
+    for i in range(400):
+        beliefs.step({"home": 0.8, "work": 0.2} if i >= 1 else {})
+        if i % 8 == 0:
+            beliefs.label("work" if i > 8 else "home", error_rate=0.1, n_since=0)
+        elif i > 200:
+            assert beliefs.probabilities()["work"] > 0.8
+    assert beliefs.weights()[-1] > 0.5
+
+
+def test_a_state_without_the_latest_expert_is_read():
+    """It begins where it would begin, but for the scores of the others."""
+    old, now = TemporalFilter(experts=EXPERTS[:-1]), TemporalFilter()
+    for one in (old, now):
+        one.label("home", error_rate=0.1, n_since=0)
+        for i in range(20):
+            one.step({"home": 0.6, "work": 0.4})
+            one.await_label(str(i)) if i > 17 else None
+            one.label("work" if i % 2 else "home", error_rate=0.1, n_since=0)
+    read = TemporalFilter()
+    read.load_state(json.loads(json.dumps(old.state())))
+    weights, others = read.weights(), old.weights()
+    assert weights[-1] < max(weights[:-1])
+    assert np.array(weights[:-1]) / sum(weights[:-1]) == pytest.approx(others, rel=0.02)
+    read.step({"home": 0.6, "work": 0.4})
+    read.label("home", error_rate=0.1, event_id="18")
+    assert sum(read.probabilities().values()) == pytest.approx(1.0)
+    again = TemporalFilter()
+    again.load_state(read.state())
+    assert again.state() == read.state()
