@@ -188,6 +188,8 @@ def main() -> NoReturn:
     # Whatever the environment says: results must not depend on how a sum was split among cores,
     # and at the sizes of one event more threads only wait for each other.
     use_one_thread()
+    if sys.stderr is None:  # closed by the shell, `2>&-`: what is said goes nowhere
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal without µ gets a question mark, not a traceback

@@ -165,6 +165,20 @@ def test_reader_that_goes_away_is_told_by_the_status_alone(buffering: str, comma
     assert bool(process.stderr) == is_wrong_use
 
 
+@pytest.mark.parametrize("arguments", ["demo --raw", "replay rooms.csv --label room"])
+def test_closed_stderr_ends_no_command(arguments: str, tmp_path: Path) -> None:
+    assert run("demo", "--write", str(tmp_path / "rooms.csv")).returncode == 0
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {arguments} 2>&-', sys.executable, MAIN],
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert done.stdout
+
+
 def test_terminal_without_unicode_gets_no_traceback() -> None:
     result = run("--help", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
