@@ -9,6 +9,7 @@ Parquet.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -85,6 +86,19 @@ def with_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
+def has_decimal_commas(cells: Sequence[Any]) -> bool:
+    """Say whether most cells are texts that a decimal point in place of a comma makes numbers.
+
+    Examples
+    --------
+    >>> has_decimal_commas(["-21,5", "7,25", "NA"]), has_decimal_commas(["hall, bath", "1,5"])
+    (True, False)
+
+    """
+    n = sum(isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
+    return 2 * n > len(cells)
+
+
 def float_of_text(cell: str) -> float | None:
     """Return the number in a text, 1 and 0 for true and false.
 
@@ -144,7 +158,7 @@ def number_of(cell: Any) -> float | None:
     if kind is int:
         if abs(cell) <= _LARGEST:
             return cell  # type: ignore[no-any-return]
-        raise ValueError(f"must be a number of at most 64 bits, got {str(cell)[:60]}")
+        raise ValueError(f"must be at most 2**63 - 1 in size, got {str(cell)[:60]}")
     if cell is None:
         return None
     if kind is bool:

@@ -8,6 +8,7 @@ all labels of the first rows are, else text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from connectors.broker import Received
 from connectors.tables.cells import (
     float_of_text,
+    has_decimal_commas,
     integer_of_text,
     is_integer_text,
     is_missing,
@@ -136,6 +138,8 @@ def _is_time(cell: Any) -> bool:
 Parser: TypeAlias = Callable[[Any], float | str | None]
 Cells: TypeAlias = dict[str, Any]
 
+_TEXTS = "features that are texts"
+
 
 class FeatureColumns:
     """The features of one table.
@@ -157,6 +161,7 @@ class FeatureColumns:
 
     """
 
+    # left_out    names of columns that are no features, by the reason.
     # _plan       parser of each feature; grows when an undecided column shows its first cell.
     # _undecided  columns that have been empty so far.
 
@@ -177,18 +182,37 @@ class FeatureColumns:
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
+        with_commas = []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
             found = self._judge(name, cells)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
+            if has_decimal_commas(cells):
+                with_commas.append(name)
+        self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
+        if with_commas:
+            notes(
+                "no numbers, as their decimal commas need semicolons between the cells of a table: "
+                + ", ".join(with_commas)
+            )
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing that is or may become a feature."""
         return not self._plan and not self._undecided
+
+    def why_empty(self) -> str:
+        """Return why there are no features, and what to do."""
+        found = "; ".join(f"{why}: {', '.join(names)}" for why, names in self.left_out.items())
+        if self._named:
+            return f"has no numbers or texts in the columns named as features ({found})"
+        return (
+            "has no column of numbers or of texts that come again besides label, time and key"
+            f"{f' ({found})' if found else ''}; name the columns that are features"
+        )
 
     def add(self, names: Iterable[str]) -> None:
         """Take in columns that turn up late; their first cells will tell what they are."""
@@ -231,7 +255,7 @@ class FeatureColumns:
         self._plan[name] = parse
         if parse is text_of:
             n = len({str(cell).strip() for cell in cells})
-            return "features that are texts", f"{name} ({n} different)"
+            return _TEXTS, f"{name} ({n} different)"
         return None
 
     def _decide(self, cells: Cells) -> None:
@@ -247,7 +271,7 @@ class FeatureColumns:
                 continue
             self._plan[name] = parse
             if parse is text_of:
-                self._notes(f"features that are texts: {example}")
+                self._notes(f"{_TEXTS}: {example}")
 
     def _parser(self, kind: Kind, *, whole: bool) -> Parser | None:
         """Return what reads the cells of a column, None if it is no feature."""
@@ -319,6 +343,8 @@ class RowReader:
     # _commas    whether numbers may have decimal commas
     # _written   columns whose commas stay: they name a key or a class.
     # _last_at   time of the last good row, for rows whose own time cannot be read.
+    # _last_of   time of the last good row of each key.
+    # n_backwards  good rows that are earlier than the one before of their key.
 
     def __init__(
         self,
@@ -334,6 +360,8 @@ class RowReader:
         self._typed = table.typed
         self._open = table.columns is None and roles.features is None
         self._last_at = 0.0
+        self._last_of: dict[str | None, float] = {}
+        self.n_backwards = 0
         self._classes: dict[Label, Label] = {}
         self._commas = table.decimal_comma
         self._written = {roles.key, None if roles.numbers else roles.label}
@@ -358,14 +386,13 @@ class RowReader:
             notes=notes,
         )
         if self._features.empty:
-            raise TableError(
-                f"{path} has no column of numbers or of texts that come again besides label, time "
-                "and key; name the columns that are features"
-            )
+            raise TableError(f"{path} {self._features.why_empty()}")
         if roles.label is not None and not roles.numbers:
             hint = _hint_of_numbers(roles.label, rows)
             if hint is not None:
                 notes(hint)
+        if roles.time is not None and _in_milliseconds(roles.time, rows):
+            notes(f"times of {roles.time!r} look like milliseconds, and count as seconds")
         judged = not (table.typed or roles.numbers)
         self._integers = self._judge_labels(rows) if judged else None
 
@@ -399,6 +426,9 @@ class RowReader:
             )
             return Received(message=rejected, at=at)
         self._last_at = at
+        if at < self._last_of.get(key, at):
+            self.n_backwards += 1
+        self._last_of[key] = at
         return Received(message=event, at=at)
 
     def _with_points(self, cells: Cells) -> Cells:
@@ -439,6 +469,19 @@ class RowReader:
         if is_integer_text(cell):
             return int(cell)
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
+
+
+# The year 5138 in seconds, 1973 in milliseconds.
+_MILLISECONDS = 1e11
+
+
+def _in_milliseconds(name: str, rows: list[dict[str, Any]]) -> bool:
+    """Say whether most times can hardly be seconds."""
+    times = []
+    for row in rows:
+        with suppress(ValueError):
+            times.append(time_of(row.get(name)))
+    return 2 * sum(at > _MILLISECONDS for at in times) > len(times)
 
 
 # Classes come again: of fewer labels, or where most have a second, nothing can be told.

@@ -62,6 +62,9 @@ class LogSource:
         Whether labels are numbers to be predicted, not names of classes.
     limit
         Number of rows to read, if not all.
+    in_order
+        Whether the rows of a key should be in the order of their times; that they are not is
+        noted at the end.
     notes
         Called with a line about each thing that a user should know, such as columns left out, and
         texts that are features.
@@ -100,6 +103,7 @@ class LogSource:
         texts: bool = True,
         numbers: bool = False,
         limit: int | None = None,
+        in_order: bool = True,
         notes: Callable[[str], None] | None = None,
     ) -> None:
         if limit is not None:
@@ -114,6 +118,8 @@ class LogSource:
             channels=tuple(channels),
         )
         self._limit = limit
+        self._in_order = in_order
+        self._notes = notes if notes is not None else _say_nothing
         self._n_polled = 0
         self._error: TableError | None = None
         self._ended = False
@@ -129,7 +135,7 @@ class LogSource:
                 roles=roles,
                 texts=texts,
                 first=first,
-                notes=notes if notes is not None else _say_nothing,
+                notes=self._notes,
             )
         except BaseException:
             self._table.close()
@@ -167,7 +173,17 @@ class LogSource:
             if self._error is not None and not received:
                 raise self._error
             self._ended = self._error is None or self._n_polled == self._limit
+            self._say_order()
         return received
+
+    def _say_order(self) -> None:
+        n, self._reader.n_backwards = self._reader.n_backwards, 0
+        if n and self._in_order:
+            rows = "row is" if n == 1 else "rows are"
+            self._notes(
+                f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
+                "time, as answers and deadlines follow it"
+            )
 
     @property
     def exhausted(self) -> bool:

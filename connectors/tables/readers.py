@@ -229,6 +229,9 @@ class _Lines:
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
+_SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
+
+
 class CsvTable:
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
@@ -249,7 +252,7 @@ class CsvTable:
         if first is None:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
         if self._lines.damage is not None:
-            raise TableError(f"{path} {self._lines.damage}; save it as UTF-8")
+            raise TableError(f"{path} {self._lines.damage}; {_SAVE_AS.format('CP1252')}")
         # the most frequent one; the earlier of equals
         delimiter = max(",;\t", key=first.count)
         self.decimal_comma = delimiter == ";"
@@ -541,7 +544,7 @@ def _open_by_content(file: BinaryFile, head: bytes) -> Table:
     if head.startswith(b"PAR1"):
         return ParquetTable(file)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{file.path} is UTF-16 text; save it as UTF-8")
+        raise TableError(f"{file.path} is UTF-16 text; {_SAVE_AS.format('UTF-16')}")
     kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
     # Beyond its first line a text may hold some, where a crash has cut it.
     if b"\0" in head.lstrip().partition(b"\n")[0]:

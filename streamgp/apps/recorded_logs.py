@@ -85,6 +85,7 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             texts=not config.learner.name.startswith("river."),
             numbers=config.target == "number",
             limit=columns.limit,
+            in_order=windows is None,  # which have a tolerance of their own
             notes=notes,
         )
     except ValueError as error:

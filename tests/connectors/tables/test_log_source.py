@@ -28,8 +28,8 @@ CSV = """light,noise,name,at,who,room
 
 
 NO_FEATURE = (
-    "has no column of numbers or of texts that come again besides label, time and key; name the "
-    "columns that are features$"
+    r"has no column of numbers or of texts that come again besides label, time and key( \(.*\))?; "
+    "name the columns that are features$"
 )
 
 
@@ -91,6 +91,59 @@ def test_columns_of_texts_are_features_with_one_note(tmp_path):
     found = drain(source(tmp_path, time="at", notes=notes.append))
     assert notes == ["features that are texts: name (3 different), who (2 different)"]
     assert found[0].x == {"light": 0.5, "noise": 3, "name": "ann", "who": "u1"}
+
+
+def test_decimal_commas_that_cannot_be_read_are_noted(tmp_path):
+    notes = []
+    cells = [f'"-{n % 7},{n % 2}",1,x' for n in range(30)]
+    first = drain(source(tmp_path, rows(*cells), notes=notes.append))[0]
+    assert first.x == {"a": "-0,0", "b": 1}
+    assert notes[-1] == (
+        "no numbers, as their decimal commas need semicolons between the cells of a table: a"
+    )
+    notes.clear()
+    drain(source(tmp_path, rows(*(f'"{n},{n}",1,x' for n in range(30))), notes=notes.append))
+    assert [note.partition(",")[0] for note in notes] == ["left out", "no numbers"]
+    notes.clear()
+    text = rows(*cells, header="a,b,room").replace('"', "").replace(",1,x", ";1;x")
+    first = drain(source(tmp_path, text.replace("a,b,room", "a;b;room"), notes=notes.append))[0]
+    assert first.x["a"] == 0.0
+    assert notes == []
+
+
+def test_no_feature_says_why(tmp_path):
+    counters = rows(*(f"{n},{n * n},x" for n in range(30)))
+    with pytest.raises(
+        TableError, match=r"time and key \(left out, a number that rises .*: a, b\); name the"
+    ):
+        source(tmp_path, counters)
+    lists = '{"a": [1], "room": "x"}\n'
+    with pytest.raises(
+        TableError, match=r"named as features \(left out, neither numbers nor texts: a\)$"
+    ):
+        source(tmp_path, lists, name="log.jsonl", features=["a"])
+
+
+def test_times_in_milliseconds_are_noted(tmp_path):
+    for unit, noted in ((1, []), (1000, ["look like milliseconds, and count as seconds"])):
+        notes = []
+        text = rows(*(f"{1_700_000_000 * unit + n},1,x" for n in range(3)))
+        drain(source(tmp_path, text, time="a", notes=notes.append))
+        assert [note.removeprefix("times of 'a' ") for note in notes] == noted
+
+
+def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
+    text = rows("9,p,x", "3,q,x", "8,p,x", "4,q,x", "bad,q,x", "7,p,x")
+    notes = []
+    log = {"time": "a", "key": "b", "features": ["room"], "label": None}
+    drain(source(tmp_path, text, **log, notes=notes.append))
+    assert notes[-1:] == [
+        "2 of 6 rows are earlier than the one before; sort the log by time, as answers and "
+        "deadlines follow it"
+    ]
+    notes.clear()
+    drain(source(tmp_path, text, **log, in_order=False, notes=notes.append))
+    assert not any("earlier" in note for note in notes)
 
 
 def test_texts_can_be_left_out_but_for_those_that_are_named(tmp_path):
@@ -359,7 +412,7 @@ def test_json_keeps_its_types(tmp_path):
     [
         ('{"a": Infinity}', "'a' must be finite, got inf"),
         ('{"a": [1]}', "'a' must be a number, got [1]"),
-        ('{"a": 1' + "0" * 30 + "}", "'a' must be a number of at most 64 bits, got 1" + "0" * 30),
+        ('{"a": 1' + "0" * 30 + "}", "'a' must be at most 2**63 - 1 in size, got 1" + "0" * 30),
         (
             '{"a": 1, "room": [1]}',
             "label 'room' must be a label (text, integer or boolean), got [1]",

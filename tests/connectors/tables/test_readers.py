@@ -232,8 +232,14 @@ def test_reading_takes_constant_memory(tmp_path):
         (gzip.compress(b"ab\0", mtime=0), r"log\.csv is binary, or UTF-16 text; expected CSV"),
         (b"a,b\r1,2\r3,4\r", r"log\.csv has an unreadable header: lines end with CR alone; save"),
         ("a,b\n1,2\n".encode("utf-16-le"), r"log\.csv is binary, or UTF-16 text"),
-        (b"\xff\xd8\xff\xe0junk", r"log\.csv is not UTF-8 text; save it as UTF-8$"),
-        ("a,b\n1,2\n".encode("utf-16"), r"log\.csv is UTF-16 text; save it as UTF-8$"),
+        (
+            b"\xff\xd8\xff\xe0junk",
+            r"log\.csv is not UTF-8 text; save it as UTF-8 \(as with iconv -f CP1252 ",
+        ),
+        (
+            "a,b\n1,2\n".encode("utf-16"),
+            r"log\.csv is UTF-16 text; save it as UTF-8 \(as with iconv -f UTF-16 ",
+        ),
         (b"1,2\n3,4\n", r"log\.csv has no header, its first line is '1,2'; name the columns in th"),
         (b"a,b,a\n1,2,3\n", r"log\.csv has several columns named 'a'; rename all but one$"),
         (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: a quote is not closed$"),
