@@ -177,6 +177,28 @@ def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
     expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()
 
 
+def test_times_of_a_day_do_not_run_into_each_other(scene: PageScene, look: Look) -> None:
+    write_cards(scene, "label")
+    scene.start()
+    page = look(locale="en-US", timezone_id="UTC", viewport={"width": 320, "height": 568})
+    expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()
+    overlaps = """import("/static/charts.js").then(({ dayBand }) => {
+        const found = [];
+        const place = document.querySelector("#card");
+        for (const hours of [1, 6, 24]) for (let at = 0; at < 86400; at += 420) {
+            const band = dayBand([], at, [], hours);
+            place.append(band);
+            const boxes = [...band.querySelectorAll("text")].map((one) => one.getBoundingClientRect());
+            boxes.sort((a, b) => a.left - b.left);
+            if (boxes.some((box, i) => i && box.left < boxes[i - 1].right)) found.push([hours, at]);
+            if (boxes.length < 2) found.push([hours, at, boxes.length]);
+            band.remove();
+        }
+        return found;
+    })"""
+    assert page.evaluate(overlaps) == []
+
+
 # --- The texts, without a browser
 
 STATIC = Path(streamgp.__file__).parent / "apps" / "page" / "static"

@@ -211,7 +211,7 @@ def results_text(config: Config, played: Played) -> str:
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is measured for the loop as a whole.
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
-        rows += [played.row(f"all {n_keys} keys{shown}"), *baselines]
+        rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
     gain = _gain(played)
     advice = [] if gain is None else [str(gain)]

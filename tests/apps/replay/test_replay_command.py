@@ -181,6 +181,11 @@ def test_every_key_has_its_own_learner_and_line(log: Path, tmp_path: Path) -> No
     assert {"phone", "a", "b", "all 2 keys"} <= set(names)
 
 
+def test_one_key_is_not_called_keys(tmp_path: Path) -> None:
+    path = write(tmp_path / "one.csv", [f"{i},1,p,{i},hall" for i in range(30)])
+    assert "\nall 1 key  " in replay(path, "--label", "room", "--key", "phone").stdout
+
+
 def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
     path = write(tmp_path / "many.csv", [f"{i},1,p{i % 30},{i},hall" for i in range(60)])
     result = replay(path, "--label", "room", "--key", "phone")

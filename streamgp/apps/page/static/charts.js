@@ -193,6 +193,8 @@ export function dayBand(moments, at, labels, hours) {
     drawn("svg", { x: x(at), class: "now" }, drawn("path", { d: "M-5 0h10l-4 6v24h-2V6z" })),
     marks.map((mark) => {
       const share = (mark - start) / length;
+      // Moved inwards, a time with its minutes would run into the next one.
+      if (hours <= 1 && (share < 0.04 || share > 0.96)) return null;
       const anchor = share < 0.04 ? "start" : share > 0.96 ? "end" : "middle";
       return drawn("text", { x: `${100 * share}%`, y: 44, "text-anchor": anchor }, hourShown(mark, day, hours));
     }),
