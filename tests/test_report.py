@@ -98,6 +98,20 @@ def test_picture_that_cannot_be_written_raises(tmp_path: Path) -> None:
         draw_curves(CURVES, tmp_path / "missing" / "curves.png", title="Rooms")
 
 
+def test_half_a_picture_is_not_left_behind(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "curves.png"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))  # as on a disk that is full
+        with pytest.raises(OSError, match="File too large"):
+            draw_curves(CURVES, path, title="Rooms")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not path.exists()
+
+
 def test_missing_matplotlib_is_a_missing_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

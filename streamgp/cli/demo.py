@@ -210,6 +210,9 @@ def _check_picture(picture: Path, no_picture: bool) -> None:
         raise click.ClickException(
             "--picture needs matplotlib; install it with: pip install matplotlib"
         )
+    from streamgp.apps.tune.write_toml import check_output
+
+    check_output(picture, read=())
 
 
 def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
@@ -226,7 +229,7 @@ def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
             title="WiFi rooms, an annotator wrong 20 % of the time",
         )
     except OSError as error:
-        message = f"cannot draw {path}: {error.strerror}"
+        message = f"cannot draw {path}: {error.strerror or error}"
         if picture is not None:
             raise click.ClickException(message) from None
         click.echo(f"No picture: {message}", err=True)  # this picture was not requested

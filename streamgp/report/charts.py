@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from math import ceil, floor, log10
 from pathlib import Path
 
@@ -297,5 +298,13 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
     ending = path.suffix.removeprefix(".").lower()
-    with open(path, "wb", opener=private) as file:
-        figure.savefig(file, format=ending or "png", dpi=120)
+    picture = BytesIO()
+    figure.savefig(picture, format=ending or "png", dpi=120)
+    is_new = not path.exists()
+    try:
+        with open(path, "wb", opener=private) as file:
+            file.write(picture.getbuffer())
+    except OSError:
+        if is_new:  # half a picture is none
+            path.unlink(missing_ok=True)
+        raise
