@@ -188,7 +188,8 @@ def test_times_of_a_day_do_not_run_into_each_other(scene: PageScene, look: Look)
         for (const hours of [1, 6, 24]) for (let at = 0; at < 86400; at += 420) {
             const band = dayBand([], at, [], hours);
             place.append(band);
-            const boxes = [...band.querySelectorAll("text")].map((one) => one.getBoundingClientRect());
+            const words = [...band.querySelectorAll("text")];
+            const boxes = words.map((one) => one.getBoundingClientRect());
             boxes.sort((a, b) => a.left - b.left);
             if (boxes.some((box, i) => i && box.left < boxes[i - 1].right)) found.push([hours, at]);
             if (boxes.length < 2) found.push([hours, at, boxes.length]);
