@@ -71,8 +71,8 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
 
 
 def check_label(y: object) -> None:
-    """Refuse to learn nothing: raise TypeError if `y` is None or NaN."""
-    if y is None or y != y:
+    """Refuse what is no label: raise TypeError if `y` is None, NaN, or a list or the like."""
+    if y is None or type(y).__hash__ is None or y != y:
         raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, FeatureName, Features
-from streamgp.common.feature_values import as_coordinate, is_missing, text_code
+from streamgp.common.feature_values import as_coordinate, check_features, is_missing, text_code
 
 
 class Columns:
@@ -83,6 +83,7 @@ class Columns:
 
     def widened(self, x: Features) -> Self:
         """Return columns that also cover `x`; new ones follow in the order of their names."""
+        check_features(x)
         known = self._known
         new = [
             (name, isinstance(value, str))
@@ -107,6 +108,8 @@ class Columns:
         try:
             if len(x) == len(self._names):
                 values = self._pick(x)
+            elif type(x) is not dict and not isinstance(x, Mapping):
+                return None
             elif x.keys() <= self._names:
                 values = tuple([x.get(name, 0.0) for name in self.names])
             else:
@@ -139,6 +142,7 @@ class Columns:
         """
         vector = self.known_vector(x)
         if vector is None:
+            check_features(x)
             values = {}
             for name, value in x.items():
                 coordinate = as_coordinate(name, value)  # refuses what is no feature
@@ -189,6 +193,8 @@ class ColumnsWithGaps(Columns):
     def known_vector(self, x: Features) -> Array | None:
         """Convert features if no column is without a value; else None."""
         names = self.names
+        if type(x) is not dict:
+            check_features(x)
         if len(x) != len(names) or any(not isinstance(x.get(names[i]), str) for i in self.texts):
             return None
         return super().known_vector(x)  # refuses None, NaN, and a text where a number should be

@@ -21,6 +21,7 @@ from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import (
     LARGEST,
     as_number,
+    check_features,
     is_missing,
     is_number,
     plain_name,
@@ -540,13 +541,21 @@ def _is_plain(x: Features) -> bool:
     try:
         # Each by itself: huge ones may add up to 0.
         return float(sum(map(abs, x.values()), 0.0)) <= LARGEST
-    except (TypeError, OverflowError):
+    except (TypeError, OverflowError, AttributeError):
         return False
 
 
 def check_finite(x: Features) -> None:
-    """Raise ValueError if a number among the features is infinite or too large."""
+    """Raise ValueError if a number among the features is infinite or too large.
+
+    Raises
+    ------
+    TypeError
+        If they are no mapping.
+
+    """
     if not _is_plain(x):
+        check_features(x)
         _finite_numbers(x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -42,7 +43,25 @@ _short_code = lru_cache(maxsize=4096)(_code)
 
 def is_missing(value: Any) -> bool:
     """Whether a feature is None or NaN."""
-    return value is None or value != value
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA, of which nothing can be said
+        return False
+
+
+def check_features(x: object) -> None:
+    """Refuse what is no mapping of names to features: raise TypeError.
+
+    Examples
+    --------
+    >>> check_features([0.5, 3])
+    Traceback (most recent call last):
+    TypeError: x must be a dict of features, got list
+
+    """
+    if not isinstance(x, Mapping):
+        to_dict = "; x.to_dict() is one" if hasattr(x, "to_dict") else ""
+        raise TypeError(f"x must be a dict of features, got {type(x).__name__}{to_dict}")
 
 
 def is_number(value: object) -> bool:
@@ -72,7 +91,9 @@ def as_number(name: FeatureName, value: Any) -> float:
     except OverflowError:  # an integer beyond the largest float
         number = math.inf
     if math.isinf(number):
-        raise ValueError(f"feature {name!r} must be finite, got {value!r}; leave it out if unknown")
+        raise ValueError(
+            f"feature {name!r} must be finite, got {value!r:.60}; leave it out if unknown"
+        )
     if abs(number) > LARGEST:
         raise ValueError(
             f"feature {name!r} must be at most {LARGEST:.0e}, got {value!r}; "

@@ -41,6 +41,7 @@ from streamgp.base import (
 )
 from streamgp.common.feature_values import (
     LARGEST,
+    check_features,
     features_of,
     is_missing,
     is_number,
@@ -261,6 +262,8 @@ class ExampleStore(ABC, Generic[B]):
         memo = self._memo
         if memo is not None and memo[0] is x and memo[1] == x:
             return memo[2:]
+        if type(x) is not dict:
+            check_features(x)
         try:
             seen = self._seen(x)
             belief = self._believed(self.learner, seen)

@@ -453,7 +453,7 @@ class FilteredStream:
         """Whether these are the features of the last event."""
         if self._present is None:
             return self._digest is not None and self._digest == _digest_of(x)
-        return self._present == x
+        return isinstance(x, Mapping) and self._present == x
 
     def label(self, x: Features, y: Label, *, n_since: int | None, **about: Any) -> None:
         """Tell the filter a label, which is of the last event if nothing else is known of it."""

@@ -375,6 +375,27 @@ def test_numpy_features_are_features(learner):
     assert answers(learner) == answers(twin)
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
+    pandas = pytest.importorskip("pandas")
+    model = LEARNERS[name]()
+    for i in range(n_before):
+        model.learn_one({"a": float(i), "b": 1.0}, i)
+    row = pandas.Series({"a": 1.0, "b": 2.0, "late": 1.0})
+    for x, found in ((None, "NoneType"), ([1.0, 2.0], "list"), (row, "Series; x.to_dict() is one")):
+        words = re.escape(f"x must be a dict of features, got {found}")
+        with pytest.raises(TypeError, match=words):
+            model.learn_one(x, 1)
+        with pytest.raises(TypeError, match=words):
+            model.predict_proba_one(x)
+    with pytest.raises(TypeError, match=r"y must be a label, got \[1\]; do not learn events"):
+        model.learn_one({"a": 1.0, "b": 1.0}, [1])
+    if name not in TAKES_NO_TEXT:  # those of River find words of their own
+        with pytest.raises(TypeError, match=r"feature 'a' must be a number or a text, got <NA>"):
+            model.learn_one({"a": pandas.NA, "b": 1.0}, 1)
+
+
 def test_a_label_must_not_be_missing(learner):
     teach(learner, stream(10))
     before = answers(learner)
