@@ -59,7 +59,7 @@ def check_features(x: object) -> None:
     TypeError: x must be a dict of features, got list
 
     """
-    if not isinstance(x, Mapping):
+    if type(x) is not dict and not isinstance(x, Mapping):  # the latter takes longer
         to_dict = "; x.to_dict() is one" if hasattr(x, "to_dict") else ""
         raise TypeError(f"x must be a dict of features, got {type(x).__name__}{to_dict}")
 
