@@ -6,6 +6,7 @@ from collections import defaultdict
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from streamgp.common.validation import check_whole
 from streamgp.metrics.conversation import ConversationMetric
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class AnnotatorAgreement(ConversationMetric):
     # _cells  number of events by the two labels; those that are not 0.
 
     def __init__(self, n_labels: int | None = None) -> None:
+        if n_labels is not None:
+            check_whole("n_labels", n_labels, 1)
         self.n_labels = n_labels
         self._cells: defaultdict[tuple[Label, Label], int] = defaultdict(int)
 

@@ -9,6 +9,7 @@ file is drawn.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -274,8 +275,14 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         If the file cannot be written.
 
     """
-    # Figure alone, without pyplot: no global state, no window, no backend to choose.
-    from matplotlib.figure import Figure
+    # Figure alone, without pyplot: no global state, no window, no backend to choose. One that the
+    # environment names would be refused on import where it is not known.
+    named = os.environ.pop("MPLBACKEND", None)
+    try:
+        from matplotlib.figure import Figure
+    finally:
+        if named is not None:
+            os.environ["MPLBACKEND"] = named
 
     figure = Figure(figsize=(9.0, 6.5), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)

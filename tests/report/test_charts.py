@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,3 +117,23 @@ def test_counts_are_marked_at_whole_numbers(largest: int) -> None:
 @pytest.mark.parametrize("largest", [0.0, -0.0])
 def test_nothing_has_one_tick(largest: float) -> None:
     assert ticks(largest) == [0.0]
+
+
+def test_a_backend_of_matplotlib_that_is_unknown_keeps_no_picture_from_being_drawn(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("matplotlib")
+    program = (
+        "import os, sys; from pathlib import Path; from streamgp.report.charts import draw_curves\n"
+        "draw_curves([], Path(sys.argv[1]), title='T'); print(os.environ['MPLBACKEND'])"
+    )
+    picture = tmp_path / "curves.svg"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(picture)],
+        env={**os.environ, "MPLBACKEND": "unknown"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "unknown\n"
+    assert picture.read_text().startswith("<?xml")
