@@ -172,7 +172,7 @@ def type_of(headers: Headers) -> str | None:
             found = _TAG.get(value)
             if found is None:
                 raise DecodeError(_flaw(value))
-        elif name.__class__ is UndecodableName:
+        elif isinstance(name, UndecodableName):
             raise DecodeError(_NOT_UTF8.format(name))
     return found
 
@@ -413,7 +413,7 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
 
 def _check_headers(headers: Headers) -> None:
     for name, _ in headers:
-        if name.__class__ is UndecodableName:
+        if isinstance(name, UndecodableName):
             raise DecodeError(_NOT_UTF8.format(name))
 
 

@@ -46,13 +46,14 @@ def replay(*arguments: str | Path) -> Result:
 
 
 def wrong(*arguments: str | Path) -> str:
-    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
+    """Run what must fail in one line on stderr, after notes on the log; return the line."""
     result = replay(*arguments)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert result.stderr.count("\n") == 1, result.stderr
-    assert result.stderr.startswith("Error: ")
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
+    said = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(said) == 1, result.stderr
+    assert said[0].startswith("Error: ")
+    return said[0].removeprefix("Error: ")
 
 
 def cells(i: int) -> str:
