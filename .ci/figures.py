@@ -179,16 +179,17 @@ def _way_of_an_event() -> tuple[list[str], list[str]]:
         return step == 3
 
     worker.run(should_stop)
-    return trace.files(), sorted(map(str, trace.wrappings))
+    return trace.files(), trace.wrappings()
 
 
 class _Trace:
     """Files with code that runs between a poll and the commit, and objects made there."""
 
+    # _wrappings  by identity, and kept, so that no other object gets it
     def __init__(self) -> None:
         self._files: dict[str, None] = {}
         self._is_on = False
-        self.wrappings: set[type] = set()
+        self._wrappings: dict[int, Any] = {}
 
     def start(self) -> None:
         sys.setprofile(self._heed)
@@ -198,6 +199,10 @@ class _Trace:
 
     def files(self) -> list[str]:
         return list(self._files)
+
+    def wrappings(self) -> list[str]:
+        """Return the classes of the objects in the end: decoding sets that of a message last."""
+        return sorted({str(type(value)) for value in self._wrappings.values()})
 
     def _heed(self, frame: FrameType, event: str, _arg: Any) -> None:
         name, path = frame.f_code.co_name, frame.f_code.co_filename
@@ -221,7 +226,7 @@ class _Trace:
         is_event = getattr(value, "event_id", None) == "e2" and hasattr(value, "occurred_at")
         data = getattr(value, "value", None) if getattr(value, "topic", "") == "events" else None
         if is_event or (isinstance(data, bytes) and b'"e2"' in data):
-            self.wrappings.add(type(value))
+            self._wrappings[id(value)] = value
 
 
 if __name__ == "__main__":
