@@ -232,7 +232,7 @@ def test_curves_go_down_where_errors_do(tmp_path):
 
 def table(folder, name, columns, labels):
     rng = np.random.default_rng(1)
-    path = folder / problems._FILES[name]
+    path = folder / problems.FILES[name]
     path.parent.mkdir(parents=True, exist_ok=True)
     X = rng.normal(size=(2050, columns)).astype(np.float32)
     if labels == "classes":

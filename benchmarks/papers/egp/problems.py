@@ -175,7 +175,9 @@ def _of_box(function: Callable[[Array], Array], d: int) -> Callable[..., tuple[A
     return draws
 
 
-def _of_table(X: Array, y: Any) -> Callable[..., tuple[Array, Any]]:
+def of_table(X: Array, y: Any) -> Callable[..., tuple[Array, Any]]:
+    """Return what draws rows of a table, each at most once."""
+
     def draws(n: int, rng: np.random.Generator) -> tuple[Array, Any]:
         if n > len(X):
             raise ValueError(f"the table has {len(X)} rows, a run needs {n}; use a larger one")
@@ -196,13 +198,14 @@ FUNCTIONS: dict[str, Problem] = {
 }
 """Problems that need no data."""
 
-_FILES = {
+FILES = {
     "SARCOS": "regression/sarcos_subset.npz",
     "pumadyn32nm": "regression/pumadyn32nm.npz",
     "pendigits": "classification/pendigits.npz",
     "dna": "classification/dna.npz",
     "letter": "classification/letter.npz",
 }
+"""Tables, below the folder of the data."""
 
 REGRESSION = (*FUNCTIONS, "SARCOS", "pumadyn32nm")
 CLASSES = ("pendigits", "dna", "letter")
@@ -215,7 +218,7 @@ def read(names: Sequence[str], data: Path | None) -> tuple[list[Problem], list[s
         if name in FUNCTIONS:
             problems.append(FUNCTIONS[name])
             continue
-        path = None if data is None else data / _FILES[name]
+        path = None if data is None else data / FILES[name]
         if path is None or not path.exists():
             where = "needs --data" if path is None else f"no file {path}"
             skipped.append(f"{name} ({where})")
@@ -232,6 +235,4 @@ def _of_file(name: str, path: Path) -> Problem:
     # Of several targets, such as the torques of SARCOS, the first.
     y = y[:, 0] if y.ndim == 2 else y
     classes = name in CLASSES
-    return Problem(
-        name=name, draws=_of_table(X, y if classes else y.astype(float)), classes=classes
-    )
+    return Problem(name=name, draws=of_table(X, y if classes else y.astype(float)), classes=classes)
