@@ -188,6 +188,46 @@ TABLES = {
             "its gain": "{left_out_gain_points:+.2f}",
         },
     ),
+    "regression": Table(
+        measured="regression",
+        rows=each(
+            "problem",
+            "Branin",
+            "Currin",
+            "robot pushing",
+            "SARCOS",
+            "SARCOS, in order",
+            **{
+                "Pumadyn-32nm": "pumadyn32nm",
+                "diabetes (scikit-learn)": "diabetes",
+                "Friedman 1 (scikit-learn)": "Friedman 1",
+                "heavy tails": "heavy tails",
+            },
+        ),
+        columns={
+            "examples": "{examples}",
+            "noise .5": "{noise .5:.3f}",
+            "noise .1": "{noise .1:.3f}",
+            "learned": "{learned:.3f}",
+            "stream: noise .1": "{noise .1, stream:.3f}",
+            "stream: learned": "{learned, stream:.3f}",
+            "in intervals": "{covered:.3f}",
+            "stream: in intervals": "{covered, stream:.3f}",
+        },
+    ),
+    "regression-tails": Table(
+        measured="regression",
+        head="length of w | run",
+        rows={"{w} | {seed}": {}},
+        columns={
+            "NMSE": "{NMSE:.3f}",
+            "in intervals": "{covered:.3f}",
+            "stream: in intervals": "{covered, stream:.3f}",
+            "squared error / variance": "{squared:.2f}",
+            "ranges beyond": "{reach:.2f}",
+            "experts left": "{experts}",
+        },
+    ),
     "drift": Table(
         measured="drift",
         rows={

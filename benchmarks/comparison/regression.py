@@ -4,12 +4,13 @@ The problems of `benchmarks.egp`, two of scikit-learn's, and inputs with heavy t
 Student's t distribution with two degrees of freedom, y = tanh(x'w), a random w of length 1, 2 or 4.
 All targets are given, and features are standardised by the first ones. Shown are means of four
 runs: the mean squared error on a test set as a share of its variance (NMSE), without fits and with
-a noise of .5 and of .1, and as it is by default, with fits; then, of the default, how many targets
-of the test set lie within the central 95 % interval, how many targets of the stream did when they
-came, and the negative log density of the test set, in nats.
+a noise of .5 and of .1, and as it is by default, with fits; the same of the stream, from the 101st
+example on, each forecast before it was learned; then, of the default, how many targets of the test
+set and of the stream lie within the central 95 % interval, and the negative log density of the test
+set, in nats.
 
-`SARCOS, in order` is the file as it is, and its own test set after it, one run: what comes after
-the stream is unlike it.
+`SARCOS, in order` is the file as it is, one run; the test set, its last thousand rows, is
+unlike the stream before it.
 
 Last, `EnsembleGPRegressor` where tails are heavy, each run by itself: also the mean squared error
 over the variance that was stated, how far a prediction was beyond the range of the targets seen, at
@@ -83,6 +84,7 @@ class Play:
     """What came of one run."""
 
     nmse: float
+    nmse_in_stream: float
     covered: float
     covered_in_stream: float
     nlpd: float
@@ -121,10 +123,11 @@ def compared(problem: Problem, seeds: Sequence[int]) -> Row:
         progress(f"{problem.name}: {title}")
         runs = [play(GPRegressor(max_points=_N_POINTS, **arguments), draw) for draw in draws]
         row[title] = mean(one.nmse for one in runs)
+        row[f"{title}, stream"] = mean(one.nmse_in_stream for one in runs)
     return row | {
         "ratio": row["learned"] / min(row["noise .5"], row["noise .1"]),
         "covered": mean(one.covered for one in runs),
-        "in stream": mean(one.covered_in_stream for one in runs),
+        "covered, stream": mean(one.covered_in_stream for one in runs),
         "NLPD": mean(one.nlpd for one in runs),
     }
 
@@ -139,7 +142,7 @@ def ensemble(length: float, seed: int) -> Row:
         "seed": seed,
         "NMSE": found.nmse,
         "covered": found.covered,
-        "in stream": found.covered_in_stream,
+        "covered, stream": found.covered_in_stream,
         "squared": found.squared,
         "reach": found.reach,
         "experts": sum(weight > 0.0 for weight in model.weights),
@@ -148,12 +151,14 @@ def ensemble(length: float, seed: int) -> Row:
 
 def play(model: GPRegressor | EnsembleGPRegressor, draw: Draw) -> Play:
     """Learn a stream, each target after it was forecast, and forecast the test set."""
-    inside, reach = [], 0.0
+    inside, off, reach = [], [], 0.0
     low, high = math.inf, -math.inf
-    for i, (x, y) in enumerate([*draw.initial, *draw.stream]):
+    stream = [*draw.initial, *draw.stream]
+    for i, (x, y) in enumerate(stream):
         if i >= _FIRST_JUDGED:
             forecast = model.predict_one(x, with_dist=True)
             inside.append(_is_inside(forecast, y))
+            off.append((y - forecast.mu) ** 2)
             reach = max(reach, _beyond(forecast.mu, low, high))
         model.learn_one(x, y)
         low, high = min(low, y), max(high, y)
@@ -163,6 +168,7 @@ def play(model: GPRegressor | EnsembleGPRegressor, draw: Draw) -> Play:
     stated = np.array([one.sigma for one in forecasts])
     return Play(
         nmse=float(np.mean(errors**2) / np.var(targets)),
+        nmse_in_stream=float(mean(off) / np.var([y for _, y in stream[_FIRST_JUDGED:]])),
         covered=mean(map(_is_inside, forecasts, targets)),
         covered_in_stream=mean(inside),
         nlpd=-mean(one.log_density(y) for one, y in zip(forecasts, targets, strict=True)),
@@ -252,7 +258,7 @@ def _accepted(rows: Sequence[Row], tails: Sequence[Row]) -> list[Acceptance]:
         *(
             at_least(
                 f"{row['problem']}: targets of the stream in 95 % intervals",
-                row["in stream"],
+                row["covered, stream"],
                 _LEAST_COVERED,
             )
             for row in rows

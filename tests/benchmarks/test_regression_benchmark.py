@@ -69,10 +69,10 @@ def test_weights_of_heavy_tails_have_their_length():
 
 
 def test_what_is_asked_of_the_rows():
-    good = {"problem": "a", "ratio": 1.0, "in stream": 0.95}
+    good = {"problem": "a", "ratio": 1.0, "covered, stream": 0.95}
     tails = {"covered": 0.97, "reach": 1.0}
     assert all(a.ok for a in regression._accepted([good], [tails]))
-    for bad in ({"ratio": 1.06}, {"in stream": 0.89}):
+    for bad in ({"ratio": 1.06}, {"covered, stream": 0.89}):
         assert sum(not a.ok for a in regression._accepted([good | bad], [tails])) == 1
     for bad in ({"covered": 0.99}, {"covered": 0.85}, {"reach": 2.6}):
         assert sum(not a.ok for a in regression._accepted([good], [tails, tails | bad])) == 1
