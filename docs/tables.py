@@ -95,6 +95,39 @@ _BOUNDED = {
 }
 
 
+_LOGS_AS_RECORDED = {
+    "WiFi rooms": "wifi_rooms",
+    "occupancy": "occupancy",
+    "Elec2": "elec2",
+    "WISDM, user after user": "wisdm_by_user",
+    "places of user 1": "places_1",
+    "places of user 24": "places_24",
+    "activities of user 10": "activities_10",
+    "activities of user 5": "activities_5",
+}
+_LOGS_SHUFFLED = {
+    "WISDM": "wisdm",
+    "keystroke": "keystroke",
+    "pendigits": "pendigits",
+    "letter": "letter",
+    "WiFi rooms": "wifi_rooms",
+    "occupancy": "occupancy",
+}
+_TEMPORAL = {
+    "before": "{before:.3f}",
+    "filter": "{filter:.3f}",
+    "clip": "{clip:.3f}",
+    "clip and renewal": "{rescale:.3f}",
+    "all, as in `isgp()`": "{all:.3f}",
+    "gain": "{gain:+.3f} ± {gain_se:.3f}",
+    "in macro F1": "{F1_gain:+.3f} ± {F1_gain_se:.3f}",
+}
+
+
+def _labelled(**where: Any) -> dict[str, Where]:
+    return {"5 %": {"labels": 0.05, **where}, "10 %": {"labels": 0.1, **where}}
+
+
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
 
@@ -378,6 +411,33 @@ TABLES = {
             for title, template in {
                 "questions": "{asked:.0f} → {asked_counted:.0f}",
                 "accuracy": "{accuracy:.3f} → {accuracy_counted:.3f}",
+            }.items()
+        },
+    ),
+    "temporal": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_AS_RECORDED), _labelled(order="recorded")),
+        columns=_TEMPORAL,
+    ),
+    "temporal-shuffled": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_SHUFFLED), _labelled(order="shuffled")),
+        columns=_TEMPORAL,
+    ),
+    "temporal-late": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_AS_RECORDED), _labelled()),
+        columns={
+            f"{late} late: {title}": ({"late": late}, template)
+            for late in (10, 30)
+            for title, template in {
+                "before": "{before:.3f}",
+                "filter": "{filter:.3f}",
+                "all": "{all:.3f}",
+                "gain": "{gain:+.3f} ± {gain_se:.3f}",
             }.items()
         },
     ),
