@@ -22,16 +22,17 @@ def run(tmp_path, plan, *arguments):
 
 
 def test_a_log_has_one_row_and_those_that_are_missing_are_said_to_be(tmp_path, capsys):
-    plan = hyperparameters.Plan(logs=("wifi_rooms", "usps"), n_events=70)
+    plan = hyperparameters.Plan(logs=("wifi_rooms", "usps"), n_events=70, n_waiting=64, n_runs=1)
     result, status = run(tmp_path, plan, "--check")
     assert "skipped: usps (needs --data)" in capsys.readouterr().out
-    [row] = result["rows"]
+    row, *waits = result["rows"]
+    assert [wait["learner"] for wait in waits] == list(hyperparameters.LEARNERS)
+    assert all({"learner", "32_ms", "64_ms"} == wait.keys() for wait in waits)
     assert (row["log"], row["events"], row["fits"]) == ("wifi_rooms, recorded", 70, 2)
     for prefix in ("", "left_out_"):
         gain = row[f"{prefix}learned_%"] - row["given_%"]
         assert row[f"{prefix}gain_points"] == pytest.approx(gain)
         assert row[f"{prefix}fits"] == 2
-        assert row[f"{prefix}longest_event_ms"] > 0.0
     assert status == 0
 
 
@@ -56,6 +57,23 @@ def test_how_many_have_to_gain_is_asked_only_when_all_were_played():
         (5, False),
         (1.6, False),
     ]
+
+
+def test_events_wait_for_fits_where_they_begin():
+    plan = hyperparameters.Plan(n_waiting=100, n_runs=1)
+    row = hyperparameters.waited("any", (GPClassifier, {"max_points": 20}), plan)
+    # A fit is work of milliseconds, and what is learned anyway takes a tenth of one.
+    assert row["32_ms"] > 0.5
+    assert row["64_ms"] > 0.5
+
+
+def test_no_event_may_take_much_longer_for_a_fit():
+    def ok(*ms):
+        [found] = hyperparameters._accepted_waits([{"learner": "a", "32_ms": one} for one in ms])
+        return found.ok
+
+    assert ok(1.0, 5.0)
+    assert not ok(1.0, 5.1)
 
 
 @pytest.mark.parametrize("name", ["usps", "dna"])
