@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire.state_records import (
     CONFIGURATION,
+    RETRACTED,
     SEPARATOR,
     UNHEEDED,
     History,
@@ -194,7 +195,7 @@ class KeyedState:
                     if record.key == CONFIGURATION_KEY and value is not None:
                         value = _of_key(value)
                     self._store.put(record.topic, record.key or b"", value)
-        return [record for record in written if record.topic != "state"]
+        return [record for record in written if record.topic != "state" or _is_for_all(record)]
 
 
 class MemoryKeyStore:
@@ -354,6 +355,15 @@ def failed_of(forgotten: bytes | None) -> dict[str, int]:
 
     """
     return {} if forgotten is None else failed_in(value_of("", FORGOTTEN, forgotten) or {})
+
+
+def _is_for_all(record: Outgoing) -> bool:
+    """Whether a record of state is written to the topic, too, beside being kept.
+
+    By what was taken back, `streamgp retract --undo` knows which keys to ask.
+    """
+    _, *name = parts_of(record.key)
+    return bool(name) and name[0].startswith(RETRACTED)
 
 
 def _ignore(_: str) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from connectors.topics import Reader, Record, TopicName, Topics
 from connectors.wire.codec import DecodeError, decode
-from connectors.wire.inbound import TakenBack, read
+from connectors.wire.inbound import RetractionRequest, TakenBack, read
 from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Input, Message, Rejected
 
@@ -246,4 +246,5 @@ def understood(record: Record, *, keyed: bool, signatures: Signatures | None = N
         except DecodeError:
             return None
     message = read(record, keyed=keyed, signatures=signatures)
-    return None if isinstance(message, Rejected) else message
+    # What labels are taken back the workers say.
+    return None if isinstance(message, Rejected | RetractionRequest) else message

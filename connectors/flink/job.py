@@ -20,8 +20,8 @@ from connectors.flink.function import OUTPUT, LoadFunction, LoopFunction, state_
 from connectors.topics import COMPACTED, WORKER_INPUTS, Place, TopicName
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
 
-OUTPUTS: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
-"""What is written; the state is Flink's."""
+OUTPUTS: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters", "state")
+"""What is written; of the state, which is Flink's, only what was taken back of annotators."""
 MAX_PARALLELISM = 1024
 """Into how many tasks the keys can be divided at most; state of another number cannot be taken."""
 TRANSACTION_S = 900.0
@@ -187,9 +187,8 @@ def _sink(settings: JobSettings) -> TableDescriptor:
         .column("value", _BYTES)
         .build()
     )
-    topics = OUTPUTS if settings.ends is None else (*OUTPUTS, "state")
     options = {
-        "topic": ";".join(settings.names[topic] for topic in topics),
+        "topic": ";".join(settings.names[topic] for topic in OUTPUTS),
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": f"streamgp-{settings.group}",
         "sink.partitioner": "fixed",

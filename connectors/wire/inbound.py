@@ -285,6 +285,7 @@ _read_checked = {
     tag: attrgetter(*(name for name, _, _ in names), _TIMES[tag]) for tag, names in _NAMES.items()
 }
 _REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
+_SECONDS = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,13 +308,36 @@ class TakenBack:
     revision: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractionRequest:
+    """Request to take the labels of one annotator back, or to undo that: a null on `consensus`.
+
+    Parameters
+    ----------
+    key
+        Whose learner; None where one loop serves all.
+    annotator
+        Whose labels.
+    since
+        Only those learned then or later, POSIX seconds; None for all.
+    undo
+        Whether what was taken back is put back.
+
+    """
+
+    key: str | None
+    annotator: str
+    since: float | None = None
+    undo: bool = False
+
+
 class _UnsignedError(DecodeError):
     """It is not shown that its annotator has said this."""
 
 
 def read(
     record: Record, *, keyed: bool, signatures: Signatures | None = None
-) -> Input | Rejected | TakenBack | None:
+) -> Input | Rejected | TakenBack | RetractionRequest | None:
     """Return what one record of `events`, `answers` or `consensus` says.
 
     Parameters
@@ -328,9 +352,9 @@ def read(
 
     Returns
     -------
-    An input for the loop, what is to be forgotten, or why it is neither. None where nothing is to
-    be done: a null among events or answers, a line of the consensus log, or a null with which a
-    worker has taken one out.
+    An input for the loop, what is to be forgotten or taken back, or why it is neither. None where
+    nothing is to be done: a null among events or answers, a line of the consensus log, or a null
+    with which a worker has taken one out.
 
     Raises
     ------
@@ -357,7 +381,8 @@ def read(
     try:
         if record.value is None:
             _check_headers(record.headers)
-            return taken_back(record.key, keyed=keyed)
+            asked = retraction_request(record.key, keyed=keyed)
+            return taken_back(record.key, keyed=keyed) if asked is None else asked
         if record.key:
             key = key_of(record.key)
         elif keyed:
@@ -472,3 +497,75 @@ def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
     if not _REVISION.fullmatch(revision):
         raise DecodeError(f"revision in the key of a null must be a number, got {revision!r:.80}")
     return TakenBack(key=theirs, event_id=event_id, revision=int(revision))
+
+
+# --- Requests to take the labels of one annotator back. Their keys have five parts, which those of
+# lines and of deletions have not: a worker that does not know them makes dead letters of them.
+
+
+_RETRACT, _REINSTATE = "retract", "reinstate"
+_N_PARTS = 5
+
+
+def retraction_key(
+    entity: str, annotator: str, number: int, *, since: float | None = None, undo: bool = False
+) -> bytes:
+    r"""Return the key of a null that asks to take back, or to put back, an annotator's labels.
+
+    Parameters
+    ----------
+    entity
+        Whose learner; nothing where one loop serves all.
+    annotator
+        Whose labels.
+    number
+        Tells the request from others like it, so that compaction leaves each.
+    since
+        Only labels learned then or later, POSIX seconds; None for all.
+    undo
+        Whether to put them back.
+
+    Examples
+    --------
+    >>> retraction_key("k1", "bob", 7, since=60.0)
+    b'k1\x1fretract\x1fbob\x1f60.0\x1f7'
+
+    """
+    verb = _REINSTATE if undo else _RETRACT
+    parts = entity, verb, annotator, "" if since is None else repr(since), str(number)
+    return SEPARATOR.join(parts).encode()
+
+
+def retraction_request(key: bytes | None, *, keyed: bool) -> RetractionRequest | None:
+    r"""Return what a null with a record key asks to take back; None if it asks for another thing.
+
+    Raises
+    ------
+    DecodeError
+        If it is to be one, and is not as `retraction_key` makes it.
+
+    Examples
+    --------
+    >>> retraction_request(b"k1\x1fretract\x1fbob\x1f60.0\x1f7", keyed=True)
+    RetractionRequest(key='k1', annotator='bob', since=60.0, undo=False)
+    >>> retraction_request(b"k1\x1fe1\x1f0", keyed=True)
+
+    """
+    parts = text_of(key or b"").split(SEPARATOR)
+    if len(parts) != _N_PARTS or parts[1] not in (_RETRACT, _REINSTATE):
+        return None
+    entity, verb, annotator, since, _ = parts
+    if not keyed and entity:
+        raise DecodeError(
+            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
+        )
+    if flaw := flaw_of_name(annotator):
+        raise DecodeError(f"annotator in the key of a null {flaw}")
+    if since and not _SECONDS.fullmatch(since):
+        raise DecodeError(f"time in the key of a null must be POSIX seconds, got {since!r:.80}")
+    return RetractionRequest(
+        key=key_of(entity.encode()) if keyed else None,
+        annotator=annotator,
+        since=float(since) if since else None,
+        undo=verb == _REINSTATE,
+    )

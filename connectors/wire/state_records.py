@@ -298,6 +298,19 @@ def retraction_name(annotator: str) -> str:
     return f"{RETRACTED}{quote(annotator, safe='')}"
 
 
+def is_retraction_of(name: str, annotator: str) -> bool:
+    """Return whether a record of state holds what was taken back of an annotator, or a piece of it.
+
+    Examples
+    --------
+    >>> [is_retraction_of(f"retracted/{name}", "ann") for name in ("ann", "ann/12", "anna")]
+    [True, True, False]
+
+    """
+    own = retraction_name(annotator)
+    return name == own or name.startswith(f"{own}/")
+
+
 def retraction_value(retraction: Retraction) -> dict[str, Any]:
     """Return what that record holds: the lines as they were, and which were written instead."""
     return {

@@ -8,19 +8,29 @@ changed in a loop only the last state is written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import DecodeError
-from connectors.wire.inbound import EARLIEST, LATEST, TakenBack, read, taken_back
+from connectors.wire.inbound import (
+    EARLIEST,
+    LATEST,
+    RetractionRequest,
+    TakenBack,
+    read,
+    taken_back,
+)
 from connectors.wire.outbound import Outbound, is_dropped
 from connectors.wire.state_records import (
     CONFIGURATION,
     History,
+    consensus_key,
+    is_retraction_of,
     line_of,
+    parts_of,
     retraction_name,
     retraction_value,
 )
@@ -44,12 +54,13 @@ from streamgp.interactive.messages import (
     Rejected,
     Retraction,
 )
+from streamgp.interactive.retract import kept_of, merged, to_undo
 from streamgp.interactive.state.snapshot import SnapshotError
 
 # --- Results of a batch: records to write, counts, and verdicts on the inputs.
 
 
-Said: TypeAlias = Input | Rejected | TakenBack
+Said: TypeAlias = Input | Rejected | TakenBack | RetractionRequest
 """What a record says."""
 
 Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
@@ -95,6 +106,8 @@ class Results:
         Inputs over which a learner, a rule or the encoding failed, and why.
     retractions
         What was taken back of annotators who are in quarantine from now on, and in which partition.
+    relearned
+        By partition, how many labels were taken back on request, and how many were put back.
     heard
         The inputs and what was said about them, for metrics.
 
@@ -113,6 +126,7 @@ class Results:
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
         self.retractions: list[tuple[int, Retraction]] = []
+        self.relearned: dict[int, tuple[int, int]] = {}
         self.heard: list[Heard] = []
         self._keyed = keyed
         self._keeps_heard = keeps_heard
@@ -172,7 +186,7 @@ class Results:
                 self.counts["failed"] += message.fault == "failed"
                 if message.fault in ("failed", "quarantined"):
                     self.failures.append((cause, message))
-        if said is not None and not isinstance(said, TakenBack):
+        if said is not None and not isinstance(said, TakenBack | RetractionRequest):
             self.verdicts.append(bad)
             if isinstance(said, _LABELLED):
                 self.counts[_COUNTED[type(said)]] += 1
@@ -204,7 +218,7 @@ class Results:
             if not (
                 out.partition == number
                 and out.topic in COMPACTED
-                and state_records.parts_of(out.key)[0] == entity
+                and parts_of(out.key)[0] == entity
             )
         ]
 
@@ -213,6 +227,25 @@ class Results:
         for name, value in parts.items():
             self.out += state_records.states(entity, name, value, number)
 
+    def relearn(
+        self, partition: Partition, erased: Iterable[bytes], lines: Iterable[LabelledExample]
+    ) -> None:
+        """Write what makes the log in the topics the one that a learner was taught by now."""
+        number = partition.number
+        for key in erased:  # first: no line must outlive what replaces it
+            self.erase(key, number)
+        for line in lines:
+            self.counts["learned"] += 1
+            self.out.append(self._outbox.message(line, number))
+        partition.n_forgotten += 1  # no snapshot from before can be merged
+
+    def count_relearned(self, number: int, n: int, *, undo: bool) -> None:
+        """Count labels that were taken back on request, or put back."""
+        taken, put = self.relearned.get(number, (0, 0))
+        self.relearned[number] = (taken, put + n) if undo else (taken + n, put)
+        if not undo:
+            self.counts["taken_back"] += n
+
     def _take_back(self, partition: Partition, retraction: Retraction) -> None:
         """Take the lines of an annotator out of the log, and keep them for an undo.
 
@@ -220,7 +253,7 @@ class Results:
         """
         number, entity = partition.number, self._entity(retraction.key)
         for line in retraction.taken:
-            key = state_records.consensus_key(entity, line.event_id, line.revision)
+            key = consensus_key(entity, line.event_id, line.revision)
             self.erase(key, number)
         # Beside what was taken back of the annotator before.
         name = f"{retraction_name(retraction.annotator)}/{retraction.taken[-1].sequence}"
@@ -238,7 +271,7 @@ class Results:
         if line.origin == "withdrawn":
             # Earlier lines of the example go as well, lest one outlives that of its end.
             for revision in range(line.revision):
-                key = state_records.consensus_key(entity, line.event_id, revision)
+                key = consensus_key(entity, line.event_id, revision)
                 self.erase(key, partition.number)
 
 
@@ -246,7 +279,7 @@ class Results:
 
 
 class TakingBack:
-    """Withdraws examples and forgets keys, as nulls on the topic `consensus` say.
+    """Withdraws examples, forgets keys and retracts labels, as nulls on the topic `consensus` say.
 
     Parameters
     ----------
@@ -268,7 +301,9 @@ class TakingBack:
 
     """
 
-    # _scanned  what the topics hold of partitions in which a key is forgotten
+    # _scanned  what the topics hold of partitions in which a key is forgotten, or labels are
+    #           taken back
+    # _n_seen   how many of the records to be written are in that
     def __init__(
         self, loops: LoopSettings, results: Results, scan: Callable[[int], History], now: float
     ) -> None:
@@ -279,6 +314,7 @@ class TakingBack:
         self.heeded_in: set[int] = set()
         self.forgotten_in: set[int] = set()
         self._scanned: dict[int, History] = {}
+        self._n_seen: dict[int, int] = {}
 
     def take_line(self, partition: Partition, record: Record) -> None:
         """Look at a line that has been read; put the log right if it is none.
@@ -326,12 +362,87 @@ class TakingBack:
         else:
             self._results.take(partition, messages, record, what)
 
+    def retract(self, partition: Partition, record: Record, asked: RetractionRequest) -> None:
+        """Take the labels of an annotator back from the loop of a key, or put them back."""
+        number, loops, entity = partition.number, partition.loops, self._loops.entity(asked.key)
+        if not loops.knows(asked.key):  # nothing is kept of it, not even that this was heeded
+            reason = f"key {asked.key!r} is not known in partition {number}"
+            self._refuse(partition, record, "unknown", reason, key=asked.key)
+            return
+        if not self._heed(partition, record):
+            return
+        history = self._as_written(number)
+        kept, undone = history.retractions(entity), None
+        if asked.undo:
+            try:
+                undone = to_undo(kept, asked.annotator)
+            except ValueError as error:
+                self._refuse(partition, record, "ended", str(error), key=asked.key)
+                return
+            if undone is None:
+                return
+        lines = history.lines(entity)
+        done = loops.retract_or_reject(
+            asked.key,
+            asked.annotator,
+            lines,
+            _when(record),
+            subject=_place(record),
+            since=asked.since,
+            undone=undone,
+        )
+        if isinstance(done, Rejected):
+            self._results.take(partition, [done], record, asked)
+            return
+        cancels = [message for message in done.messages if isinstance(message, Cancel)]
+        self._results.take(partition, cancels, record, asked)
+        changed = undone or done.retraction
+        if changed is not None:
+            self._relearn(partition, entity, done.log, {line.event_id for line in changed.taken})
+            parts = self._kept_for_undo(history, entity, asked, done.retraction)
+            self._results.keep(entity, parts, number)
+            n = len(changed.taken)
+            self._results.count_relearned(number, n, undo=asked.undo)
+
+    def _relearn(
+        self,
+        partition: Partition,
+        entity: str,
+        log: Iterable[LabelledExample],
+        events: Collection[str],
+    ) -> None:
+        """Make the log in the topics the one from which a learner was taught.
+
+        Whatever else there is about these events goes: no line must outlive what replaces it.
+        """
+        history = self._as_written(partition.number)
+        before = {_key_of(entity, line): line for line in history.lines(entity)}
+        left = {_key_of(entity, line): line for line in log}
+        self._results.relearn(
+            partition,
+            [key for key in before if key not in left and parts_of(key)[1] in events],
+            [line for key, line in left.items() if before.get(key) != line],
+        )
+        partition.revisions.forget(entity)  # and be as they are after a restart
+        for line in self._as_written(partition.number).lines(entity):
+            partition.revisions.note(entity, line)
+
+    @staticmethod
+    def _kept_for_undo(
+        history: History, entity: str, asked: RetractionRequest, made: Retraction | None
+    ) -> dict[str, object]:
+        """Return the parts of the state that say what an undo puts back."""
+        if made is None:
+            names = history.names(entity)
+            return {name: None for name in names if is_retraction_of(name, asked.annotator)}
+        earlier = kept_of(history.retractions(entity), asked.annotator)
+        return {retraction_name(asked.annotator): retraction_value(merged(earlier, made))}
+
     def _refuse(
         self, partition: Partition, record: Record, fault: Fault, reason: str, *, key: str | None
     ) -> None:
-        place = f"{record.topic}:{record.partition}:{record.offset}"
         at = _when(record)
-        rejected = Rejected(subject=place, key=key, fault=fault, reason=reason, at=at)
+        rejected = Rejected(subject=_place(record), key=key, fault=fault, reason=reason, at=at)
         self._results.bury(rejected, record, partition.number)
 
     def _heed(self, partition: Partition, record: Record) -> bool:
@@ -388,10 +499,11 @@ class TakingBack:
         partition.revisions.forget(entity)
         partition.n_failed.pop(entity, None)
         self._results.forget(entity, number)
+        self._n_seen.clear()  # these are others now
         history = self._history(number)
         self._results.keep(entity, dict.fromkeys(history.names(entity)), number)
-        for consensus_key in history.consensus_keys(entity):
-            self._results.erase(consensus_key, number)
+        for line in history.consensus_keys(entity):
+            self._results.erase(line, number)
         partition.n_forgotten += 1
         self.forgotten_in.add(number)
         self._results.counts["forgotten"] += 1
@@ -401,6 +513,33 @@ class TakingBack:
         if number not in self._scanned:
             self._scanned[number] = self._scan(number)
         return self._scanned[number]
+
+    def _as_written(self, number: int) -> History:
+        """Return everything that the topics hold of a partition once this batch is written."""
+        history = self._history(number)
+        n_seen, self._n_seen[number] = self._n_seen.get(number, 0), len(self._results.out)
+        for out in self._results.out[n_seen:]:
+            if out.partition == number and out.topic in COMPACTED:
+                history.take(
+                    Record(
+                        topic=out.topic,
+                        partition=number,
+                        offset=history.ends.get(out.topic, 0),
+                        key=out.key,
+                        value=out.value,
+                        headers=out.headers,
+                        at=self._now,
+                    )
+                )
+        return history
+
+
+def _key_of(entity: str, line: LabelledExample) -> bytes:
+    return consensus_key(entity, line.event_id, line.revision)
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}:{record.partition}:{record.offset}"
 
 
 def _when(record: Record) -> float:
@@ -485,6 +624,11 @@ class Batch:
     def retractions(self) -> list[tuple[int, Retraction]]:
         """What was taken back of annotators who are in quarantine from now on."""
         return self._results.retractions
+
+    @property
+    def relearned(self) -> Mapping[int, tuple[int, int]]:
+        """By partition, how many labels were taken back on request, and how many were put back."""
+        return self._results.relearned
 
     @property
     def heard(self) -> list[Heard]:
@@ -573,6 +717,8 @@ class Batch:
                 self._results.take(partition, messages, record, said)
             case TakenBack():
                 self._nulls.take(partition, record, said)
+            case RetractionRequest():
+                self._nulls.retract(partition, record, said)
             case Rejected() as rejected:
                 self._results.take(partition, [rejected], record, said)
 

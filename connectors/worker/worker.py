@@ -320,6 +320,10 @@ class Session:
                 reason="an annotator is in quarantine from now on",
                 consequence="the learner was taught again without the labels of that annotator",
             )
+        for number, (n_taken, n_put) in batch.relearned.items():
+            for event, n in (("taken-back", n_taken), ("put-back", n_put)):
+                if n:
+                    self._log.info(event, partition=number, n=n, reason="asked by streamgp retract")
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not wait in an old snapshot

@@ -400,6 +400,28 @@ class KeyedLoops:
         self._update(self._home(key), loop)
         return relearned
 
+    def retract_or_reject(
+        self,
+        key: str | None,
+        annotator: str,
+        log: Iterable[LabelledExample],
+        now: float,
+        *,
+        subject: str,
+        since: float | None = None,
+        undone: Retraction | None = None,
+    ) -> Relearned | Rejected:
+        """Take labels of one key back as an input asks for; see the method of `InteractiveLoop`."""
+        self._last = None
+        loop = self._loop(key)
+        if loop is None:
+            return rejected(subject, key, "unknown", _no_key(key), now)
+        done = loop.retract_or_reject(
+            annotator, log, now, subject=subject, key=key, since=since, undone=undone
+        )
+        self._update(self._home(key), loop)
+        return done
+
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input; see `InteractiveLoop.reject_last`."""
         if self._last is None:

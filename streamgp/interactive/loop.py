@@ -757,6 +757,54 @@ class InteractiveLoop(RestartableLoop):
         self._changed = True
         return relearned
 
+    def retract_or_reject(
+        self,
+        annotator: str,
+        log: Iterable[LabelledExample],
+        now: float,
+        *,
+        subject: str,
+        key: str | None = None,
+        since: float | None = None,
+        undone: Retraction | None = None,
+    ) -> Relearned | Rejected:
+        """Take labels back, or put them back, as an input asks for; say why not if that fails.
+
+        Parameters
+        ----------
+        annotator, log, now, since
+            As in `retract`.
+        subject, key
+            Name the input.
+        undone
+            What is put back, as in `reinstate`; None to take labels back.
+
+        Returns
+        -------
+        What comes of it; or a rejection, after which the loop is as before.
+
+        """
+        check_now(now)
+        found: list[Relearned] = []
+
+        def work() -> list[Message]:
+            parts = self.model, self._rollback, self._memory, self._moderator
+            if undone is None:
+                done = take_back(*parts, annotator=annotator, log=log, now=now, since=since)
+            else:
+                done = put_back(*parts, retraction=undone, log=log, now=now)
+            found.append(done)
+            return list(done.messages)
+
+        messages = self._attempt(_Input(subject, key, now, []), work, always=True)
+        self._last = None
+        if not found:
+            (flaw,) = messages
+            assert isinstance(flaw, Rejected)  # nothing else comes of what has failed
+            return flaw
+        self._changed = True
+        return found[0]
+
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
         """Do something that is no input, whole or not at all."""
         check_now(now)

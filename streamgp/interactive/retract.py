@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
+from streamgp.common.printable import printable
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
@@ -195,6 +196,46 @@ def merged(earlier: Retraction | None, later: Retraction) -> Retraction:
         taken=(*earlier.taken, *(line for line in later.taken if _name(line) not in known)),
         made=(*earlier.made, *later.made),
     )
+
+
+def kept_of(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
+    """Return all that was taken back of an annotator, on request or by a quarantine, as one.
+
+    Parameters
+    ----------
+    kept
+        What was taken back of any annotator, the earliest first.
+    annotator
+        Whose.
+
+    """
+    found: Retraction | None = None
+    for each in kept:
+        if each.annotator == annotator:
+            found = merged(found, each)
+    return found
+
+
+def to_undo(kept: Sequence[Retraction], annotator: str) -> Retraction | None:
+    """Return what an undo puts back of an annotator's labels; None for nothing.
+
+    Raises
+    ------
+    ValueError
+        If labels of another annotator about the same events were taken back later.
+
+    """
+    mine = kept_of(kept, annotator)
+    if mine is None:
+        return None
+    events = {line.event_id for line in mine.taken}
+    for other in kept:
+        if other.at > mine.at and events & {line.event_id for line in other.taken}:
+            raise ValueError(
+                f"labels of {printable(repr(other.annotator))} about the same events were taken "
+                "back later; undo that first"
+            )
+    return mine
 
 
 def contests(parts: Mapping[str, Any], annotator: str) -> bool:

@@ -22,6 +22,7 @@ from connectors.keyed_state import (
 )
 from connectors.topics import Record
 from connectors.wire.codec import encode
+from connectors.wire.inbound import retraction_key
 from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
@@ -108,6 +109,134 @@ def step_of(topic, message, n, now):
 def without_partition(items):
     """Leave out what belongs to a partition, not to a key."""
     return {(t, k): v for t, k, v in items if not k.startswith(b"\x1f")}
+
+
+def asked_back(n, annotator, now, **given):
+    key = retraction_key("k", annotator, n, **given)
+    return Record(topic="consensus", partition=0, offset=n, key=key, value=None, at=now), now
+
+
+def taught(n, *, without=()):
+    """Return steps of three annotators who answer in turn, but for some of them."""
+    steps = []
+    for i in range(n):
+        at, by = float(i), ("ada", "ben", "cyd")[i % 3]
+        x = {"light": 0.37 * i % 1.0, "noise": float(i % 3)}
+        event = Event(event_id=f"e{i}", key="k", x=x, occurred_at=at)
+        answer = Answer(
+            answer_id=f"a{i}", event_id=f"e{i}", key="k", y="home" if x["light"] < 0.5 else "work",
+            annotator=by, answered_at=at,
+        )  # fmt: skip
+        steps.append(step_of("events", event, i, at))
+        if by not in without:
+            steps.append(step_of("answers", answer, i, at))
+    return steps
+
+
+def lines_of(engine):
+    return {key: json.loads(v) for t, key, v in engine.stores[b"k"].items() if t == "consensus"}
+
+
+def belief(engine, name):
+    """Return what is predicted of one more event, and what is thought of annotators."""
+    event = Event(event_id=name, key="k", x={"light": 0.45, "noise": 1.0}, occurred_at=900.0)
+    engine.written.clear()
+    engine.step(*step_of("events", event, 900 + len(name), 900.0))
+    (said,) = [json.loads(r.value) for r in engine.written if r.topic == "predictions"]
+    model = engine.state(b"k", 900.0)._partition.loops._loop("k").model
+    rates = [model.error_rate(each) for each in ("ada", "ben", "cyd")]
+    return said["y"], said.get("proba"), said["n_learned"], rates
+
+
+@pytest.fixture
+def asked_of():
+    # Without questions that are open, and answers that are challenged: each answer counts alone.
+    model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), warm_up=0, seed=1)
+    return LoopSettings(model=model)
+
+
+def test_a_key_goes_on_as_if_an_annotator_had_never_answered_and_comes_back(asked_of):
+    steps = taught(60)
+    engine = played(asked_of, [*steps, asked_back(0, "ben", 60.0)], fails_every=9)
+    never = played(asked_of, taught(60, without=("ben",)))
+    assert not [each for each in lines_of(engine).values() if each.get("annotator") == "ben"]
+    engine.fail()
+    assert belief(engine, "after") == belief(never, "after")
+
+    back = played(
+        asked_of, [*steps, asked_back(0, "ben", 60.0), asked_back(1, "ben", 61.0, undo=True)]
+    )
+    stayed = played(asked_of, steps)
+    assert lines_of(back) == lines_of(stayed)
+    assert belief(back, "after") == belief(stayed, "after")
+    assert not [key for _, key, _ in back.stores[b"k"].items() if b"retracted" in key]
+
+
+def test_what_was_asked_twice_or_of_a_stranger_changes_nothing(asked_of):
+    once = [*taught(30), asked_back(0, "ben", 60.0)]
+    engine = played(asked_of, once)
+    more = [
+        asked_back(1, "ben", 61.0),
+        asked_back(2, "zoe", 62.0),
+        asked_back(3, "zoe", 63.0, undo=True),
+    ]
+    again = played(asked_of, [*once, *more], fails_every=5)
+    assert by_entity(again.written) == by_entity(engine.written)
+    assert lines_of(again) == lines_of(engine)
+
+
+def test_labels_taken_back_in_two_parts_are_put_back_together(asked_of):
+    steps = taught(30)
+    moments = sorted(
+        each["learned_at"]
+        for each in lines_of(played(asked_of, steps)).values()
+        if each.get("annotator") == "ben"
+    )
+    parts = [asked_back(0, "ben", 60.0, since=moments[-2]), asked_back(1, "ben", 61.0)]
+    first = played(asked_of, [*steps, parts[0]])
+    left = [each for each in lines_of(first).values() if each.get("annotator") == "ben"]
+    assert len(left) == len(moments) - 2
+    back = played(asked_of, [*steps, *parts, asked_back(2, "ben", 62.0, undo=True)])
+    assert lines_of(back) == lines_of(played(asked_of, steps))
+
+
+def test_a_key_that_was_never_seen_or_is_forgotten_is_refused_and_leaves_nothing(asked_of):
+    forget = Record(topic="consensus", partition=0, offset=1, key=b"k", value=None, at=31.0)
+    engine = played(asked_of, [*taught(30), (forget, 31.0), asked_back(2, "ben", 60.0)])
+    (letter,) = [r for r in engine.written if r.topic == "dead-letters"]
+    assert dict(letter.headers)["dlq.error"] == b"key 'k' is not known in partition 0"
+    assert engine.stores[b"k"].items() == []
+
+
+def test_the_later_of_two_retractions_of_an_event_is_undone_first(asked_of):
+    steps = taught(12)
+    correction = Answer(
+        answer_id="c", event_id="e0", key="k", y="shop", annotator="ben", supersedes="a0",
+        answered_at=20.0,
+    )  # fmt: skip
+    people = People(supervisors=frozenset({"ben"}))
+    made = dataclasses.replace(asked_of, people=people)
+    steps += [
+        step_of("answers", correction, 90, 20.0),
+        asked_back(0, "ben", 21.0),
+        asked_back(1, "ada", 22.0),
+        asked_back(2, "ben", 23.0, undo=True),
+    ]
+    engine = played(made, steps)
+    (letter,) = [r for r in engine.written if r.topic == "dead-letters"]
+    assert b"labels of 'ada' about the same events were taken" in dict(letter.headers)["dlq.error"]
+
+
+def test_a_worker_writes_in_one_batch_what_it_writes_in_several(asked_of):
+    steps = [*taught(30), asked_back(0, "ben", 60.0), asked_back(1, "ben", 61.0, undo=True)]
+    steps.append(asked_back(2, "ada", 62.0))
+    apart, together = OnWorker(asked_of, GROUP), OnWorker(asked_of, GROUP)
+    for record, now in steps:
+        apart.step(record, now)
+    for record, now in steps[:-4]:
+        together.step(record, now)
+    together.step_all([record for record, _ in steps[-4:]], 62.0)
+    assert sorted(together.store.items()) == sorted(apart.store.items())
 
 
 moves = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(MOVES)), max_size=60)

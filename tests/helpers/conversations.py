@@ -2,7 +2,8 @@
 
 Written by hand from a list of moves, so that a law can draw them; every kind of input is there:
 events with and without labels, answers that are in time, late, early, declined or corrections,
-cancelled requests, deletions of an example or of a whole key, and records that cannot be read.
+cancelled requests, deletions of an example or of a whole key, labels of one annotator that are
+taken back or put back, and records that cannot be read.
 
 """
 
@@ -11,6 +12,7 @@ from collections import defaultdict
 
 from connectors.keyed_state import MemoryKeyStore, entity_of
 from connectors.topics import COMPACTED, Record
+from connectors.wire.inbound import retraction_key
 from connectors.wire.state_records import History
 from connectors.worker.batch import Batch
 from connectors.worker.partition import Partition
@@ -18,7 +20,9 @@ from connectors.worker.partition import Partition
 MOVES = (
     *("event", "event", "event", "labelled", "labelled", "answer", "answer", "correct", "early"),
     *("decline", "cancel", "again", "withdraw", "forget", "bad", "wait", "wait long"),
+    *("retract", "reinstate"),
 )
+ANNOTATORS = ("ada", "ben")
 SHORT_S, LONG_S = 7.0, 100.0
 TRACE = "trace"
 """Header of a dead letter that is none: it tells what an engine has taken, and when."""
@@ -40,6 +44,8 @@ def conversation(moves, *, partition=0, start=1000.0):
     now, n_events, offsets, steps = start, {}, {}, []
 
     def add(topic, key, value, at=None, **fields):
+        if topic == "answers" and "answer_id" in value:
+            fields["annotator"] = ANNOTATORS[int(value["event_id"][1:]) % 2]
         offset = offsets[topic] = offsets.get(topic, -1) + 1
         data = json.dumps({**value, **fields}).encode() if isinstance(value, dict) else value
         record = Record(
@@ -83,6 +89,9 @@ def conversation(moves, *, partition=0, start=1000.0):
                 add("consensus", record_key + b"\x1f" + last.encode() + b"\x1f0", None)
             case "forget":
                 add("consensus", record_key, None)
+            case "retract" | "reinstate":
+                name, undo = ANNOTATORS[len(steps) % 2], move == "reinstate"
+                add("consensus", retraction_key(key, name, len(steps), undo=undo), None)
             case "bad":
                 add("events", record_key, b"{")
             case "wait":
@@ -104,18 +113,23 @@ class OnWorker:
         self.written = []
 
     def step(self, record, now):
+        self.step_all([] if record is None else [record], now)
+
+    def step_all(self, records, now):
+        """Take records as one batch; none: time passes."""
         held = {self.number: self.partition}
         batch = Batch(held, self.settings, self.group, self.names, self.history, now)
-        if record is None:
+        if not records:
             batch.pass_time(lambda _: False)
-        else:
+        for record in records:
             batch.take(record, batch.decode(record))
         for each in batch.finish():
             self.written.append(each)
             if each.topic in COMPACTED:
                 self.store.put(each.topic, each.key, each.value)
-        if record is not None and record.topic == "consensus":
-            self.store.put("consensus", record.key, None)
+        for record in records:
+            if record.topic == "consensus":
+                self.store.put("consensus", record.key, None)
 
     def history(self, _):
         history = History()

@@ -221,6 +221,11 @@ class Small:
         assert result.exit_code == 0, result.output
         return result.stdout
 
+    def done_beside_a_worker(self, command: str, *arguments: str | Path) -> str:
+        """Call what a worker must do; return what it prints."""
+        with self.working():
+            return self.done(command, *arguments)
+
     def wrong(self, command: str, *arguments: str | Path) -> str:
         """Call what must fail with one line on stderr; return the line."""
         result = self.call(command, *arguments)

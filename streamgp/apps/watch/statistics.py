@@ -14,7 +14,7 @@ from typing import TypeAlias
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
-from connectors.wire.inbound import TakenBack, read
+from connectors.wire.inbound import RetractionRequest, TakenBack, read
 from connectors.wire.outbound import Letter, letter_of
 from streamgp.base import Label
 from streamgp.common.feature_values import is_number
@@ -410,7 +410,8 @@ class Watching(Joined):
 
     def _message_of(self, record: Record) -> Input | Message | TakenBack | None:
         if record.topic in ("events", "answers") or record.value is None:
-            return read(record, keyed=self.keyed) if record.topic in WORKER_INPUTS else None
+            said = read(record, keyed=self.keyed) if record.topic in WORKER_INPUTS else None
+            return None if isinstance(said, RetractionRequest) else said
         try:
             return decode(record.value)
         except DecodeError:
