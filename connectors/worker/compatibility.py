@@ -106,6 +106,18 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
         )
 
 
+def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
+    """Whether what the topics say of a partition is that Flink keeps what is learned.
+
+    Examples
+    --------
+    >>> is_on_flink({"fingerprint": ON_FLINK}), is_on_flink({}), is_on_flink(None)
+    (True, False, False)
+
+    """
+    return (signed or {}).get("fingerprint") == ON_FLINK
+
+
 def check_signed(
     partition: int, theirs: Mapping[str, Any], ours: Mapping[str, Any], group: str | None
 ) -> None:
@@ -138,14 +150,9 @@ def check_signed(
     connectors.worker.compatibility.OtherGroupError: partition 2 is that of the group 'rooms', ...
 
     """
-    if theirs.get("fingerprint") == ON_FLINK:
+    if is_on_flink(theirs):
         raise UnfitTopicsError(f"partition {partition}: {FLINK_KEEPS_IT}")
-    other = theirs.get(GROUP, group)
-    if group is not None and other != group:
-        raise OtherGroupError(
-            f"partition {partition} is that of the group {other!r}, here it is {group!r}, and two "
-            f"would ruin each other's learners; use the group name {other!r}, or other topics"
-        )
+    check_group(partition, theirs, group)
     names = dict.fromkeys([*ours, WINDOWS])  # there may be windows on one side only
     differing = [name for name in names if theirs.get(name) != ours.get(name)]
     if differing:
@@ -159,6 +166,23 @@ def check_signed(
                 if {"keyed", WINDOWS} & set(differing)
                 else "take the new one over with `streamgp rebuild`"
             )
+        )
+
+
+def check_group(partition: int, theirs: Mapping[str, Any], group: str | None) -> None:
+    """Check that a partition is that of a group, as the topics say it.
+
+    Raises
+    ------
+    OtherGroupError
+        If it is of another.
+
+    """
+    other = theirs.get(GROUP, group)
+    if group is not None and other != group:
+        raise OtherGroupError(
+            f"partition {partition} is that of the group {other!r}, here it is {group!r}, and two "
+            f"would ruin each other's learners; use the group name {other!r}, or other topics"
         )
 
 

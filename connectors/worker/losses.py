@@ -19,8 +19,8 @@ from connectors.worker.compatibility import (
     BEING_RECOVERED,
     BEING_RESTORED,
     FLINK_KEEPS_IT,
-    ON_FLINK,
     UnfitTopicsError,
+    is_on_flink,
 )
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD, examples_in
@@ -116,7 +116,7 @@ class Losses:
         self._is_unsigned = configuration is None
         fingerprint = (configuration or {}).get("fingerprint")
         self.cut = _COMMANDS.get(str(fingerprint))
-        self._is_on_flink = fingerprint == ON_FLINK
+        self._is_on_flink = is_on_flink(configuration)
         forgotten = history.parts("").get(FORGOTTEN) or {}
         self._n_heeded = int(forgotten.get("heeded", 0))
         self._n_failed = failed_in(forgotten)

@@ -35,6 +35,7 @@ from connectors.worker.compatibility import (
     ON_FLINK,
     UnfitTopicsError,
     check_signed,
+    is_on_flink,
     signature,
 )
 from connectors.worker.losses import FORGOTTEN
@@ -617,7 +618,7 @@ def is_mark(record: Record) -> bool:
     return (
         record.key == CONFIGURATION_KEY
         and record.value is not None
-        and value_of("", CONFIGURATION, record.value).get("fingerprint") == ON_FLINK
+        and is_on_flink(value_of("", CONFIGURATION, record.value))
     )
 
 

@@ -16,7 +16,8 @@ import click
 
 from connectors.topics import Outgoing, Reader, Record, TopicName
 from connectors.wire.inbound import flaw_of_name
-from connectors.wire.state_records import SEPARATOR
+from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, value_of
+from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
 from streamgp.apps.console import confirm, number, progress
 from streamgp.apps.deployment.deployment import Deployment, visit, write_all
@@ -43,6 +44,8 @@ class Traces:
         Where they are; None while there are none.
     n_labels
         How many of them hold labelled examples.
+    on_flink
+        Whether Flink keeps what is learned, and the topic `state` does not count.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Traces:
     entity: str
     left: dict[tuple[TopicName, bytes], None] = field(default_factory=dict)
     partition: int | None = None
+    on_flink: bool = False
     _is_sent: bool = False
     _is_over: bool = False
 
@@ -73,11 +77,14 @@ class Traces:
     @property
     def has_head(self) -> bool:
         """Whether its learner has state, or no labels."""
-        return not self.n_labels or ("state", self._key_of(HEAD)) in self.left
+        return self.on_flink or not self.n_labels or ("state", self._key_of(HEAD)) in self.left
 
     def take(self, record: Record) -> None:
         """Take the next record of either topic."""
         key = record.key or b""
+        if record.topic == "state" and parts_of(key) == ("", CONFIGURATION):
+            value = record.value
+            self.on_flink = value is not None and is_on_flink(value_of("", CONFIGURATION, value))
         if not key.startswith(self._key_of("")):
             return
         name = (record.topic, key)
@@ -88,11 +95,19 @@ class Traces:
             self.left[name] = None
             self.partition = record.partition
 
-    def tell(self) -> Outgoing:
-        """Return the record that tells a worker to forget."""
+    def tell(self) -> list[Outgoing]:
+        """Return the record that tells a worker, or Flink, to forget.
+
+        On Flink what workers have left in the topic `state` goes as well: the job does not look at
+        that.
+        """
         self._is_sent = True
-        key = self.entity.encode()
-        return Outgoing(topic="consensus", partition=self.partition, key=key, value=None)
+        place, key = self.partition, self.entity.encode()
+        old = [name for topic, name in self.left if topic == "state" and self.on_flink]
+        return [
+            Outgoing(topic="consensus", partition=place, key=key, value=None),
+            *(Outgoing(topic="state", partition=place, key=name, value=None) for name in old),
+        ]
 
     def _key_of(self, name: str) -> bytes:
         return f"{self.entity}{SEPARATOR}{name}".encode()
@@ -147,8 +162,8 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
         click.echo("forgot nothing")
         return
-    write_all(there, [traces.tell()], program="forget")
-    if not there.n_workers():
+    write_all(there, traces.tell(), program="forget")
+    if not (traces.on_flink or there.n_workers()):
         click.echo(
             f"told: {entity} will be forgotten when a worker runs; none does now\n"
             f"{_still_there(there)}"
@@ -163,8 +178,8 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     )
     if traces.left:
         click.echo(
-            f"told: the worker has not forgotten {entity} after {wait_s:g} s; it will "
-            f"when it gets there\n{_still_there(there)}"
+            f"told: {'Flink' if traces.on_flink else 'the worker'} has not forgotten {entity} "
+            f"after {wait_s:g} s; it will when it gets there\n{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
     click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")

@@ -172,7 +172,7 @@ def test_life_that_begins_after_forgetting_does_not_count() -> None:
     for found in (record("state", "head", b"1"), record("consensus", "e1\x1f0", b"1")):
         traces.take(found)
     assert (traces.n_labels, len(traces.left)) == (1, 2)
-    assert traces.tell() == Outgoing(topic="consensus", partition=3, key=b"ann", value=None)
+    assert traces.tell() == [Outgoing(topic="consensus", partition=3, key=b"ann", value=None)]
     traces.take(record("state", "events/1", b"1"))  # written before the worker heard of it
     traces.take(record("state", "head", None))
     traces.take(record("state", "head", b"2"))  # the person is there again
