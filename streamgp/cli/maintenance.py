@@ -358,9 +358,18 @@ def audit(
     help="Only labels learned since then: how long ago (30s, 15min, 2h, 7d), or a time "
     "(2026-08-01T14:30:00Z).",
 )
-@click.option("--dry-run", is_flag=True, help="Only say how many there are; workers may run.")
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
 @click.option("--undo", is_flag=True, help="Put back what was taken back of the annotator.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=Number(at_least=0.0),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="How many seconds to wait for the workers.",
+)
 @broker_option
 def retract(
     config_file: Path,
@@ -369,17 +378,19 @@ def retract(
     dry_run: bool,
     undo: bool,
     yes: bool,
+    wait_s: float,
     broker: str | None,
 ) -> None:
     """Take back every label of one annotator.
 
-    CONFIG.toml is that of the workers. Stop them all first, and keep the annotator from answering.
-    Learners and the reliability of all annotators are afterwards those rebuilt from the labels that
-    are left, bitwise. Where another annotator has labelled the same event, that label stands again;
-    other events are without a label, and can be given one.
+    CONFIG.toml is that of the workers, or of the job on Flink, which do it while they work; keep
+    the annotator from answering first. The command waits until it is done; where no worker runs, it
+    will be when one does. Learners and the reliability of all annotators are afterwards those
+    rebuilt from the labels that are left, bitwise. Where another annotator has labelled the same
+    event, that label stands again; other events are without a label, and can be given one.
 
     Questions that were asked stay asked, and predictions that were made stay made. What is written
-    is one transaction: all of it, or nothing.
+    for each learner is one transaction: all of it, or nothing.
 
     What was taken back is kept, out of the learners' sight, until the key is forgotten: --undo puts
     it back. Labels that were contested, and not learned yet, do not come back.
@@ -389,6 +400,10 @@ def retract(
       streamgp retract worker.toml --annotator bob --dry-run
       streamgp retract worker.toml --annotator bob --since 2d
       streamgp retract worker.toml --annotator bob --undo
+
+    \b
+    Exit status, beside those of every command:
+      3  the learners have the request, and some have not done it (yet)
     """
     from streamgp.apps.maintenance.dead_letters import moment_of, now
     from streamgp.apps.maintenance.retract import retract_labels
@@ -402,6 +417,7 @@ def retract(
         dry_run=dry_run,
         undo=undo,
         yes=yes,
+        wait_s=wait_s,
         broker=broker,
     )
 

@@ -2,11 +2,12 @@
 
 A real Kafka broker is started on this machine, and `streamgp flink` in an environment with PyFlink,
 a cluster of its own in one process. Conversations with everything in them (late and early answers,
-corrections, deletions, what cannot be read) are written while the processes of Flink are killed:
-its Python workers, or all of it, which then goes on from its last checkpoint with another
-parallelism. What the job has taken, in which order and at what times, it tells in a trace; the same
-goes to a worker's partition in this process, and both must have written the same for every key,
-byte for byte, each record once.
+corrections, deletions, labels taken back, what cannot be read) are written while the processes of
+Flink are killed: its Python workers, or all of it, which then goes on from its last checkpoint with
+another parallelism. What the job has taken, in which order and at what times, it tells in a trace;
+the same goes to a worker's partition in this process, and both must have written the same for every
+key, byte for byte, each record once. In the end the labels of an annotator are taken back, and put
+back, by `streamgp retract`.
 
 """
 
@@ -25,10 +26,25 @@ from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from connectors.keyed_state import entity_of
 from connectors.topics import Outgoing, partition_of
-from streamgp.apps.deployment.deployment import build_loops, load_deployed, open_topics
-from tests.helpers.conversations import MOVES, TRACE, OnWorker, by_entity, conversation
+from streamgp.apps.deployment.deployment import (
+    build_loops,
+    everything,
+    load_deployed,
+    open_topics,
+)
+from streamgp.cli.maintenance import retract
+from tests.helpers.conversations import (
+    ANNOTATORS,
+    MOVES,
+    TRACE,
+    OnWorker,
+    by_entity,
+    conversation,
+)
 from tests.kafka_broker import Broker, Unavailable
 
 GROUP, N_PARTITIONS, EXPIRES_S = "rooms", 2, 5.0
@@ -216,6 +232,50 @@ def compared(written, config, n_sent):
     )
 
 
+def taken_back(path, topics, n_keys):
+    """Call `streamgp retract`, its undo, and it again, with events behind each; return how many
+    inputs that were.
+
+    Lines of the annotator must be gone each time, and back as they were in between.
+    """
+    before, n_before, n_events = lines_of(topics), n_requests(topics), 0
+    assert any(speaks(line) for line in before.values())
+    for n, undo in enumerate(([], ["--undo"], [])):
+        words = [str(path), "--annotator", ANNOTATORS[0], *undo, "--wait", "150", "--yes"]
+        result = CliRunner().invoke(retract, words)
+        assert result.exit_code == 0, result.output
+        after = lines_of(topics)
+        if undo:
+            put_back = {key for key, line in before.items() if speaks(line)}
+            assert {key: after.get(key) for key in put_back} == {k: before[k] for k in put_back}
+        else:
+            assert not any(speaks(line) for line in after.values())
+        event = json.dumps({"event_id": f"after{n}", "x": {"light": 0.4, "noise": 1.0}}).encode()
+        keys = [f"key{key}".encode() for key in range(n_keys)]
+        send(topics, [Outgoing(topic="events", key=key, value=event) for key in keys])
+        n_events += n_keys
+    return n_events + n_requests(topics) - n_before
+
+
+def speaks(line):
+    """Whether a line holds a word of the annotator whose labels are taken back."""
+    return ANNOTATORS[0] in (line.get("annotator"), line.get("given_by"))
+
+
+def lines_of(topics):
+    """Return the lines of the consensus log that stand in the topic."""
+    found = {}
+    for record in everything(topics, "consensus", what="reading"):
+        found[record.key] = record.value
+    return {key: json.loads(value) for key, value in found.items() if value}
+
+
+def n_requests(topics):
+    """Return how often was asked that labels be taken back, or put back."""
+    records = everything(topics, "consensus", what="reading")
+    return sum(record.key.count(b"\x1f") == 4 for record in records)
+
+
 def shown(records):
     """Return what was written by entity and topic, in order; headers in any order, as Flink has."""
     found = defaultdict(list)
@@ -251,6 +311,9 @@ def run(python, directory, *, n_keys, n_moves, rounds, flags):
                 elif n < len(parts) - 1:
                     job.kill_a_python_worker()
                     print("killed a Python worker", flush=True)
+            written.wait_for(n_sent, job)
+            n_sent += taken_back(path, topics, n_keys)
+            print(f"{time.monotonic() - began:.0f} s: labels taken back, and put back", flush=True)
             written.wait_for(n_sent, job)
             written.follow(EXPIRES_S + 3.0, job)
             job.stop()

@@ -1,62 +1,61 @@
 """Retraction of one annotator's labels in a deployment (`streamgp retract`), and its undo.
 
-What is written is one transaction: corrected labels, the state of the learners that were taught
-again, and what an undo needs. It is written as the only member of the workers' group, so that a
-worker that begins meanwhile keeps it from being written.
+Each learner that has labels of the annotator is asked for it, by a null on the topic `consensus`
+that workers and Flink hear as any other input: what comes of it is one transaction with that. Here
+it is only said how much there is, and seen whether it has happened.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic, time, time_ns
+from typing import TypeAlias
 
 import click
 
-from connectors.topics import Outgoing, Reader
-from connectors.wire import state_records
-from connectors.wire.inbound import flaw_of_name
-from connectors.wire.outbound import Outbound
-from connectors.wire.state_records import (
-    PIECES,
-    History,
-    HistoryError,
-    consensus_key,
-    parts_of,
-    retraction_name,
-    retraction_value,
+from connectors.topics import Outgoing, Place, Reader
+from connectors.wire.codec import DecodeError, decode
+from connectors.wire.inbound import flaw_of_name, retraction_key
+from connectors.wire.state_records import History, HistoryError
+from connectors.worker.compatibility import (
+    UnfitTopicsError,
+    check_group,
+    check_signed,
+    is_on_flink,
 )
-from connectors.worker.compatibility import UnfitTopicsError, check_signed
-from connectors.worker.settings import LoopSettings, source_of
+from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import confirm, number, progress
-from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
-from streamgp.apps.deployment.deployment import Deployment, build_loops, damage, visit
-from streamgp.apps.maintenance.rebuild import check_idle
-from streamgp.apps.maintenance.recover import outdated
-from streamgp.common.printable import printable
-from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Cancel, LabelledExample, Retraction
-from streamgp.interactive.retract import (
-    Relearned,
-    contests,
-    merged,
-    with_again,
-    without,
+from streamgp.apps.deployment.contents import check_whole, histories_of, loops_in
+from streamgp.apps.deployment.deployment import (
+    Deployment,
+    build_loops,
+    damage,
+    everything,
+    visit,
+    write_all,
 )
-from streamgp.interactive.state.restartable_loop import arguments_of
-from streamgp.interactive.state.snapshot import SnapshotError
+from streamgp.apps.maintenance.forget import NOT_YET
+from streamgp.common.printable import printable
+from streamgp.interactive.messages import Challenge, LabelledExample, Retraction
+from streamgp.interactive.retract import contests, in_force, to_undo, with_again, without
 
 _PATIENCE_S = 0.5
-_JOIN_S = 60.0
+_SETTLED_S = 10.0
+"""How long what comes of a request may show later than that it was read."""
 _ABOUT = """\
 learners and the reliability of all annotators will be those rebuilt from the labels that are left
 not undone: questions asked, what was spent of budgets, predictions, withdrawals; answers that no
-  worker has read yet will be learned: revoke the annotator's access first"""
+  worker has read yet may be learned: revoke the annotator's access first"""
 _ABOUT_UNDO = """\
 learners and the reliability of all annotators will be those rebuilt with these labels among them"""
+
+_Owner: TypeAlias = tuple[int, str]
+"""Partition and entity of a learner."""
 
 
 @dataclass(slots=True)
@@ -65,8 +64,8 @@ class Plan:
 
     Attributes
     ----------
-    loops
-        The loops that change.
+    owners
+        The learners that change.
     n_labels, n_contested
         Labels that were learned, and learners that wait for the answer to a challenge of one more.
     n_gone, n_stand
@@ -74,7 +73,7 @@ class Plan:
 
     """
 
-    loops: list[Learned] = field(default_factory=list)
+    owners: list[_Owner] = field(default_factory=list)
     n_labels: int = 0
     n_contested: int = 0
     n_gone: int = 0
@@ -89,90 +88,117 @@ def retract_labels(
     dry_run: bool = False,
     undo: bool = False,
     yes: bool = False,
+    wait_s: float = 60.0,
     broker: str | None = None,
 ) -> None:
-    """Take back every label of one annotator, or undo that; say first how many.
+    """Have every label of one annotator taken back, or that undone; say first how many.
 
     Raises
     ------
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If workers are running, there is no such label, or the topics are another group's, another
-        configuration's, or have lost something.
+        If there is no such label, or the topics are another group's, another configuration's, or
+        have lost something.
+    click.exceptions.Exit
+        If it has not happened within `wait_s`, or no worker runs.
 
     """
     flaw = flaw_of_name(annotator)
     if flaw is not None:
         raise click.UsageError(f"--annotator {flaw}")
-    with visit(config_file, broker) as there:
+    with (
+        visit(config_file, broker) as there,
+        closing(there.topics.reader(("state", "consensus"))) as reader,
+    ):
         loops = build_loops(there.config, source=str(config_file))
-        if not dry_run:
-            check_idle(there, "retract")
-        with closing(there.topics.reader(("state", "consensus"))) as reader:
-            try:
-                histories = _histories(there, reader, loops)
-                named = _retractions_of(histories, annotator) if undo else {}
-                plan = (
-                    _plan_of_undo(histories, loops, named)
-                    if undo
-                    else _plan(histories, loops, annotator, since)
+        try:
+            histories = histories_of(reader)
+            on_flink = _is_kept_by_flink(there, loops, histories)
+            if undo:
+                make = partial(_plan_of_undo, annotator=annotator)
+                plan = make(histories)
+            else:
+                make = partial(_plan_of_lines, annotator=annotator, since=since)
+                plan = make(histories)
+                contested = (
+                    _contested_on_flink(there, histories, annotator)
+                    if on_flink
+                    else _contested(histories, loops, annotator)
                 )
-                if not plan.loops:
-                    raise click.ClickException(_nothing(annotator, undo=undo, since=since))
-                click.echo(_told(plan, annotator, undo=undo))
-                if dry_run:
-                    return
-                click.echo(_ABOUT_UNDO if undo else _ABOUT)
-                what = "put them back?" if undo else "take them back?"
-                if not (yes or confirm(what)):
-                    click.echo("changed nothing")
-                    return
-                records = list(
-                    _records(plan, histories, loops, there.group, annotator, since, named)
-                )
-            except HistoryError as error:
-                raise click.ClickException(damage(error, there.config)) from None
-            _commit(there, reader, records)
-        done = "put back" if undo else "took back"
-        click.echo(
-            f"{done} {number(plan.n_labels, 'label')} of {printable(repr(annotator))}; now start "
-            "the workers"
-        )
+                plan.n_contested = len(contested)
+                plan.owners = sorted({*plan.owners, *contested})
+            if not plan.owners:
+                raise click.ClickException(_nothing(annotator, undo=undo, since=since))
+            click.echo(_told(plan, annotator, undo=undo))
+            if dry_run:
+                return
+            click.echo(_ABOUT_UNDO if undo else _ABOUT)
+            if not (yes or confirm("put them back?" if undo else "take them back?")):
+                click.echo("changed nothing")
+                return
+            write_all(there, _requests(plan, annotator, since, undo=undo), program="retract")
+            is_there = on_flink or there.n_workers() > 0
+            n_left = _left(there, reader, histories, plan, make, wait_s) if is_there else None
+        except HistoryError as error:
+            raise click.ClickException(damage(error, there.config)) from None
+        _tell_end(plan, annotator, n_left, undo=undo, on_flink=on_flink, is_there=is_there)
 
 
-def _histories(there: Deployment, reader: Reader, loops: LoopSettings) -> dict[int, History]:
-    """Read what was learned, once it was found to be of this deployment, and whole."""
-    histories = histories_of(reader)
-    check_whole(there.topics, there.group, histories)
-    for partition, history in histories.items():
-        if history.configuration is not None:
-            try:
-                check_signed(partition, history.configuration, loops.configuration, there.group)
-            except UnfitTopicsError as error:
-                raise click.ClickException(str(error)) from None
-    return histories
+def _is_kept_by_flink(
+    there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
+) -> bool:
+    """Return whether Flink keeps what was learned, once it was found to be of this deployment."""
+    signed = {n: h.configuration for n, h in histories.items() if h.configuration is not None}
+    on_flink = any(map(is_on_flink, signed.values()))
+    if not on_flink:
+        check_whole(there.topics, there.group, histories)
+    for partition, theirs in signed.items():
+        try:
+            if on_flink:  # by which configuration, the job alone knows
+                check_group(partition, theirs, there.group)
+            else:
+                check_signed(partition, theirs, loops.configuration, there.group)
+        except UnfitTopicsError as error:
+            raise click.ClickException(str(error)) from None
+    return on_flink
 
 
-def _plan(
-    histories: Mapping[int, History], loops: LoopSettings, annotator: str, since: float | None
+def _logs(
+    histories: Mapping[int, History], owners: Iterable[_Owner] | None
+) -> Iterator[tuple[_Owner, History]]:
+    """Yield some learners, or all, and what the topics hold of their partition."""
+    if owners is None:
+        owners = [(n, entity) for n, history in histories.items() for entity in history.entities()]
+    for owner in owners:
+        yield owner, histories[owner[0]]
+
+
+def _plan_of_lines(
+    histories: Mapping[int, History],
+    owners: Iterable[_Owner] | None = None,
+    *,
+    annotator: str,
+    since: float | None,
 ) -> Plan:
+    """Return what would be taken back of the lines of some learners, or of all."""
     plan = Plan()
-    for loop in loops_in(histories, keyed=loops.keyed):
-        left, taken = without(loop.lines, annotator, since)
-        contested = contests(loop.parts, annotator)
-        if taken or contested:
-            plan.loops.append(loop)
+    for owner, history in _logs(histories, owners):
+        left, taken = without(history.lines(owner[1]), annotator, since)
+        if taken:
+            plan.owners.append(owner)
             plan.n_labels += len(taken)
-            plan.n_contested += contested
             _count_events(plan, {line.event_id for line in taken}, left)
     return plan
 
 
-def _retractions_of(
-    histories: Mapping[int, History], annotator: str
-) -> dict[tuple[int, str], Retraction]:
-    """Return what was taken back of an annotator, by partition and entity.
+def _plan_of_undo(
+    histories: Mapping[int, History],
+    owners: Iterable[_Owner] | None = None,
+    *,
+    annotator: str,
+) -> Plan:
+    """Return what would be put back to some learners, or to all.
 
     Raises
     ------
@@ -180,46 +206,60 @@ def _retractions_of(
         If labels of another annotator about the same events were taken back later.
 
     """
-    found = {}
-    for partition, history in histories.items():
-        for entity in history.entities():
-            kept = history.retractions(entity)
-            mine = _of_annotator(kept, annotator)
-            if mine is None:
-                continue
-            events = {line.event_id for line in mine.taken}
-            for other in kept:
-                if other.at > mine.at and events & {line.event_id for line in other.taken}:
-                    raise click.ClickException(
-                        f"labels of {printable(repr(other.annotator))} about the same events were "
-                        "taken back later; undo that first"
-                    )
-            found[partition, entity] = mine
-    return found
-
-
-def _of_annotator(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
-    """Return all that was taken back of an annotator, by this command or by a quarantine."""
-    found: Retraction | None = None
-    for each in kept:
-        if each.annotator == annotator:
-            found = merged(found, each)
-    return found
-
-
-def _plan_of_undo(
-    histories: Mapping[int, History],
-    loops: LoopSettings,
-    named: Mapping[tuple[int, str], Retraction],
-) -> Plan:
     plan = Plan()
-    for loop in loops_in(histories, keyed=loops.keyed):
-        retraction = named.get((loop.partition, loop.entity))
+    for owner, history in _logs(histories, owners):
+        retraction = _to_undo(history, owner[1], annotator)
         if retraction is not None:
-            _, back = with_again(loop.lines, retraction)
-            plan.loops.append(loop)
+            _, back = with_again(history.lines(owner[1]), retraction)
+            plan.owners.append(owner)
             plan.n_labels += len(back)
     return plan
+
+
+def _to_undo(history: History, entity: str, annotator: str) -> Retraction | None:
+    try:
+        return to_undo(history.retractions(entity), annotator)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _contested(
+    histories: Mapping[int, History], loops: LoopSettings, annotator: str
+) -> set[_Owner]:
+    """Return the learners that hold a label of an annotator contested, and have not learned it."""
+    return {
+        (loop.partition, loop.entity)
+        for loop in loops_in(histories, keyed=loops.keyed)
+        if contests(loop.parts, annotator)
+    }
+
+
+def _contested_on_flink(
+    there: Deployment, histories: Mapping[int, History], annotator: str
+) -> set[_Owner]:
+    """Return these learners as the questions tell it: the state is not in the topics."""
+    challenges: dict[tuple[int, str, str], Challenge] = {}
+    for record in everything(there.topics, "requests", what="looking for contested labels"):
+        try:
+            said = decode(record.value or b"")
+        except DecodeError:
+            continue
+        if not hasattr(said, "request_id"):
+            continue
+        name = record.partition, str(said.key), str(said.request_id)
+        if isinstance(said, Challenge) and said.annotator == annotator:
+            challenges[name] = said
+        else:
+            challenges.pop(name, None)
+    found, now = set(), time()
+    for (partition, _, _), challenge in challenges.items():
+        entity = (challenge.key or "") if there.config.worker.keyed else ""
+        history = histories.get(partition, History())
+        is_over = challenge.expires_at is not None and challenge.expires_at < now
+        labelled = {line.event_id for line in in_force(history.lines(entity))}
+        if not is_over and challenge.event_id not in labelled:
+            found.add((partition, entity))
+    return found
 
 
 def _count_events(plan: Plan, events: Iterable[str], left: Iterable[LabelledExample]) -> None:
@@ -239,7 +279,7 @@ def _nothing(annotator: str, *, undo: bool, since: float | None) -> str:
 
 def _told(plan: Plan, annotator: str, *, undo: bool) -> str:
     labels = f"{number(plan.n_labels, 'label')} of {printable(repr(annotator))}"
-    where = f"in {number(len(plan.loops), 'learner')}"
+    where = f"in {number(len(plan.owners), 'learner')}"
     if undo:
         return f"{labels} {where} can be put back"
     text = (
@@ -254,104 +294,83 @@ def _told(plan: Plan, annotator: str, *, undo: bool) -> str:
     return text
 
 
-def _records(
+def _requests(plan: Plan, annotator: str, since: float | None, *, undo: bool) -> Iterator[Outgoing]:
+    n = time_ns()
+    for partition, entity in plan.owners:
+        key = retraction_key(entity, annotator, n, since=since, undo=undo)
+        yield Outgoing(topic="consensus", partition=partition, key=key, value=None)
+
+
+def _left(
+    there: Deployment,
+    reader: Reader,
+    histories: dict[int, History],
     plan: Plan,
-    histories: Mapping[int, History],
-    loops: LoopSettings,
-    group: str,
-    annotator: str,
-    since: float | None,
-    named: Mapping[tuple[int, str], Retraction],
-) -> Iterator[Outgoing]:
-    """Teach the learners again; yield what is to be written."""
-    now = time()
-    outbox = Outbound(source_of(group), keyed=loops.keyed)
-    name = retraction_name(annotator)
+    make: Callable[[Mapping[int, History], Iterable[_Owner]], Plan],
+    wait_s: float,
+) -> int | None:
+    """Wait until the requests are heeded; return how many labels are left, None: not all are yet.
+
+    Labels are left where a learner could not be taught again, or has learned more since.
+    """
+    backlog = there.topics.backlog(there.group)
+    places: list[Place] = [("consensus", n) for n in sorted({n for n, _ in plan.owners})]
+    ends = {p: backlog[p].position + backlog[p].n_missed + backlog[p].n_waiting for p in places}
+    end, heeded_at = monotonic() + wait_s, None
     with progress() as show:
-        for n, learned in enumerate(plan.loops):
-            show(f"teaching: {number(n + 1, 'learner')}", n / len(plan.loops))
-            place = learned.partition, learned.entity
-            history = histories[learned.partition]
-            loop = _restored(learned, loops)
-            undone = named.get(place)
-            if undone is not None:
-                relearned = loop.reinstate(undone, learned.lines, now)
-            else:
-                relearned = loop.retract(annotator, learned.lines, now, since=since)
-            made = relearned.retraction
-            yield from _lines(learned, relearned, undone or made, history, outbox)
-            parts = loop.changes()
-            if undone is not None:
-                names = history.names(learned.entity)
-                parts |= dict.fromkeys(
-                    each
-                    for each in names
-                    if each.partition(PIECES)[0] == name or each.startswith(f"{name}/")
-                )
-            elif made is not None:
-                earlier = _of_annotator(history.retractions(learned.entity), annotator)
-                parts[name] = retraction_value(merged(earlier, made))
-            for part, value in parts.items():
-                yield from state_records.states(learned.entity, part, value, learned.partition)
-    # No snapshot of a worker from before can be merged.
-    yield from outdated({partition: histories[partition] for partition in _places(plan.loops)})
+        while monotonic() < end:
+            for record in reader.poll(_PATIENCE_S):
+                histories.setdefault(record.partition, History()).take(record)
+            show("waiting for the learners", 0.0)
+            if heeded_at is None:
+                heeded_at = None if _waits(there, ends) else monotonic()
+                continue
+            n_left = make(histories, plan.owners).n_labels
+            if not n_left or monotonic() - heeded_at > _SETTLED_S:
+                return n_left
+    return None
 
 
-def _places(loops: Sequence[Learned]) -> list[int]:
-    return sorted({loop.partition for loop in loops})
+def _waits(there: Deployment, ends: Mapping[Place, int]) -> bool:
+    """Return whether a record before some ends was not read by the group."""
+    positions = there.topics.positions(there.group)
+    behind = {place: positions.get(place, 0) for place in ends}
+    behind = {place: at for place, at in behind.items() if at < ends[place]}
+    # Behind what transactions leave at their ends nothing waits.
+    return bool(behind and there.topics.readable(behind))
 
 
-def _restored(learned: Learned, loops: LoopSettings) -> InteractiveLoop:
-    try:
-        return InteractiveLoop.from_parts(
-            learned.parts, learned.lines, loops.model.clone(), **arguments_of(loops.spans)
+def _tell_end(
+    plan: Plan,
+    annotator: str,
+    n_left: int | None,
+    *,
+    undo: bool,
+    on_flink: bool,
+    is_there: bool,
+) -> None:
+    """Say what has come of it.
+
+    Raises
+    ------
+    click.exceptions.Exit
+        If it is not done.
+
+    """
+    name = printable(repr(annotator))
+    labels = f"{number(plan.n_labels, 'label')} of {name}"
+    if n_left == 0:
+        click.echo(f"{'put back' if undo else 'took back'} {labels}")
+        return
+    done = "put back" if undo else "taken back"
+    if n_left:
+        click.echo(
+            f"told: {number(n_left, 'label')} of {name} were not {done}: given since, or refused; "
+            "`streamgp dead-letters` says why"
         )
-    except SnapshotError as error:
-        raise click.ClickException(f"{learned.name!r}: {error}; nothing was changed") from None
-
-
-def _lines(
-    learned: Learned,
-    relearned: Relearned,
-    retraction: Retraction | None,
-    history: History,
-    outbox: Outbound,
-) -> Iterator[Outgoing]:
-    """Yield what makes the log in the topics the one that is left, and the questions that end."""
-    entity, partition = learned.entity, learned.partition
-    for message in relearned.messages:
-        if isinstance(message, Cancel):
-            yield outbox.message(message, partition)
-    before = {_key(entity, line): line for line in learned.lines}
-    left = {_key(entity, line): line for line in relearned.log}
-    # Whatever else there is about these events: no line must outlive what replaces it.
-    events = set() if retraction is None else {line.event_id for line in retraction.taken}
-    for key in history.consensus_keys(entity):
-        if key not in left and parts_of(key)[1] in events:
-            yield outbox.erase(key, partition)
-    for key, line in left.items():
-        if before.get(key) != line:
-            yield outbox.message(line, partition)
-
-
-def _key(entity: str, line: LabelledExample) -> bytes:
-    return consensus_key(entity, line.event_id, line.revision)
-
-
-def _commit(there: Deployment, reader: Reader, records: Sequence[Outgoing]) -> None:
-    """Write everything in one transaction, unless a worker is at work by now."""
-    # It polls for the sake of its place in the group only, and takes no input.
-    client = there.topics.client(group=there.group, instance="upkeep", max_records=0)
-    try:
-        end = monotonic() + _JOIN_S
-        while not client.assigned and monotonic() < end:
-            client.poll(_PATIENCE_S)
-        is_alone = len(client.assigned) == there.topics.n_partitions()
-        if not is_alone or reader.poll(_PATIENCE_S):
-            raise click.ClickException(
-                "a worker has begun meanwhile, nothing was changed; stop all workers, then run "
-                "this again"
-            )
-        client.commit(records)
-    finally:
-        client.close(leave=True)
+    elif not is_there:
+        click.echo(f"told: {labels} will be {done} when a worker runs; none does now")
+    else:
+        who = "Flink has" if on_flink else "the workers have"
+        click.echo(f"told: {who} not {done} {labels} yet; it will happen when that is read")
+    raise click.exceptions.Exit(NOT_YET)

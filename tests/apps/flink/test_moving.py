@@ -81,7 +81,6 @@ def test_no_worker_and_no_command_touches_what_flink_keeps(small: Small) -> None
         small.work()
     for words in (
         ("backup", "there"),
-        ("retract", "--annotator", "ann"),
         ("recover",),
         ("rebuild", "--learner", small.config_file),
     ):

@@ -144,7 +144,7 @@ def test_without_a_choice_there_are_the_numbers_of_all_annotators(small: Small) 
 
 
 def test_labels_that_were_taken_back_are_in_the_story(small: Small) -> None:
-    small.done("retract", "--annotator", "bob", "--yes")
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
     text = small.done("audit", "--event", "e2")
     assert "'hall' of bob was learned in place of 'den'" in text
     assert "'hall' was taken back with all other labels of bob" in text
@@ -169,9 +169,9 @@ def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Sm
     small.work()
     now = {"ann": "1", "bob": "0", "eve": "0"}
     assert replaced() == now
-    small.done("retract", "--annotator", "bob", "--yes")
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
     assert replaced() == now
-    small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
     assert replaced() == now
 
 

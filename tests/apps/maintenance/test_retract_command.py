@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from time import time
 
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
+from connectors.keyed_state import KeyedState, MemoryKeyStore, entity_of
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import BrokerError
-from connectors.wire.state_records import History
+from connectors.topics import Outgoing, Record
+from connectors.wire.state_records import CONFIGURATION, ERASED_BY, History, state
+from connectors.worker.compatibility import ON_FLINK, signature
+from streamgp.apps.deployment.deployment import build_loops
+from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Cancel, LabelledExample, LabelRequest, Prediction
 from tests.helpers.small_deployment import Small
 from tests.interactive.test_quarantine import told
@@ -48,6 +56,10 @@ def labels_given(small: Small, *annotators: str, keys: tuple[str, ...] = KEYS) -
 def requests(small: Small) -> list[LabelRequest]:
     found = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
     return sorted(found, key=lambda request: (str(request.key), request.event_id))
+
+
+def retracted(small: Small, *arguments: str) -> str:
+    return small.done_beside_a_worker("retract", *arguments, "--yes")
 
 
 def prediction(small: Small, event_id: str) -> Prediction:
@@ -90,46 +102,80 @@ def test_workers_go_on_as_if_the_annotator_had_never_answered(
             monkeypatch.setattr(small.topics, "close", lambda: None)
         labels_given(small, "ann", "bob" if name == "one" else "")
         if name == "one":
-            said = small.done("retract", "--annotator", "bob", "--yes")
+            said = retracted(small, "--annotator", "bob")
             assert "10 labels of 'bob' in 2 learners: 10 events would have no label, 0" in said
-            assert "took back 10 labels of 'bob'; now start the workers" in said
+            assert said.endswith("took back 10 labels of 'bob'\n")
         found.append([proba(small, key) for key in KEYS])
     assert found[0] == found[1]
 
 
-def test_a_dry_run_counts_beside_workers_and_changes_nothing(small: Small) -> None:
+def test_a_dry_run_counts_and_changes_nothing(small: Small) -> None:
     labels_given(small, "ann", "bob")
     before = small.records("consensus", "state")
     with small.working():
         said = small.done("retract", "--annotator", "bob", "--dry-run")
         assert said.startswith("10 labels of 'bob' in 2 learners")
-        wrong = small.wrong("retract", "--annotator", "bob", "--yes")
-        assert "1 worker of group streamgp still at work; stop them all" in wrong
-    assert small.records("consensus", "state") == before
     assert "changed nothing" in small.done("retract", "--annotator", "bob", answer="n\n")
     assert small.records("consensus", "state") == before
 
 
-def test_a_worker_that_begins_meanwhile_keeps_it_from_being_written(
+def test_without_a_worker_it_is_done_when_one_runs(small: Small) -> None:
+    labels_given(small, "ann", "bob")
+    result = small.call("retract", "--annotator", "bob", "--yes")
+    assert result.exit_code == 3
+    assert "told: 10 labels of 'bob' will be taken back when a worker runs; none" in result.stdout
+    assert sum(line.annotator == "bob" for line in lines(small)) == 10
+    small.work()
+    assert not [line for line in lines(small) if line.annotator == "bob"]
+
+
+def test_only_learners_with_labels_of_the_annotator_are_asked(small: Small) -> None:
+    labels_given(small, "ann", keys=("k1", "k2", "k3"))
+    answers = [m for m in small.said("answers") if isinstance(m, Answer)]
+    first = next(m for m in answers if (m.key, m.event_id) == ("k2", "e0"))
+    correction = {"answer_id": "more", "supersedes": first.answer_id, "annotator": "bob"}
+    small.put(replace(first, y="bath", answered_at=first.answered_at + 1.0, **correction))
+    small.work()
+    retracted(small, "--annotator", "bob")
+    asked = [r for r in small.records("consensus") if b"retract" in (r.key or b"")]
+    assert [(r.key or b"").split(b"\x1f")[0] for r in asked] == [b"k2"]
+
+
+def test_a_worker_that_does_not_get_there_in_time_is_told_of(small: Small) -> None:
+    labels_given(small, "ann", "bob")
+    with small.working():
+        result = small.call("retract", "--annotator", "bob", "--wait", "0", "--yes")
+    assert result.exit_code == 3
+    assert "told: the workers have not taken back 10 labels of 'bob' yet" in result.stdout
+
+
+def test_labels_that_a_learner_could_not_be_taught_without_are_told_of(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels_given(small, "ann", "bob")
-    before = small.records("consensus", "state")
-    monkeypatch.setattr("streamgp.apps.maintenance.retract.check_idle", lambda *_: None)
-    with small.working():
-        said = small.wrong("retract", "--annotator", "bob", "--yes")
-    assert "a worker has begun meanwhile, nothing was changed" in said
-    assert small.records("consensus", "state") == before
+    monkeypatch.setattr("streamgp.apps.maintenance.retract._SETTLED_S", 0.0)
+
+    def failing(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by what?")
+
+    with small.working(), monkeypatch.context() as patched:
+        patched.setattr("streamgp.interactive.loop.take_back", failing)
+        result = small.call("retract", "--annotator", "bob", "--yes")
+    assert result.exit_code == 3
+    assert "told: 10 labels of 'bob' were not taken back: given since, or refused" in result.stdout
+    errors = {dict(r.headers)["dlq.error"] for r in small.records("dead-letters")}
+    assert errors == {b"ZeroDivisionError: by what?"}
+    assert proba(small)[1] == N
 
 
 def test_what_was_taken_back_is_put_back(small: Small) -> None:
     labels_given(small, "ann", "bob")
     before = sorted(map(repr, lines(small)))
     was = proba(small)
-    small.done("retract", "--annotator", "bob", "--yes")
+    retracted(small, "--annotator", "bob")
     assert not [line for line in lines(small) if line.annotator == "bob"]
     assert proba(small)[1] == 5
-    said = small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    said = retracted(small, "--annotator", "bob", "--undo")
     assert "10 labels of 'bob' in 2 learners can be put back" in said
     assert "with these labels among them" in said
     assert sorted(map(repr, lines(small))) == before
@@ -171,7 +217,7 @@ def test_what_a_quarantine_took_back_is_put_back_and_no_snapshot_from_before_is_
         found.n_learned,
     )
     small.add('trusted = ["eve"]\n')
-    said = small.done("retract", "--annotator", "eve", "--undo", "--yes")
+    said = retracted(small, "--annotator", "eve", "--undo")
     n_lies = int(said.split()[0])
     assert f"{n_lies} labels of 'eve' in 1 learner can be put back" in said
     assert 8 <= n_lies <= 40
@@ -191,7 +237,7 @@ def test_no_snapshot_from_before_is_merged(small: Small, tmp_path: Path) -> None
 
     labels_given(small, "ann", "bob")
     work()
-    small.done("retract", "--annotator", "bob", "--yes")
+    retracted(small, "--annotator", "bob")
     small.put(small.event("new", "k1", x={"light": 0.5, "noise": 1.0}))
     work()
     assert prediction(small, "new").n_learned == 5
@@ -212,26 +258,26 @@ def test_labels_of_others_about_the_same_event_stand_again(small: Small) -> None
         )
     )
     small.work()
-    said = small.done("retract", "--annotator", "bob", "--yes")
+    said = retracted(small, "--annotator", "bob")
     assert "1 label of 'bob' in 1 learner: 0 events would have no label, 1 event one" in said
     left = [line for line in lines(small) if line.event_id == "e0"]
     about = [(line.revision, line.y, line.annotator) for line in left]
     assert about == [(0, first.y, "ann"), (2, first.y, "ann")]
     assert proba(small)[1] == N
-    small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    retracted(small, "--annotator", "bob", "--undo")
     assert [line.y for line in lines(small) if line.event_id == "e0"] == [first.y, "bath"]
 
 
 def test_retractions_of_the_same_events_are_undone_in_turn(small: Small) -> None:
     test_labels_of_others_about_the_same_event_stand_again(small)
     for who in ("bob", "ann"):
-        small.done("retract", "--annotator", who, "--yes")
+        retracted(small, "--annotator", who)
     assert lines(small) == [line for line in lines(small) if line.y is None]
     assert small.wrong("retract", "--annotator", "bob", "--undo") == (
         "labels of 'ann' about the same events were taken back later; undo that first"
     )
     for who in ("ann", "bob"):
-        small.done("retract", "--annotator", who, "--undo", "--yes")
+        retracted(small, "--annotator", who, "--undo")
     assert [line.y for line in lines(small) if line.event_id == "e0"][-1] == "bath"
     assert proba(small)[1] == N
 
@@ -243,10 +289,11 @@ def test_labels_taken_back_in_two_parts_are_put_back_together(small: Small) -> N
     since = f"@{moments[-1]}"
     late = small.call("retract", "--annotator", "bob", "--since", since, "--yes")
     assert late.exit_code == 2  # no such way to say a moment
-    small.done("retract", "--annotator", "bob", "--since", "1s", "--yes")
-    small.call("retract", "--annotator", "bob", "--yes")
+    with small.working():
+        small.done("retract", "--annotator", "bob", "--since", "1s", "--yes")
+        small.call("retract", "--annotator", "bob", "--yes")  # there may be none left
     assert not [line for line in lines(small) if line.annotator == "bob"]
-    small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    retracted(small, "--annotator", "bob", "--undo")
     assert sorted(map(repr, lines(small))) == before
 
 
@@ -259,7 +306,7 @@ def test_a_contested_label_is_not_learned_and_its_question_ends(small: Small) ->
     for request, y in zip(requests(small), ("hall", "hall", "den"), strict=True):
         small.answer(request, y, annotator="bob")
         small.work()
-    said = small.done("retract", "--annotator", "bob", "--yes")
+    said = retracted(small, "--annotator", "bob")
     assert "in 1 learner labels that are contested and not learned yet" in said
     [cancel] = [m for m in small.said("requests") if isinstance(m, Cancel)]
     assert cancel.request_id == "e2/challenge/1"
@@ -268,7 +315,7 @@ def test_a_contested_label_is_not_learned_and_its_question_ends(small: Small) ->
 
 def test_forgetting_a_key_takes_what_was_taken_back_with_it(small: Small) -> None:
     labels_given(small, "ann", "bob")
-    small.done("retract", "--annotator", "bob", "--yes")
+    retracted(small, "--annotator", "bob")
     with small.working():
         small.done("forget", "k1", "--yes")
     newest = {record.key: record for record in small.records("state")}
@@ -278,14 +325,14 @@ def test_forgetting_a_key_takes_what_was_taken_back_with_it(small: Small) -> Non
 
 def test_what_was_taken_back_survives_backup_and_recovery(small: Small, tmp_path: Path) -> None:
     labels_given(small, "ann", "bob")
-    small.done("retract", "--annotator", "bob", "--yes")
+    retracted(small, "--annotator", "bob")
     assert "2 learners with" in small.done("backup", tmp_path / "backup")
     logs = small.topics._logs._records
     for (name, _), records in logs.items():
         if name == "state":
             records[:] = [record for record in records if b"retracted/" in (record.key or b"")]
     small.done("recover", "--yes")
-    small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    retracted(small, "--annotator", "bob", "--undo")
     assert proba(small)[1] == N
 
 
@@ -299,24 +346,142 @@ def test_what_cannot_be_done_is_said(small: Small) -> None:
     assert "--since goes with taking back, not with --undo" in result.stderr
 
 
-def test_nothing_is_written_where_the_transaction_fails(
+# --- Where Flink keeps what is learned: an engine in its place, that does what a job does.
+
+
+class Engine:
+    """Takes the inputs key by key, and writes what a job on Flink writes."""
+
+    def __init__(self, small: Small) -> None:
+        config = parse_worker(small.config_file.read_text(), source="worker.toml")
+        self.loops = build_loops(config, source="worker.toml")
+        self.stores: dict[tuple[int, bytes], MemoryKeyStore] = {}
+        self.small = small
+        signed = {**signature(self.loops.configuration, "streamgp"), "fingerprint": ON_FLINK}
+        writer = small.topics.writer("test")
+        for number in range(2):
+            writer.send(state("", CONFIGURATION, signed, number))
+        writer.close()
+
+    def work(self, is_over: Callable[[], bool] | None = None) -> None:
+        """Work off what waits, or until it is over."""
+        client = self.small.topics.client(group="streamgp", instance="job", max_records=100)
+        n_idle = 0
+        while not is_over() if is_over is not None else n_idle < 3:
+            records = client.poll(0.05)
+            n_idle = 0 if records else n_idle + 1
+            client.commit([out for record in records for out in self._step(record)])
+        client.close(leave=True)
+
+    def _step(self, record: Record) -> list[Outgoing]:
+        if record.topic == "consensus" and (
+            record.value is not None or any(name == ERASED_BY for name, _ in record.headers)
+        ):
+            return []
+        entity = entity_of(record.topic, record.key, keyed=True)
+        store = self.stores.setdefault((record.partition, entity), MemoryKeyStore())
+        made = KeyedState(
+            record.partition, self.loops, store, group="streamgp", names={}, now=time()
+        )
+        return made.step(record, time())
+
+
+@contextmanager
+def at_work(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    is_over = False
+    # A job on Flink is no member of the group.
+    monkeypatch.setattr(engine.small.topics, "n_members", lambda _group: 0)
+    thread = Thread(target=lambda: engine.work(lambda: is_over))
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over = True
+        thread.join()
+
+
+def given_on_flink(small: Small, engine: Engine, *annotators: str) -> None:
+    for key in KEYS:
+        for i in range(N):
+            x = {"light": i % 2 + 0.1 * i, "noise": float(i % 3)}
+            small.put(small.event(f"e{i}", key, x=x))
+    engine.work()
+    for i, request in enumerate(requests(small)):
+        small.answer(request, "hall" if i % 4 < 2 else "den", annotator=annotators[i % 2])
+    engine.work()
+
+
+def test_flink_takes_back_and_puts_back_while_it_works(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    labels_given(small, "ann", "bob")
-    before = small.records("consensus", "state")
-    client = small.topics.client
+    engine = Engine(small)
+    given_on_flink(small, engine, "ann", "bob")
+    before = sorted(map(repr, lines(small)))
+    with at_work(engine, monkeypatch):
+        said = small.done("retract", "--annotator", "bob", "--yes")
+        assert said.startswith("10 labels of 'bob' in 2 learners: 10 events would have no label")
+        assert said.endswith("took back 10 labels of 'bob'\n")
+        assert not [line for line in lines(small) if line.annotator == "bob"]
+        wrong = small.wrong("retract", "--annotator", "bob", "--yes")
+        assert wrong == "no learner holds a label of 'bob'; nothing was taken back"
+        said = small.done("retract", "--annotator", "bob", "--undo", "--yes")
+        assert said.endswith("put back 10 labels of 'bob'\n")
+        assert sorted(map(repr, lines(small))) == before
+        wrong = small.wrong("retract", "--annotator", "bob", "--undo", "--yes")
+        assert wrong == "no labels of 'bob' were taken back; there is nothing to undo"
 
-    def failing(**options: object) -> object:
-        made = client(**options)  # type: ignore[arg-type]
 
-        def commit(_: object) -> None:
-            raise BrokerError("broker is gone")
+def test_flink_that_is_not_at_work_does_it_when_it_is(small: Small) -> None:
+    engine = Engine(small)
+    given_on_flink(small, engine, "ann", "bob")
+    result = small.call("retract", "--annotator", "bob", "--wait", "0.1", "--yes")
+    assert result.exit_code == 3
+    assert "told: Flink has not taken back 10 labels of 'bob' yet" in result.stdout
+    engine.work()
+    assert not [line for line in lines(small) if line.annotator == "bob"]
 
-        monkeypatch.setattr(made, "commit", commit)
-        return made
 
-    with monkeypatch.context() as patched:
-        patched.setattr(small.topics, "client", failing)
-        assert small.call("retract", "--annotator", "bob", "--yes").exit_code != 0
-    assert small.records("consensus", "state") == before
-    assert proba(small)[1] == N
+def test_a_contested_label_on_flink_is_found_by_its_question(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = small.config_file.read_text().replace('rule = "never"', 'rule = "always"')
+    small.config_file.write_text(text)
+    engine = Engine(small)
+    for i in range(3):
+        small.put(small.event(f"e{i}", "k1", x={"light": float(i), "noise": 0.0}))
+    engine.work()
+    for request, y, by in zip(
+        requests(small), ("hall", "hall", "den"), ("ann", "ann", "bob"), strict=True
+    ):
+        small.answer(request, y, annotator=by)
+        engine.work()
+    with at_work(engine, monkeypatch):
+        said = small.done("retract", "--annotator", "bob", "--yes")
+    assert "0 labels of 'bob' in 1 learner: 0 events" in said
+    assert "in 1 learner labels that are contested and not learned yet" in said
+    [cancel] = [m for m in small.said("requests") if isinstance(m, Cancel)]
+    assert cancel.request_id == "e2/challenge/1"
+    assert "no learner holds a label of 'bob'" in small.wrong("retract", "--annotator", "bob")
+
+
+def test_another_group_is_refused_on_flink_too(small: Small) -> None:
+    given_on_flink(small, Engine(small), "ann", "bob")
+    small.add('[worker]\ngroup = "other"\n')
+    assert "partition 0 is that of the group 'streamgp'" in small.wrong(
+        "retract", "--annotator", "bob", "--yes"
+    )
+
+
+def test_a_key_is_forgotten_on_flink(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(small)
+    given_on_flink(small, engine, "ann", "bob")
+    with at_work(engine, monkeypatch):
+        small.done("retract", "--annotator", "bob", "--yes")
+        said = small.done("forget", "k1", "--yes")
+    assert said.startswith("forgot 'k1': ")
+    newest = {(r.topic, r.key): r.value for r in small.records("consensus", "state")}
+    left = [key for (_, key), value in newest.items() if value and (key or b"").startswith(b"k1")]
+    assert left == []
+    assert [
+        key for (topic, key), value in newest.items() if topic == "state" and value and key[0] != 31
+    ] == [b"k2\x1fretracted/bob"]

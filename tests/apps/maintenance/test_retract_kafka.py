@@ -1,11 +1,13 @@
-"""Labels taken back on a real broker, in one transaction of the workers' own group."""
+"""Labels taken back on a real broker, by a worker that is at work."""
 
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from time import monotonic, time
+from threading import Thread
+from time import monotonic, sleep, time
 
 from click.testing import CliRunner
 
@@ -52,6 +54,24 @@ def work(config: Path, group: str, topic: str, values: list[dict[str, object]]) 
             writer.send(Outgoing(topic=topic, key=key, value=json.dumps(value).encode()))  # type: ignore[arg-type]
         writer.close()
         assert run_worker(config, Until(topics, group), instance="w") == 0
+
+
+@contextmanager
+def working(config: Path) -> Iterator[None]:
+    """Run a worker beside what the block does."""
+    stop = Stop()
+    thread = Thread(target=lambda: run_worker(config, stop, instance="w"))
+    thread.start()
+    try:
+        with closing(open_topics(load_deployed(config))) as topics:
+            end = monotonic() + 60.0
+            while not topics.n_members(load_deployed(config).worker.group):
+                assert monotonic() < end, "no worker has begun"
+                sleep(0.1)
+        yield
+    finally:
+        stop.signal = "SIGTERM"
+        thread.join()
 
 
 def predictions(config: Path) -> dict[str, object]:
@@ -116,9 +136,10 @@ def test_a_worker_goes_on_as_if_the_annotator_had_never_answered(
         work(config, group, "answers", answers(start, with_bob=is_kafka))
         if is_kafka:
             words = [str(config), "--annotator", "bob"]
-            for undo in ([], ["--undo"], []):
-                result = CliRunner().invoke(retract, [*words, *undo, "--yes"])
-                assert result.exit_code == 0, result.output
+            with working(config):
+                for undo in ([], ["--undo"], []):
+                    result = CliRunner().invoke(retract, [*words, *undo, "--yes"])
+                    assert result.exit_code == 0, result.output
             assert "took back 12 labels of 'bob'" in result.output
         work(config, group, "events", events("after", N_AFTER, start + 100.0))
         found.append(predictions(config))
