@@ -227,6 +227,30 @@ def test_the_later_of_two_retractions_of_an_event_is_undone_first(asked_of):
     assert b"labels of 'ada' about the same events were taken" in dict(letter.headers)["dlq.error"]
 
 
+def test_one_loop_for_all_keys_takes_labels_back(asked_of):
+    made = dataclasses.replace(asked_of, keyed=False)
+    steps = taught(30)
+    for n, undo in enumerate((False, True, False)):
+        key = retraction_key("", "ben", n, undo=undo)
+        at = 60.0 + n
+        asked = Record(topic="consensus", partition=0, offset=n, key=key, value=None, at=at)
+        steps.append((asked, at))
+    worker, store = OnWorker(made, GROUP), Unordered()
+    state, written = KeyedState(0, made, store, group=GROUP, names={}, now=0.0), []
+    for n, (record, now) in enumerate(steps):
+        if n % 9 == 0:
+            state = KeyedState(0, made, store, group=GROUP, names={}, now=now)
+        written += state.step(record, now)
+        worker.step(record, now)
+    shown = [each for each in written if each.topic != "state"]
+    assert shown == [each for each in worker.written if each.topic != "state"]
+    lines = [value for topic, _, value in store.items() if topic == "consensus"]
+    assert lines
+    assert not [line for line in lines if b'"annotator":"ben"' in line]
+    told = [each.key for each in written if each.topic == "state"]
+    assert told == [b"\x1fretracted/ben"] * 3  # the topic tells whose labels there are to put back
+
+
 def test_a_worker_writes_in_one_batch_what_it_writes_in_several(asked_of):
     steps = [*taught(30), asked_back(0, "ben", 60.0), asked_back(1, "ben", 61.0, undo=True)]
     steps.append(asked_back(2, "ada", 62.0))

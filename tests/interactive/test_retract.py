@@ -17,6 +17,8 @@ from streamgp.interactive import (
     InteractiveLoop,
     KeyedLoops,
     LabelledExample,
+    Rejected,
+    Relearned,
     examples_in,
 )
 from streamgp.interactive.people import People
@@ -352,6 +354,27 @@ def test_of_many_keys_only_those_with_such_labels_change():
     assert [line.event_id for line in undone.log] == ["e0", "e1"]
     with pytest.raises(ValueError, match="no event of key 'k3'"):
         loops.reinstate("k3", done["k1"].retraction, done["k1"].log, now=3.0)
+
+
+def test_what_an_input_asks_for_is_done_or_rejected_and_never_half_done():
+    loop, _, log = played(5)
+    before = loop.model.state(), loop.model.examples()
+    flaw = loop.retract_or_reject("bob", log[:1], now=900.0, subject="consensus:0:7", key="k1")
+    assert isinstance(flaw, Rejected)
+    assert (flaw.subject, flaw.key, flaw.fault) == ("consensus:0:7", "k1", "failed")
+    assert "log must hold every line that the loop has returned" in flaw.reason
+    assert (loop.model.state(), loop.model.examples()) == before
+    done = loop.retract_or_reject("bob", log, now=900.0, subject="consensus:0:8")
+    assert isinstance(done, Relearned)
+    back = loop.retract_or_reject(
+        "bob", done.log, now=901.0, subject="consensus:0:9", undone=done.retraction
+    )
+    assert isinstance(back, Relearned)
+    assert back.log == in_force(log)
+    keyed = KeyedLoops(model())
+    flaw = keyed.retract_or_reject("k9", "bob", log, now=900.0, subject="consensus:0:7")
+    assert isinstance(flaw, Rejected)
+    assert flaw.fault == "unknown"
 
 
 def test_the_first_word_stands_where_the_answer_to_its_challenge_is_taken_back():

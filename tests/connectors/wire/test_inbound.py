@@ -12,8 +12,10 @@ from connectors.wire.inbound import (
     LATEST,
     MAX_AHEAD_S,
     MAX_NAME,
+    RetractionRequest,
     TakenBack,
     read,
+    retraction_key,
 )
 from connectors.wire.outbound import Outbound
 from streamgp.interactive import Answer, Cancel, Event, Rejected
@@ -380,6 +382,35 @@ def test_a_null_in_the_consensus_log_takes_back(keyed, key, expected):
     ],
 )
 def test_any_other_null_in_the_consensus_log_is_refused(keyed, key, reason):
+    assert refused(None, topic="consensus", key=key, keyed=keyed).startswith(reason)
+
+
+@pytest.mark.parametrize(("keyed", "entity"), [(True, "ann"), (False, "")])
+@pytest.mark.parametrize("since", [None, 0.0, 1_700_000_000.123456, -60.25])
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_request_to_take_labels_back_is_read_as_it_was_written(keyed, entity, since, undo):
+    key = retraction_key(entity, "Ann Lee/2", 7, since=since, undo=undo)
+    asked = said(None, topic="consensus", key=key, keyed=keyed)
+    assert asked == RetractionRequest(
+        key=entity or None, annotator="Ann Lee/2", since=since, undo=undo
+    )
+
+
+@pytest.mark.parametrize(
+    ("keyed", "key", "reason"),
+    [
+        (True, b"ann\x1fretract\x1f\x1f\x1f7", "annotator in the key of a null must have at least"),
+        (True, b"\x1fretract\x1fbob\x1f\x1f7", "key must have at least one character, got none"),
+        (
+            True,
+            b"ann\x1fretract\x1fbob\x1fnan\x1f7",
+            "time in the key of a null must be POSIX seconds, got 'nan'",
+        ),
+        (False, b"ann\x1fretract\x1fbob\x1f\x1f7", "key of a null must name no key where one loop"),
+        (True, b"ann\x1fretain\x1fbob\x1f\x1f7", r"key of a null must be <key>\x1f<event_id>"),
+    ],
+)
+def test_a_request_to_take_labels_back_that_is_none_is_refused(keyed, key, reason):
     assert refused(None, topic="consensus", key=key, keyed=keyed).startswith(reason)
 
 
