@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from streamgp.apps.replay.demo import named_readings
+from streamgp.apps.replay.room_log import named_readings
 
 # Of four partitions these names take 3, 2, 1 and 1: two workers have two phones each.
 PHONES = ("phone-1", "phone-2", "phone-3", "phone-4")

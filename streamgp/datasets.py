@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import importlib.resources
-import io
 import secrets
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -16,6 +12,7 @@ from river.datasets import base
 from streamgp.base import FeatureName
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_number, check_whole
+from streamgp.common.wifi_rooms import wifi_rooms
 
 __all__ = ["GaussianClasses", "WiFiRooms"]
 
@@ -50,11 +47,7 @@ class WiFiRooms(base.Dataset):
         )
 
     def __iter__(self) -> Iterator[tuple[dict[FeatureName, Any], int]]:
-        packed = importlib.resources.files("streamgp") / "data" / "wifi_rooms.csv.gz"
-        text = gzip.decompress(packed.read_bytes()).decode("ascii")
-        for row in csv.DictReader(io.StringIO(text)):
-            room = int(row.pop("room"))
-            yield {name: float(level) for name, level in row.items()}, room
+        yield from wifi_rooms()
 
 
 class GaussianClasses(base.SyntheticDataset):

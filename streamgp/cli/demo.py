@@ -120,7 +120,7 @@ def demo(
         return
     if write is not None:
         _check_alone("write", why="--write only writes the log")
-        from streamgp.apps.replay.demo import write_room_log
+        from streamgp.apps.replay.room_log import write_room_log
 
         write_room_log(write)
         return

@@ -22,7 +22,7 @@ from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.worker.settings import LoopSettings, WorkerSettings
 from connectors.worker.worker import Worker
-from streamgp.apps.replay.demo import named_readings
+from streamgp.apps.replay.room_log import named_readings
 from streamgp.base import Features
 from streamgp.interactive.messages import Event, Input, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier

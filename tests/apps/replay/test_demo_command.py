@@ -285,6 +285,20 @@ def test_a_log_that_cannot_be_written_is_one_line(arguments: tuple[str, ...], er
     assert not Path("rooms.csv").exists()
 
 
+def test_the_log_is_written_without_loading_a_learner(tmp_path: Path) -> None:
+    program = """
+import sys
+from streamgp.cli.main import cli
+try:
+    cli(["demo", "--write", "rooms.csv"])
+finally:
+    print("loaded:", *({name.split(".")[0] for name in sys.modules} & {"river", "numpy", "scipy"}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.splitlines()[-1] == b"loaded:"
+    assert (tmp_path / "rooms.csv").is_file()
+
+
 def test_the_log_goes_into_a_pipe_and_says_so_where_that_is_closed_or_full() -> None:
     command = [sys.executable, "-c", "from streamgp.cli.main import main; main()", "demo"]
     for redirect, status, error in (
