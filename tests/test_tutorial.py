@@ -91,13 +91,14 @@ def test_tuning_goes_as_told(machine):
     tune, init, compare, replay = LINES[3:7]
     log = machine.folder / "rooms.csv"
     whole = log.read_bytes()
-    log.write_bytes(b"".join(whole.splitlines(keepends=True)[:601]))  # a third of the time
+    head, *rows = whole.splitlines(keepends=True)
+    log.write_bytes(b"".join([head, *rows[400:600]]))  # two rooms, in a tenth of the time
     try:
         assert "configuration: best.toml" in machine.run(tune)
         machine.run(init)
         table = machine.run(compare).splitlines()
         assert [line.split()[0] for line in table[-2:]] == ["default", "best"]
-        assert "600 events" in machine.run(replay)
+        assert "200 events" in machine.run(replay)
     finally:
         log.write_bytes(whole)
 

@@ -165,11 +165,22 @@ def test_reader_that_goes_away_is_told_by_the_status_alone(buffering: str, comma
     assert bool(process.stderr) == is_wrong_use
 
 
-@pytest.mark.parametrize("arguments", ["demo --raw", "replay rooms.csv --label room"])
-def test_closed_stderr_ends_no_command(arguments: str, tmp_path: Path) -> None:
+SHORT_WALK = """
+from functools import partial
+from streamgp.apps.replay import raw_demo as walks
+walks.raw_demo = partial(walks.raw_demo, n_windows=60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before"),
+    [("demo --raw", SHORT_WALK), ("replay rooms.csv --label room --limit 100", "")],
+    ids=["demo --raw", "replay rooms.csv --label room"],
+)
+def test_closed_stderr_ends_no_command(arguments: str, before: str, tmp_path: Path) -> None:
     assert run("demo", "--write", str(tmp_path / "rooms.csv")).returncode == 0
     done = subprocess.run(
-        ["sh", "-c", f'exec "$0" -c "$1" {arguments} 2>&-', sys.executable, MAIN],
+        ["sh", "-c", f'exec "$0" -c "$1" {arguments} 2>&-', sys.executable, before + MAIN],
         stdout=subprocess.PIPE,
         cwd=tmp_path,
         check=False,

@@ -70,7 +70,7 @@ def axe() -> str:
 
 @pytest.mark.parametrize("kind", ["label", "challenge", "many", "number", "hostile", "rest"])
 def test_card_fits_and_is_accessible(
-    scene: PageScene, look: Look, pictures: Path, kind: str
+    scene: PageScene, look: Look, pictures: Path | None, kind: str
 ) -> None:
     write_cards(scene, kind)
     scene.start()
@@ -83,7 +83,8 @@ def test_card_fits_and_is_accessible(
         page.set_viewport_size({"width": width, "height": height})
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.screenshot(path=pictures / f"{kind}-{name}-{scheme}.png", full_page=True)
+            if pictures is not None:
+                page.screenshot(path=pictures / f"{kind}-{name}-{scheme}.png", full_page=True)
         assert too_wide(page) == []
         assert too_small(page) == []
         if name != "phone":

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record, TopicName
+from streamgp.cli.main import cli
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 PATIENCE_S = 60.0
@@ -47,8 +49,14 @@ class Site:
         out, errors = process.communicate(said, timeout=PATIENCE_S)
         return process.returncode, out, errors.decode()
 
+    def call_here(self, command: str, *arguments: str) -> tuple[int, bytes, str]:
+        """Call what neither reads lines nor is ended by signals, without a process of its own."""
+        with chdir(self.path):
+            done = CliRunner().invoke(cli, [command, "w.toml", *arguments])
+        return done.exit_code, done.stdout_bytes, done.stderr
+
     def printed(self, topic: str) -> bytes:
-        status, out, errors = self.call("watch", "--follow", topic, "--from-start", "--once")
+        status, out, errors = self.call_here("watch", "--follow", topic, "--from-start", "--once")
         assert (status, errors) == (0, "")
         return out
 
@@ -210,7 +218,7 @@ def test_what_a_worker_alone_writes_is_not_sent_beside_it(site: Site) -> None:
 def test_what_does_not_go_together_is_said(
     site: Site, arguments: tuple[str, ...], why: str
 ) -> None:
-    status, _, errors = site.call("send", *arguments)
+    status, _, errors = site.call_here("send", *arguments)
     assert status == 2
     assert why in errors
 
