@@ -24,7 +24,7 @@ from click import ClickException
 from click.testing import CliRunner, Result
 
 from connectors.storage.sqlite import SqliteStore
-from connectors.tables.log_source import LogSource
+from connectors.tables import log_source
 from streamgp.apps.replay import checkpoint
 from streamgp.apps.replay.checkpoint import check_same, origin_of
 from streamgp.cli.main import cli
@@ -210,20 +210,20 @@ def test_cut_after_every_input_changes_nothing(log: Path, tmp_path: Path, crash_
 def test_ctrl_c_is_a_cut_like_any_other(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log.write_text("\n".join(["near,far,who,at,room", *(cells(i) for i in range(300))]) + "\n")
+    monkeypatch.setattr(log_source, "BATCH", 60)  # the log has two of them
     arguments = game("one key ready", tmp_path)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     replay(log, *arguments, "--out", whole)
-    polled, calls = LogSource.poll, 0
+    polled, calls = log_source.LogSource.poll, 0
 
-    def poll(self: LogSource, timeout_s: float = 0.0) -> Any:
+    def poll(self: log_source.LogSource, timeout_s: float = 0.0) -> Any:
         nonlocal calls
         calls += 1
         if calls == 2:
             signal.raise_signal(signal.SIGINT)
         return polled(self, timeout_s)
 
-    monkeypatch.setattr(LogSource, "poll", poll)
+    monkeypatch.setattr(log_source.LogSource, "poll", poll)
     options = [*arguments, "--out", cut, "--state", tmp_path / "state"]
     result = replay(log, *options)
     assert result.exit_code == 130

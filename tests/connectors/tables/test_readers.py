@@ -210,10 +210,11 @@ def test_progress_runs_from_zero_to_one(tmp_path):
 
 
 def test_reading_takes_constant_memory(tmp_path):
-    path = write(tmp_path, gzip.compress(b"a,b\n" + b"123456789,987654321\n" * 150_000))
+    row = b"%s,%s\n" % (b"1" * 150, b"2" * 150)
+    path = write(tmp_path, gzip.compress(b"a,b\n" + row * 10_000))
     tracemalloc.start()
     table = open_table(path)
-    assert sum(1 for _ in table.rows()) == 150_000
+    assert sum(1 for _ in table.rows()) == 10_000
     table.close()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
