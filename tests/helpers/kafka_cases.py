@@ -21,18 +21,19 @@ QUICK = {
 }
 PATIENT = QUICK | {"connect_s": 30.0, "request_s": 15.0, "delivery_s": 30.0}
 """For tests in which every request is answered: by a busy broker it may be late."""
+BUSY_S = 10.0  # what may be late on a busy machine where something ends in time
 
 
 @contextmanager
 def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options):
-    """Return the topics of a test, made if they are to be."""
+    """Return the topics of a test, made if they are to be; patient, but for `timeouts`."""
     from connectors.kafka.topics import KafkaTopics, Timeouts
 
     topics = KafkaTopics(
         servers,
         names={name: prefix + name for name in ALL_TOPICS},
         partitions=partitions,
-        timeouts=Timeouts(**(QUICK | dict(timeouts))),
+        timeouts=Timeouts(**(PATIENT | dict(timeouts))),
         **options,
     )
     try:

@@ -26,7 +26,7 @@ from streamgp.apps.page.server import PageSettings
 from streamgp.interactive.messages import Answer, Cancel
 from streamgp.interactive.people import People
 from tests.helpers.deskwork import Broken
-from tests.helpers.kafka_cases import QUICK
+from tests.helpers.kafka_cases import PATIENT
 from tests.helpers.messages import challenge
 from tests.helpers.page_scene import PageScene
 from tests.helpers.page_server import Browser, Served, answers, events_of, request, until, write
@@ -43,7 +43,7 @@ def kafka_topics(request: pytest.FixtureRequest) -> Topics:
         names={name: prefix + name for name in ALL_TOPICS},
         partitions=2,
         replication=1,
-        timeouts=Timeouts(**QUICK),
+        timeouts=Timeouts(**PATIENT),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from connectors.kafka.settings import Security
 from connectors.topics import ALL_TOPICS, BrokerError
 from tests.helpers.kafka_cases import (
+    BUSY_S,
     PATIENCE_S,
     copy_all,
     error_of,
@@ -140,7 +141,7 @@ def test_who_is_not_let_in_is_told_why(broker, what):
         ):
             error, took_s = error_of(use)
             assert str(error) == problem
-            assert took_s < 3.0
+            assert took_s < 2.0 + BUSY_S
     assert "wrong" not in problem
     assert USERS["ada"] not in problem
 

@@ -6,6 +6,7 @@ from connectors.kafka import checkpoint as checkpoints
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, BrokerError
 from tests.helpers.kafka_cases import (
+    PATIENCE_S,
     copy_all,
     eventually,
     linked,
@@ -229,7 +230,7 @@ def test_a_partition_that_never_stands_still_is_named(kafka, kafka_prefix, monke
 def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, kafka_prefix):
     with opened(kafka, kafka_prefix) as topics:
         ask = [topics._connection, topics._administration, topics.names(), "group"]
-        assert checkpoints.checkpoint(*ask, patience_s=1.0).ends["state", 0] == 0
+        assert checkpoints.checkpoint(*ask, patience_s=PATIENCE_S).ends["state", 0] == 0
         with (
             open_transaction(kafka, kafka_prefix + "open", kafka_prefix + "state"),
             pytest.raises(BrokerError, match="partition 0 has not stood still"),

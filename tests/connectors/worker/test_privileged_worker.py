@@ -15,7 +15,7 @@ from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, examples_in
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
-from tests.helpers.kafka_cases import QUICK
+from tests.helpers.kafka_cases import PATIENT
 from tests.helpers.workbench import GROUP, everything, put, said, worker
 
 UNUSABLE = {"response_s": [0.4]}
@@ -30,7 +30,7 @@ def kafka_topics(request):
         request.getfixturevalue("kafka"),
         names={name: prefix + name for name in ALL_TOPICS},
         partitions=2,
-        timeouts=Timeouts(**QUICK),
+        timeouts=Timeouts(**PATIENT),
     )
 
 
