@@ -84,8 +84,9 @@ def test_the_classes_are_normal_around_a_grid():
     [
         ({"order": "sorted"}, "order must be 'random' or 'sequential', got 'sorted'"),
         ({"n_per_class": 0}, "n_per_class must be a whole number of at least 1, got 0"),
-        ({"std": 0.0}, "std must be positive, got 0.0"),
-        ({"std": float("nan")}, "std must be positive, got nan"),
+        ({"std": 0.0}, "std must be positive and finite, got 0.0"),
+        ({"std": float("inf")}, "std must be positive and finite, got inf"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
     ],
 )
 def test_impossible_classes_are_refused(options, message):

@@ -30,6 +30,15 @@ def test_a_learner_loads_no_test_dependency():
     assert not loaded & {"sklearn", "hypothesis", "pytest", "matplotlib", "pyarrow"}
 
 
+def test_data_sets_load_with_the_first_one_asked_for():
+    """River's own data sets load scikit-learn and pandas where these are installed."""
+    loaded = loaded_by("from streamgp import datasets; dir(datasets)")
+    assert not loaded & {"river", "numpy", "pandas", "sklearn"}
+    assert "river" in loaded_by("from streamgp.datasets import WiFiRooms")
+    with pytest.raises(AttributeError, match="has no attribute 'WiFiRoom'"):
+        _ = streamgp.datasets.WiFiRoom
+
+
 @pytest.mark.parametrize("name", streamgp.__all__)
 def test_every_public_name_resolves(name):
     public = getattr(streamgp, name)

@@ -17,7 +17,7 @@ import click
 from connectors.storage.snapshots import StateError, write_snapshot
 from streamgp.apps.console import tell
 from streamgp.base import Features
-from streamgp.common.wifi_rooms import wifi_rooms
+from streamgp.datasets.readings import wifi_readings
 
 ROOM_NAMES = ("kitchen", "hall", "study", "bedroom")
 """What the rooms 1 to 4 of the log are called."""
@@ -42,7 +42,7 @@ def named_readings() -> Iterator[tuple[Features, str]]:
     (-64.0, 'kitchen')
 
     """
-    for x, room in wifi_rooms():
+    for x, room in wifi_readings():
         yield x, ROOM_NAMES[room - 1]
 
 

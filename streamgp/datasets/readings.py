@@ -1,4 +1,4 @@
-"""The recorded WiFi log that comes with the package, row by row."""
+"""Recorded sensor logs that come with the package, row by row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from streamgp.base import FeatureName
 
 
-def wifi_rooms() -> Iterator[tuple[dict[FeatureName, Any], int]]:
-    """Yield the readings in recorded order: signal strengths in dBm by station, and the room.
+def wifi_readings() -> Iterator[tuple[dict[FeatureName, Any], int]]:
+    """Yield the rows of `WiFiRooms`: signal strengths in dBm, and the room, from 1 to 4.
 
     Examples
     --------
-    >>> x, room = next(wifi_rooms())
+    >>> x, room = next(wifi_readings())
     >>> x["wap1"], room
     (-64.0, 1)
 

@@ -1,4 +1,4 @@
-"""Streams to try things on: a recorded sensor log and the synthetic classes of the ISGP paper."""
+"""Data sets as River has them: a recorded sensor log, synthetic classes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from river.datasets import base
 
 from streamgp.base import FeatureName
 from streamgp.common.counter_rng import check_seed
-from streamgp.common.validation import check_number, check_whole
-from streamgp.common.wifi_rooms import wifi_rooms
+from streamgp.common.validation import check_number, check_positive, check_whole
+from streamgp.datasets.readings import wifi_readings
 
 __all__ = ["GaussianClasses", "WiFiRooms"]
 
 # Grid cells of the six class means, jittered, in units of their distance.
 _MEANS = ((0.0, 0.0), (1.05, 0.15), (2.0, -0.1), (0.1, 1.0), (0.95, 1.15), (2.1, 0.95))
 _DISTANCE = 5.0
+# All points are drawn at once: this many take a few hundred megabytes.
+_MOST_PER_CLASS = 1_000_000
 
 
 class WiFiRooms(base.Dataset):
@@ -47,7 +49,7 @@ class WiFiRooms(base.Dataset):
         )
 
     def __iter__(self) -> Iterator[tuple[dict[FeatureName, Any], int]]:
-        yield from wifi_rooms()
+        return wifi_readings()
 
 
 class GaussianClasses(base.SyntheticDataset):
@@ -90,9 +92,11 @@ class GaussianClasses(base.SyntheticDataset):
     ) -> None:
         if order not in ("random", "sequential"):
             raise ValueError(f"order must be 'random' or 'sequential', got {order!r}")
-        check_whole("n_per_class", n_per_class, 1)
-        check_number("std", std, "positive", lambda spread: spread > 0.0)
+        n_per_class = check_whole("n_per_class", n_per_class, 1, _MOST_PER_CLASS)
+        check_positive("std", std)
         check_seed(seed)
+        if seed is not None:
+            check_number("seed", seed, "at least 0", lambda number: number >= 0)
         n_classes = len(_MEANS)
         super().__init__(  # type: ignore[no-untyped-call]
             task=base.MULTI_CLF,

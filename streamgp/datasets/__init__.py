@@ -1,0 +1,26 @@
+"""Streams to try things on: a recorded sensor log and the synthetic classes of the ISGP paper.
+
+The data sets are River's, whose own load scikit-learn and pandas where they are installed: they are
+loaded when one is asked for.
+
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamgp.datasets.river_datasets import GaussianClasses, WiFiRooms
+
+__all__ = ["GaussianClasses", "WiFiRooms"]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return getattr(importlib.import_module("streamgp.datasets.river_datasets"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
