@@ -382,6 +382,8 @@ def open_broker(url: str) -> Broker:
     ['e1']
 
     """
+    if not isinstance(url, str):
+        raise TypeError(f"broker must be an address such as 'memory://', got {url!r}")
     if url == "memory://":
         return MemoryBroker()
     if url.startswith("kafka://"):

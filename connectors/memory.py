@@ -40,6 +40,8 @@ from streamgp.common.validation import check_whole
 
 
 _offset = attrgetter("offset")
+# Each has its logs at once.
+_MOST_PARTITIONS = 10_000
 
 
 class Logs:
@@ -399,7 +401,7 @@ class MemoryTopics:
     """
 
     def __init__(self, n_partitions: int = 1, *, clock: Callable[[], float] = time.time) -> None:
-        check_whole("n_partitions", n_partitions, 1)
+        n_partitions = check_whole("n_partitions", n_partitions, 1, _MOST_PARTITIONS)
         self._logs = Logs(n_partitions, clock)
         self._groups: dict[str, Group] = {}
         self._positions: dict[str, dict[Place, int]] = {}

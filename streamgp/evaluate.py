@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from streamgp.common.normal import Normal
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_whole
 from streamgp.evaluation import RunStatistics
 from streamgp.interactive import (
     Cancel,
@@ -220,6 +220,12 @@ def interactive_val_score(
     target: Target = "label" if isinstance(learner, PredictsClasses) else "number"
     _check_metric(metric, model)
     check_whole("print_every", print_every, 0)
+    check_flag("show_time", show_time)
+    check_flag("show_memory", show_memory)
+    if not (annotator is None or hasattr(annotator, "answer")):
+        raise TypeError(
+            f"annotator must be one such as SimulatedAnnotator(error_rate=0.1), got {annotator!r}"
+        )
     loop = InteractiveLoop(
         learner,
         expires_after_s=expires_after_s,
@@ -394,6 +400,8 @@ def _skeptical(model: Any) -> Any:
 
 def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
     """Refuse a metric that cannot judge the predictions of the model."""
+    if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
+        raise TypeError(f"metric must be a metric such as metrics.Accuracy(), got {metric!r}")
     if isinstance(metric, ConversationMetric):
         raise ValueError(
             f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; "

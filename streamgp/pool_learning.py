@@ -16,8 +16,8 @@ from streamgp.base import Belief, Features, Label, Preset, check_preset
 from streamgp.common.calibration import is_right
 from streamgp.common.counter_rng import check_seed, uniform, uniforms
 from streamgp.common.feature_values import is_number
-from streamgp.common.validation import check_rate, check_whole
-from streamgp.learners.river_adapters import EstimatorOptions
+from streamgp.common.validation import check_flag, check_rate, check_whole
+from streamgp.learners.river_adapters import EstimatorOptions, check_has
 from streamgp.metrics import Overconfidence, RightWrongAUC, Underconfidence
 from streamgp.query.criteria import probabilities
 from streamgp.query.equal_error import EqualErrorRounds
@@ -305,6 +305,10 @@ class Game:
         return [events[i] for i in np.argsort(keys, kind="stable").tolist()]
 
 
+# The model predicts events in each, also when nothing is asked.
+_MOST_ROUNDS = 10_000
+
+
 def active_learning_rounds(
     model: Learner,
     pool: Sequence[Pair],
@@ -379,7 +383,10 @@ def active_learning_rounds(
 
     """
     check_seed(seed)
-    n_rounds = check_whole("n_rounds", n_rounds, 0)
+    n_rounds = check_whole("n_rounds", n_rounds, 0, _MOST_ROUNDS)
+    check_has("rule", rule, "decide", "draw")
+    if replay is not None:
+        check_flag("replay", replay)
     plan = plan_of(preset, initial=initial, per_round=per_round, replay=replay)
     if not pool or not test:
         raise ValueError(f"pool and test must not be empty, got {len(pool)} and {len(test)} events")

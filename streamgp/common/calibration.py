@@ -250,6 +250,10 @@ class Bin:
     share: float
 
 
+# There are as many counts at once.
+_MOST_BINS = 10_000
+
+
 class Bins:
     """Counts of forecasts by their probability, in intervals of equal width.
 
@@ -270,7 +274,7 @@ class Bins:
     # _n, _hits, _total  of each interval: forecasts, those that came true, sum of probabilities
 
     def __init__(self, n_bins: int) -> None:
-        n_bins = check_whole("n_bins", n_bins, 1)
+        n_bins = check_whole("n_bins", n_bins, 1, _MOST_BINS)
         self._n = [0] * n_bins
         self._hits = [0] * n_bins
         self._total = [0.0] * n_bins

@@ -1,15 +1,18 @@
-"""Checks of numbers given by callers, with the same error texts everywhere.
+"""Checks of plain values given by callers, with the same error texts everywhere.
 
-All functions raise TypeError if a value is no number, ValueError if it is out of range.
+All functions raise TypeError if a value is of another kind, ValueError if it is out of range.
 
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bool]) -> None:
@@ -39,8 +42,11 @@ def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bo
         raise error(f"{name} must be {wanted}, got {value!r}")
 
 
-def check_whole(name: str, value: float, least: int) -> int:
-    """Return a whole number of at least `least`.
+def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) -> int:
+    """Return a whole number from `least` to `most`, by default what a machine can count up to.
+
+    Give `most` where memory or time grow with the number at once, so that one that is mistyped is
+    refused before the machine is exhausted.
 
     Examples
     --------
@@ -49,15 +55,60 @@ def check_whole(name: str, value: float, least: int) -> int:
     >>> check_whole("n_models", "ten", least=1)
     Traceback (most recent call last):
     TypeError: n_models must be a whole number of at least 1, got 'ten'
+    >>> check_whole("n_models", 10**9, least=1, most=1000)
+    Traceback (most recent call last):
+    ValueError: n_models must be a whole number from 1 to 1000, got 1000000000
 
     """
+    too_many = isinstance(value, Real) and value > most
+    wanted = f"from {least} to {most}" if too_many else f"of at least {least}"
     check_number(
         name,
         value,
-        f"a whole number of at least {least}",
-        lambda n: n >= least and math.isfinite(n) and n == int(n),
+        f"a whole number {wanted}",
+        lambda n: least <= n <= most and n == int(n),
     )
     return int(value)
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return a truth value, Python's or numpy's.
+
+    Texts are refused, for "no" would count as true.
+
+    Examples
+    --------
+    >>> check_flag("refit", True)
+    True
+    >>> check_flag("refit", "no")
+    Traceback (most recent call last):
+    TypeError: refit must be True or False, got 'no'
+
+    """
+    kind = type(value)
+    # numpy's by name: the loop, which has such arguments, is to load without numpy.
+    if (kind.__module__, kind.__name__) not in (("builtins", "bool"), ("numpy", "bool")):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_several(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
+    """Return several values as a tuple.
+
+    A text is refused: it would count as its letters.
+
+    Examples
+    --------
+    >>> check_several("ignore", ["note", "room"], "columns")
+    ('note', 'room')
+    >>> check_several("ignore", "note", "columns")
+    Traceback (most recent call last):
+    TypeError: ignore must be a list of columns, got 'note'
+
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of {what}, got {values!r}")
+    return tuple(values)
 
 
 def check_up_to(name: str, value: float, most: float, unit: str = "") -> None:

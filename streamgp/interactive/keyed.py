@@ -7,7 +7,7 @@ from typing import Any
 
 from streamgp.base import Budget
 from streamgp.common.environment import environment, warn_if_different
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.loop_cache import (
@@ -26,7 +26,7 @@ from streamgp.interactive.messages import (
     Retraction,
     Stage,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.retract import Relearned
 from streamgp.interactive.shared_budget import SharedBudget, configured
 from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
@@ -200,6 +200,9 @@ class KeyedLoops:
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> None:
+        check_flag("keyed", keyed)
+        check_flag("keep_changes", keep_changes)
+        check_people(people)
         if not keyed and not (max_keys is None and total_budget is None):
             raise ValueError(
                 "one loop for all keys takes neither max_keys nor total_budget; leave them out, or "

@@ -112,7 +112,7 @@ from streamgp.interactive.messages import (
     Stage,
 )
 from streamgp.interactive.moderator import Moderator, ask_back, look_through
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.quarantine import as_judge, judged
 from streamgp.interactive.retract import (
     Relearned,
@@ -257,6 +257,7 @@ class InteractiveLoop(RestartableLoop):
                 f"got {type(model).__name__}"
             )
         _CHECKED.add(type(model))
+        check_people(people)
         if people.asks_twice and as_comparing(model) is None:
             raise TypeError(
                 "overlap and repeat need a learner that compares answers, such as "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from streamgp.common.validation import check_rate, check_whole
+from streamgp.common.validation import check_flag, check_rate, check_several, check_whole
 
 _LIMITS = (
     "max_labels",
@@ -83,6 +83,10 @@ class People:
     repeat: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("owners", "quarantine"):
+            check_flag(name, getattr(self, name))
+        for name in _NAMES:
+            check_several(name, getattr(self, name), "names")
         for name in ("overlap", "repeat"):
             check_rate(name, getattr(self, name))
         if self.overlap + self.repeat > 1.0:
@@ -125,6 +129,12 @@ class People:
     def of(cls, state: Mapping[str, Any]) -> Self:
         """Return the rules of which `state` is known."""
         return cls(**{**state, **{name: frozenset(state.get(name, ())) for name in _NAMES}})
+
+
+def check_people(people: object) -> None:
+    """Raise TypeError unless these are the rules of a loop."""
+    if not isinstance(people, People):
+        raise TypeError(f"people must be People(...), got {people!r}")
 
 
 DEFAULT_PEOPLE: Final = People()

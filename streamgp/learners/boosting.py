@@ -24,7 +24,7 @@ from streamgp.base import (
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.uncertainty import Uncertainty, most_probable
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_whole
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.river_adapters import (
     EstimatorOptions,
@@ -59,6 +59,9 @@ _FORGETTING = 0.01
 # Rows of a data frame that are predicted at a time: probabilities of every weak learner take room.
 _ROWS = 1000
 
+# All weak learners are made at once, and each learns every example.
+_MOST_MODELS = 10_000
+
 
 class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
     """Online boosting of weak learners, with an agreement of its own."""
@@ -82,7 +85,8 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         self.preset = preset
         self.seed = seed
         check_preset(preset)
-        check_whole("n_models", n_models, 1)
+        check_whole("n_models", n_models, 1, _MOST_MODELS)
+        check_flag("normalise_weights", normalise_weights)
         check_seed(seed)
         self._uncertainty = uncertainty_named(uncertainty)
         # Which seed it has does not matter, as those of the weak learners are their own.

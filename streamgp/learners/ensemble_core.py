@@ -19,7 +19,13 @@ from scipy.special import expit
 
 from streamgp.base import Array, Features, Preset, State, check_preset
 from streamgp.common.counter_rng import check_seed
-from streamgp.common.validation import check_forgetting, check_positive, check_whole
+from streamgp.common.validation import (
+    check_flag,
+    check_forgetting,
+    check_positive,
+    check_several,
+    check_whole,
+)
 from streamgp.gp.arrays import padded
 from streamgp.gp.expert_evidence import MIN_NOISE_SHARE, FittedExperts
 from streamgp.gp.linear_experts import LogisticExperts, Seen
@@ -37,6 +43,10 @@ _PAPER = tuple(10.0**c for c in range(-4, 7))
 
 N_INITIAL = 10
 """Number of labels at the first fit, the smallest initial set of the paper."""
+
+
+# Each expert then has a matrix of 800 megabytes.
+_MOST_FEATURES = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +85,14 @@ class EnsembleSettings:
 
     def __post_init__(self) -> None:
         check_preset(self.preset)
-        check_whole("n_features", self.n_features, 1)
+        if self.kernels is not None:
+            check_several("kernels", self.kernels, "kernels")
+        check_whole("n_features", self.n_features, 1, _MOST_FEATURES)
         check_forgetting(self.forgetting)
         check_positive("noise_variance", self.noise_variance)
         check_whole("n_initial", self.n_initial, 2)
+        check_flag("refit", self.refit)
+        check_flag("drop_experts", self.drop_experts)
         check_seed(self.seed)
 
     @property
@@ -328,7 +342,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
 
 
 def _experts(settings: EnsembleSettings, amplitudes: Array, n_features: int) -> FittedExperts:
-    noise_variances = np.full(len(amplitudes), settings.noise_variance)
+    noise_variances = np.full(len(amplitudes), float(settings.noise_variance))
     experts = FittedExperts(
         amplitudes,
         noise_variances,

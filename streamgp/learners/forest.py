@@ -17,7 +17,7 @@ from river import base
 
 from streamgp.base import Array, Features, Label, State, check_kind, check_label
 from streamgp.common.counter_rng import check_seed
-from streamgp.common.validation import check_number, check_whole
+from streamgp.common.validation import check_flag, check_number, check_whole
 from streamgp.features import ColumnsWithGaps
 from streamgp.learners.river_adapters import Unretained, feature_rows, frame_like, series_like
 from streamgp.trees.forest import Forest
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 
 LARGEST_WEIGHT = 1e5
 """Largest weight of an example: sums of squares of weights are exact for a long while."""
+
+
+# What the arguments may be. Memory grows with them as soon as a forest is made, or a leaf is split.
+_RANGES = {
+    "n_models": (1, 10_000),
+    "n_tests": (1, 10_000),
+    "min_weight": (2, 100_000),
+    "max_nodes": (1, 1_000_000_000),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +67,9 @@ class ForestSettings:
     seed: int | None
 
     def __post_init__(self) -> None:
-        for name, least in (("n_models", 1), ("n_tests", 1), ("min_weight", 2), ("max_nodes", 1)):
-            check_whole(name, getattr(self, name), least)
+        for name, (least, most) in _RANGES.items():
+            check_whole(name, getattr(self, name), least, most)
+        check_flag("inherit", self.inherit)
         check_seed(self.seed)
 
     @property

@@ -22,7 +22,7 @@ from streamgp.base import (
     check_label,
     positive_parts,
 )
-from streamgp.common.validation import check_number
+from streamgp.common.validation import check_flag, check_number
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import (
@@ -141,7 +141,7 @@ class GPClassifier(base.MiniBatchClassifier):
             window=window,
         )
         self._core = FeatureGP(settings)
-        self._watch = DriftWatch() if drift else None
+        self._watch = DriftWatch() if check_flag("drift", drift) else None
         self._met: dict[Label, None] = {}
         self._labels: list[Label] = []
         self._targets: dict[Label, int] = {}

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from streamgp.base import Array, Features, State
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_whole
 from streamgp.features import Columns
 from streamgp.gp.arrays import padded
 from streamgp.gp.bounded import BoundedGP, NumberedGP
@@ -78,6 +78,7 @@ class GPSettings:
         check_noise_variance(self.noise_variance, single_precision=self.single_precision)
         if self.kernel is not None:
             check_kernel(self.kernel)
+        check_flag("single_precision", self.single_precision)
         if self.learn_hyperparameters not in (False, *_CRITERIA):
             raise ValueError(
                 "learn_hyperparameters must be True, False or 'leave_one_out', "

@@ -7,6 +7,7 @@ For the fit itself see `streamgp.gp.hyperparameters`.
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class Tuning:
         self._criterion = criterion
         self._max_points = max_points
         self._due = FIRST_FIT
-        most = max(MOST_EXAMPLES, _TRIED_ON * (max_points or 0))
+        most = min(sys.maxsize, max(MOST_EXAMPLES, _TRIED_ON * int(max_points or 0)))
         self._recent: deque[tuple[int, Array, Array]] = deque(maxlen=most)
         self.search: Search | None = None
 

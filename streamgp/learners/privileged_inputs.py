@@ -15,7 +15,7 @@ import numpy as np
 
 from streamgp.base import Array, Features, Preset, State, check_preset
 from streamgp.common.feature_values import is_missing, privileged_features
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_whole
 from streamgp.features import Columns
 from streamgp.gp.arrays import padded
 from streamgp.gp.inducing_regression import Slots
@@ -208,10 +208,9 @@ class PrivilegedSettings:
     Raises
     ------
     TypeError
-        If a kernel is not a kernel.
+        If a kernel is not a kernel, or `learn_hyperparameters` neither True nor False.
     ValueError
-        If `max_points` or `n_replays` is out of range, the preset unknown, or
-        `learn_hyperparameters` neither True nor False.
+        If `max_points` or `n_replays` is out of range, or the preset unknown.
 
     """
 
@@ -230,10 +229,7 @@ class PrivilegedSettings:
             check_whole("max_points", self.max_points, 1)
         check_whole("n_replays", self.n_replays, 0)
         check_preset(self.preset)
-        if self.learn_hyperparameters not in (True, False):
-            raise ValueError(
-                f"learn_hyperparameters must be True or False, got {self.learn_hyperparameters!r}"
-            )
+        check_flag("learn_hyperparameters", self.learn_hyperparameters)
 
     @property
     def noise_mean(self) -> float:

@@ -20,7 +20,7 @@ from streamgp.base import Budget, CountingBudget, Decision, QuestionsLeft, State
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import recorded_name
-from streamgp.common.validation import check_positive, check_rate, check_whole
+from streamgp.common.validation import check_flag, check_positive, check_rate, check_whole
 from streamgp.query.registry import BOTH, Count, Limit, Positive, Seconds, Share, rule
 
 __all__ = [
@@ -91,7 +91,7 @@ class AtMost:
 
     def __init__(self, n: Limit, gives_back: bool = True) -> None:
         self.n = check_whole("n", n, 0)
-        self.gives_back = gives_back
+        self.gives_back = check_flag("gives_back", gives_back)
         self._spent = 0
 
     def __repr__(self) -> str:
@@ -162,7 +162,7 @@ class AtMostPer:
         self.n = check_whole("n", n, 0)
         check_positive("span_s", span_s)
         self.span_s = span_s
-        self.gives_back = gives_back
+        self.gives_back = check_flag("gives_back", gives_back)
         self._asked_at: list[float] = []
 
     def __repr__(self) -> str:
@@ -270,7 +270,7 @@ class RateBudget:
         self.window = check_whole("window", window, 1)
         self.horizon = check_whole("horizon", horizon, 1)
         self.seed = seed
-        self.gives_back = gives_back
+        self.gives_back = check_flag("gives_back", gives_back)
         self._scores: deque[float] = deque(maxlen=self.window)
         self._n = 0
         self._spent = 0

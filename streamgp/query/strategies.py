@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.fingerprint import recorded_name
 from streamgp.common.uncertainty import most_probable
-from streamgp.common.validation import check_non_negative, check_rate
+from streamgp.common.validation import check_flag, check_non_negative, check_rate
 from streamgp.query import criteria
 from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
 
@@ -150,6 +150,7 @@ class SkepticalAsk:
     def __post_init__(self) -> None:
         check_non_negative("c", self.c)
         check_rate("at_least", self.at_least)
+        check_flag("pending", self.pending)
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the scaled doubt, or the least probability, with the draw."""
@@ -205,6 +206,7 @@ class SkepticalChallenge:
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
+        check_flag("doubts_new", self.doubts_new)
 
     def decide(
         self,

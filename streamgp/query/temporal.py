@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import plain_features
+from streamgp.common.validation import check_several
 
 Expert: TypeAlias = tuple[float, float]
 """Probability that the class stays from one event to the next, and the weight of the evidence."""
@@ -315,7 +316,10 @@ class TemporalFilter:
 
 
 def _checked(experts: Sequence[Expert]) -> tuple[Expert, ...]:
-    pairs = tuple((float(stay), float(tau)) for stay, tau in experts)
+    given = check_several("experts", experts, "pairs (s, tau)")
+    if any(len(check_several("an expert", one, "two numbers")) != 2 for one in given):
+        raise ValueError(f"each expert must be a pair (s, tau), got {experts!r}")
+    pairs = tuple((float(stay), float(tau)) for stay, tau in given)
     if not pairs or not all(0.0 <= stay < 1.0 and 0.0 <= tau < math.inf for stay, tau in pairs):
         raise ValueError(
             "experts must be pairs (s, tau) with s in [0, 1) and tau of 0 or more, at least one, "

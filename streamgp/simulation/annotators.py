@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.feature_values import is_number
 from streamgp.common.running_stats import Moments
-from streamgp.common.validation import check_non_negative, check_rate, check_up_to
+from streamgp.common.validation import (
+    check_flag,
+    check_non_negative,
+    check_rate,
+    check_several,
+    check_up_to,
+)
 from streamgp.interactive.messages import RESPONSE_S, Answer, Challenge, LabelRequest
 from streamgp.interactive.validation import as_label, check_duration
 
@@ -153,13 +159,16 @@ class SimulatedAnnotator:
             ("second_error_rate", error_rate if second_error_rate is None else second_error_rate),
         ):
             check_rate(argument, rate)
+        check_flag("stubborn", stubborn)
         if stubborn and suggestible:
             raise ValueError(
                 f"suggestible must be 0 for a stubborn annotator, got {suggestible!r}; leave one "
                 "of the two out"
             )
         check_up_to("delay", delay, LONGEST_DELAY_S, unit=" seconds")
-        if classes is not None and (isinstance(classes, str) or not classes):
+        if classes is not None and (
+            isinstance(classes, str) or not check_several("classes", classes, "labels")
+        ):
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
         check_seed(seed)
         self.error_rate = error_rate
@@ -308,7 +317,7 @@ class SimulatedMeasurer(SimulatedAnnotator):
         super().__init__(error_rate, delay, decline_rate, stubborn, None, seed, name=name)
         for argument, value in (("noise", noise), ("outlier", outlier)):
             check_non_negative(argument, value)
-        if states_noise and not noise:
+        if check_flag("states_noise", states_noise) and not noise:
             raise ValueError("states_noise needs a noise above 0, got 0")
         self.noise = noise
         self.outlier = outlier
@@ -551,7 +560,7 @@ class AwayAnnotator:
     def __init__(self, annotator: NamedAnnotator, hours: Sequence[tuple[float, float]]) -> None:
         self.name = _name(annotator)
         self.annotator = annotator
-        for first, last in hours:
+        for first, last in check_several("hours", hours, "pairs of hours"):
             if not (0 <= first <= 24 and 0 <= last <= 24 and first != last):
                 raise ValueError(
                     f"hours must be spans between two different hours from 0 to 24, got "
@@ -652,6 +661,7 @@ class AnnotatorPanel:
         shares: Sequence[float] | None = None,
         seed: int | None = None,
     ) -> None:
+        annotators = check_several("annotators", annotators, "annotators")
         if not annotators:
             raise ValueError("a panel needs at least one annotator")
         self.annotators: dict[str, NamedAnnotator] = {}

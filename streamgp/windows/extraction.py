@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from streamgp.common.validation import check_several
 from streamgp.windows import positions, signals
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -198,19 +199,26 @@ def plan_for(
     """
     wanted: set[str] = set()
     own: dict[str, OwnFeature] = {}
-    for feature in [features] if isinstance(features, str) else features:
+    for feature in (
+        [features]
+        if isinstance(features, str)
+        else check_several("features", features, "names or functions")
+    ):
         if isinstance(feature, str):
             wanted.update(_names_of(feature))
         elif callable(feature):
             own[getattr(feature, "__name__", type(feature).__name__)] = feature
         else:
             raise TypeError(f"features must be names or functions, got {feature!r}")
-    positions_of = None if gps is None else tuple(gps)
+    positions_of = None if gps is None else check_several("gps", gps, "channels")
     if positions_of is not None and (len(positions_of) != 2 or len(set(positions_of)) != 2):
         raise ValueError(
             f"gps must name two channels, latitude and longitude, got {list(positions_of)!r}"
         )
-    components = tuple(tuple(vector) for vector in vectors)
+    components = tuple(
+        check_several("each of vectors", vector, "channels")
+        for vector in check_several("vectors", vectors, "lists of channels")
+    )
     for vector in components:
         if len(vector) < 2 or len(set(vector)) < len(vector):
             raise ValueError(

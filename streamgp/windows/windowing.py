@@ -18,7 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from streamgp.base import Label, State
-from streamgp.common.validation import check_non_negative, check_positive, check_whole
+from streamgp.common.validation import check_flag, check_non_negative, check_positive, check_whole
 from streamgp.windows.extraction import OwnFeature, min_max_decimated, plan_for
 from streamgp.windows.open_rows import (
     MICROSECONDS,
@@ -132,7 +132,8 @@ class Windows:
         self.length_s, self.hop_s, self.grace_s = length_s, hop_s, grace_s
         self.min_rows = check_whole("min_rows", min_rows, 1)
         self.max_rows = check_whole("max_rows", max_rows, 1)
-        self.by, self.time, self.label, self.excerpt = by, time, label, excerpt
+        self.by, self.time, self.label = by, time, label
+        self.excerpt = check_flag("excerpt", excerpt)
         self.n_rows = 0
         self.rejected: Counter[str] = Counter()
         self._plan = plan_for(features, vectors, gps, _zone(zone))
@@ -141,7 +142,7 @@ class Windows:
         self._jump = round(max(_JUMP_S, _N_LENGTHS * length_s) * MICROSECONDS)
         self._aside = frozenset(name for name in (by, time, label) if name is not None)
         self._keys: dict[Any, OpenRows] = {}
-        self._keep_changes = keep_changes
+        self._keep_changes = check_flag("keep_changes", keep_changes)
         self._changed: dict[Any, None] = {}
 
     def update_one(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:

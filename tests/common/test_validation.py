@@ -1,5 +1,6 @@
 import inspect
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -10,16 +11,20 @@ from river import metrics as river_metrics
 import streamgp
 from connectors import LogSource
 from connectors.memory import MemoryTopics
-from streamgp import datasets, kernels, metrics, query
+from streamgp import datasets, kernels, metrics, query, windows
 from streamgp.common.validation import (
+    check_flag,
     check_forgetting,
     check_non_negative,
     check_positive,
     check_rate,
+    check_several,
     check_up_to,
     check_whole,
 )
+from streamgp.interactive.people import People
 from streamgp.learners.gp_classifier import DriftWatch
+from streamgp.simulation import AwayAnnotator
 
 CHECKS = {
     check_rate: lambda value: 0.0 <= value <= 1.0,
@@ -67,6 +72,41 @@ def test_whole_numbers_pass_from_the_least_on(value, least):
             check_whole("n", value, least)
 
 
+@given(st.integers() | st.floats(allow_nan=False))
+def test_whole_numbers_pass_up_to_the_most(value):
+    if value == math.floor(min(max(value, 0), 10)) and 0 <= value <= 10:
+        assert check_whole("n", value, 0, 10) == value
+    else:
+        with pytest.raises(
+            ValueError, match=r"n must be a whole number (from 0 to 10|of at least 0), got"
+        ):
+            check_whole("n", value, 0, 10)
+
+
+def test_a_number_above_the_most_is_told_both_ends():
+    with pytest.raises(ValueError, match=r"^n must be a whole number from 1 to 10, got 11$"):
+        check_whole("n", 11, 1, 10)
+    # What no count in memory can reach, whatever it is of.
+    with pytest.raises(ValueError, match=f"from 1 to {sys.maxsize}, got 1e\\+300$"):
+        check_whole("n", 1e300, 1)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_truth_values_pass_also_those_of_numpy(value):
+    assert check_flag("refit", value) is bool(value)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ("a", "b"), {"a": 1, "b": 2}, np.array(["a", "b"])])
+def test_several_values_come_as_a_tuple(values):
+    assert check_several("ignore", values, "columns") == ("a", "b")
+
+
+@pytest.mark.parametrize("values", ["ab", b"ab", None, 3, math.nan])
+def test_what_holds_no_several_values_is_refused(values):
+    with pytest.raises(TypeError, match=r"^ignore must be a list of columns, got"):
+        check_several("ignore", values, "columns")
+
+
 @pytest.mark.parametrize("value", [True, np.float32(0.5), np.float64(0.5), np.int64(1)])
 @pytest.mark.parametrize("check", CHECKS)
 def test_bools_and_numbers_of_numpy_are_numbers(check, value):
@@ -107,7 +147,7 @@ NUMBERS = {"int", "float", "LengthScale"}
 NUMBERS |= {"Share", "Remainder", "NonNegative", "Positive", "Seconds", "Count", "Limit"}
 
 
-def arguments(makers):
+def arguments(makers, kinds=frozenset(NUMBERS)):
     """Return what takes a number under which name, and whether None stands for something.
 
     But for seeds, which `test_draws.py` goes through.
@@ -115,7 +155,7 @@ def arguments(makers):
     for maker in makers:
         for name, parameter in inspect.signature(maker).parameters.items():
             kind, _, rest = str(parameter.annotation).partition(" | ")
-            if kind in NUMBERS and rest in ("", "None") and name != "seed":
+            if kind in kinds and rest in ("", "None") and name != "seed":
                 yield pytest.param(maker, name, bool(rest), id=f"{maker.__name__}({name})")
 
 
@@ -123,7 +163,7 @@ def everything_public():
     modules = (streamgp, datasets, kernels, metrics, query)
     public = [getattr(module, name) for module in modules for name in module.__all__]
     makers = [one for one in public if callable(one) and one not in RESULTS]
-    return dict.fromkeys([*makers, DriftWatch, LogSource, MemoryTopics])
+    return dict.fromkeys([*makers, DriftWatch, LogSource, MemoryTopics, People, windows.Windows])
 
 
 def made(maker, name, value):
@@ -164,3 +204,116 @@ def test_what_is_no_number_is_refused_by_name(maker, name, may_be_none):
 def test_nan_is_refused_by_name(maker, name, may_be_none):  # noqa: ARG001
     with pytest.raises(ValueError, match=rf"^{name}.* must be .*, got nan"):
         made(maker, name, math.nan)
+
+
+# Of which there is something at once for each one counted, or which each take their time.
+COSTLY = [
+    (streamgp.OnlineForestClassifier, "n_models"),
+    (streamgp.OnlineForestClassifier, "n_tests"),
+    (streamgp.OnlineForestClassifier, "min_weight"),
+    (streamgp.OnlineGradientBoostingClassifier, "n_models"),
+    (streamgp.ConfidenceBoostingClassifier, "n_models"),
+    (streamgp.EnsembleGPClassifier, "n_features"),
+    (streamgp.EnsembleGPRegressor, "n_features"),
+    (streamgp.active_learning_rounds, "n_rounds"),
+    (datasets.GaussianClasses, "n_per_class"),
+    (metrics.Brier, "n_bins"),
+    (metrics.CalibrationError, "n_bins"),
+    (MemoryTopics, "n_partitions"),
+]
+
+
+@pytest.mark.parametrize(("maker", "name"), COSTLY)
+def test_what_would_exhaust_the_machine_is_refused(maker, name):
+    with pytest.raises(ValueError, match=rf"^{name} must be a whole number from \d to \d+, got"):
+        made(maker, name, 10**8)
+
+
+COUNTS = list(arguments(everything_public(), {"int", "Count", "Limit"}))
+
+
+@pytest.mark.parametrize(("maker", "name", "may_be_none"), COUNTS)
+def test_what_cannot_be_counted_is_refused_by_name(maker, name, may_be_none):  # noqa: ARG001
+    for value in (10**30, 1e300):
+        with pytest.raises(ValueError, match=rf"^{name} must be a whole number from \d+ to \d+"):
+            made(maker, name, value)
+
+
+@pytest.mark.parametrize("value", [10**9, 10**12])
+def test_bounds_on_what_is_retained_take_no_memory_before_there_is_something(value):
+    streamgp.GPRegressor(max_points=float(value)).learn_one({"a": 1.0}, 2.0)
+    streamgp.GPClassifier(max_points=value).learn_one({"a": 1.0}, "b")
+    streamgp.GPClassifier(window=value).learn_one({"a": 1.0}, "b")
+    streamgp.PrivilegedGPClassifier(max_points=value, n_replays=value).learn_one({"a": 1.0}, "b")
+    query.RateBudget(0.5, window=value, horizon=value)
+    query.RecentEventsAsk(size=value, every=value)
+
+
+FLAGS = list(arguments(everything_public(), {"bool"}))
+
+
+def test_all_public_switches_are_gone_through():
+    found = {(parameter.values[0], parameter.values[1]) for parameter in FLAGS}
+    assert {
+        (streamgp.EnsembleGPClassifier, "refit"),
+        (streamgp.active_learning_rounds, "replay"),
+        (query.SkepticalChallenge, "doubts_new"),
+        (LogSource, "texts"),
+        (People, "owners"),
+        (windows.Windows, "excerpt"),
+    } <= found
+    assert len(found) > 25
+
+
+@pytest.mark.parametrize(("maker", "name", "may_be_none"), FLAGS)
+def test_what_is_no_truth_value_is_refused_by_name(maker, name, may_be_none):
+    for value in ("no", "", 2.0, math.nan, [], *([] if may_be_none else [None])):
+        with pytest.raises(TypeError, match=rf"^{name} must be True or False, got"):
+            made(maker, name, value)
+
+
+SEVERAL = [
+    (streamgp.EnsembleGPClassifier, "kernels", "list of kernels"),
+    (streamgp.EnsembleGPRegressor, "kernels", "list of kernels"),
+    (streamgp.AnnotatorPanel, "annotators", "list of annotators"),
+    (streamgp.TemporalFilter, "experts", r"list of pairs \(s, tau\)"),
+    (lambda hours: AwayAnnotator(streamgp.SimulatedAnnotator(), hours), "hours", "list of pairs"),
+    (People, "supervisors", "list of names"),
+    (People, "trusted", "list of names"),
+    (LogSource, "ignore", "list of columns"),
+    (LogSource, "features", "list of columns"),
+    (LogSource, "channels", "list of columns"),
+    (lambda **given: windows.Windows(60.0, **given), "vectors", "list of lists of channels"),
+    (lambda **given: windows.Windows(60.0, **given), "gps", "list of channels"),
+]
+
+
+@pytest.mark.parametrize(("maker", "name", "wanted"), SEVERAL)
+def test_what_holds_no_several_values_is_refused_by_name(maker, name, wanted):
+    others = OTHERS[maker]() if maker in OTHERS else {}
+    for value in ("eve", 3, True):
+        with pytest.raises(TypeError, match=rf"^{name} must be a {wanted}.*, got {value!r}"):
+            maker(**others, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["label", "time", "key"])
+def test_a_column_is_named_by_a_text(name):
+    with pytest.raises(TypeError, match=rf"^{name} must be the name of a column, got 3$"):
+        LogSource("never read", **{name: 3})
+
+
+@pytest.mark.parametrize("maker", [streamgp.InteractiveLoop, streamgp.KeyedLoops])
+def test_rules_of_people_are_what_they_are(maker):
+    with pytest.raises(TypeError, match=r"^people must be People\(\.\.\.\), got 'eve'$"):
+        made(maker, "people", "eve")
+
+
+@pytest.mark.parametrize("value", [True, "x", object()])
+def test_who_answers_and_what_judges_are_refused_by_name(value):
+    with pytest.raises(TypeError, match=r"^annotator must be one such as SimulatedAnnotator"):
+        made(streamgp.interactive_val_score, "annotator", value)
+    for metric in (value, river_metrics.Accuracy):
+        with pytest.raises(TypeError, match=r"^metric must be a metric such as metrics.Accuracy"):
+            made(streamgp.interactive_val_score, "metric", metric)
+    with pytest.raises(TypeError, match=r"^rule must be .* with a method decide that takes 'draw'"):
+        made(streamgp.active_learning_rounds, "rule", value)

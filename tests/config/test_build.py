@@ -292,6 +292,8 @@ def test_labels_learned_with_privileged_noise_are_not_reviewed() -> None:
         ("label", {"likelihood": "probit"}, "ensemble cannot be built with them: likelihood must"),
         ("number", {"forgetting": 2}, "ensemble cannot be built with them: forgetting must be"),
         ("number", {"n_features": "many"}, "ensemble cannot be built with them"),
+        ("number", {"n_features": 10**8}, "n_features must be a whole number from 1 to 5000, got"),
+        ("label", {"refit": "no"}, "them: refit must be True or False, got 'no'"),
     ],
 )
 def test_options_that_an_ensemble_does_not_take_are_told(

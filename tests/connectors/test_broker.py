@@ -35,6 +35,12 @@ def test_an_unknown_broker_is_told_which_are_known(url):
         open_broker(url)
 
 
+@pytest.mark.parametrize("url", [None, 9092, b"memory://"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(TypeError, match=r"^broker must be an address such as 'memory://', got"):
+        open_broker(url)
+
+
 def test_every_message_type_has_its_topics():
     assert set(INPUT_TOPIC) | set(OUTPUT_TOPIC) == set(TYPES.values())
     assert set(INPUT_TOPIC.values()) | set(OUTPUT_TOPIC.values()) == set(TOPICS)

@@ -586,11 +586,6 @@ def test_a_log_that_is_refused_changes_nothing():
         ({"n_replays": -1}, "n_replays must be a whole number of at least 0, got -1"),
         ({"n_replays": 0.5}, "n_replays must be a whole number of at least 0, got 0.5"),
         ({"preset": "x"}, "preset must be 'default' or 'paper', got 'x'"),
-        (
-            {"learn_hyperparameters": "leave_one_out"},
-            "learn_hyperparameters must be True or False, got 'leave_one_out'",
-        ),
-        ({"learn_hyperparameters": None}, "learn_hyperparameters must be True or False, got None"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options, message):
