@@ -190,6 +190,8 @@ _OTHER = "take another backup"
 
 def _manifest(directory: Path) -> Manifest:
     path = directory / MANIFEST
+    if directory.is_file():
+        raise BackupError(f"{directory} is a file; name the directory of a backup")
     data = read_snapshot(path)
     if data is None:
         raise BackupError(

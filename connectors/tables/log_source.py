@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectors.broker import Received, Sink, Source
 from connectors.tables.columns import Roles, RowReader
-from connectors.tables.readers import BadRow, Row, Rows, TableError, open_table
+from connectors.tables.readers import BadRow, Row, Rows, TableError, open_table, place_of
 from streamgp.base import State
-from streamgp.common.validation import check_whole
+from streamgp.common.validation import check_flag, check_several, check_whole
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -107,15 +107,20 @@ class LogSource:
         notes: Callable[[str], None] | None = None,
     ) -> None:
         if limit is not None:
-            check_whole("limit", limit, 1)
+            limit = check_whole("limit", limit, 1)
+        for name, flag in (("texts", texts), ("numbers", numbers), ("in_order", in_order)):
+            check_flag(name, flag)
+        for name, column in (("label", label), ("time", time), ("key", key)):
+            if not (column is None or isinstance(column, str)):
+                raise TypeError(f"{name} must be the name of a column, got {column!r}")
         roles = Roles(
             label=label,
             time=time,
             key=key,
-            ignore=frozenset(ignore),
-            features=None if features is None else tuple(features),
+            ignore=frozenset(check_several("ignore", ignore, "columns")),
+            features=None if features is None else check_several("features", features, "columns"),
             numbers=numbers,
-            channels=tuple(channels),
+            channels=check_several("channels", channels, "columns"),
         )
         self._limit = limit
         self._in_order = in_order
@@ -129,6 +134,13 @@ class LogSource:
             first = self._take_first(rows)
             if not first:
                 raise self._error or TableError(f"{path} has a header and no rows; expected rows")
+            unread = [row for row in first if isinstance(row, BadRow)]
+            if self._table.columns is None and len(unread) == len(first):
+                # Rows name the columns, and none has named any.
+                raise TableError(
+                    f"none of the first {len(first)} rows of {path} could be read, expected JSON "
+                    f"objects; {place_of(unread[0])}: {unread[0].reason}"
+                )
             self._reader = RowReader(
                 self._table,
                 path=path,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from streamgp.cli.options import annotator_name, login_name, path_to
+from streamgp.cli.options import WholeNumber, annotator_name, login_name, path_to
 from streamgp.cli.page import address_of, bind_option, check_installed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
 @click.command()
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=WholeNumber(0, 2**32 - 1),
     metavar="N",
     default=1,
     show_default=True,

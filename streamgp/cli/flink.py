@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamgp.apps.console import Stop, leave
-from streamgp.cli.options import broker_option, config_argument, log_format_option
+from streamgp.cli.options import WholeNumber, broker_option, config_argument, log_format_option
 
 if TYPE_CHECKING:
     from streamgp.apps.worker.logging import LogFormat
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @config_argument
 @click.option(
     "--parallelism",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=1,
     show_default=True,
     metavar="N",

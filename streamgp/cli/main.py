@@ -94,7 +94,9 @@ class _Streamgp(click.Group):
         except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
         except OSError as error:
-            sys.exit(_fail(f"cannot write the results: {error.strerror or error}"))
+            # An error of the system says of what only; one of ours is a sentence.
+            told = f"cannot write the results: {error.strerror}" if error.strerror else str(error)
+            sys.exit(_fail(told))
         sys.exit(status if isinstance(status, int) else 0)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamgp.cli.options import Number, broker_option, config_argument, path_to
+from streamgp.cli.options import Number, WholeNumber, broker_option, config_argument, path_to
 
 if TYPE_CHECKING:
     from streamgp.apps.maintenance import dead_letters as letters
@@ -55,7 +55,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
 @_since_option
 @click.option(
     "--last",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=100,
     show_default=True,
     metavar="N",
@@ -299,7 +299,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
 )
 @click.option(
     "--last",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=100,
     show_default=True,
     metavar="N",

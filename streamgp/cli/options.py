@@ -119,6 +119,20 @@ class Number(click.FloatRange):
         return number
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, called so when a text is none.
+
+    Examples
+    --------
+    >>> WholeNumber(min=1).convert("many", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: 'many' is not a valid whole number.
+
+    """
+
+    name = "whole number"
+
+
 def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
     """Return a callback for the path of something that is written."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streamgp.cli.init import directories
-from streamgp.cli.options import features_option, ignore_option, path_to, target_option
+from streamgp.cli.options import WholeNumber, features_option, ignore_option, path_to, target_option
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
@@ -70,20 +70,20 @@ _MOST_SEEDS = 1000
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, _LARGEST_SEED),
+    type=WholeNumber(0, _LARGEST_SEED),
     metavar="N",
     help="Seed of all draws, the annotator's included unless it has its own. "
     "The same seed and log give the same run.  [default: 1]",
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(1, _MOST_SEEDS),
+    type=WholeNumber(1, _MOST_SEEDS),
     metavar="N",
     help="Replay with N seeds, from --seed on, and print means with 95 % intervals; below them the "
     "same learner asked as often at random, and told all labels rightly. Takes three times as long "
     "for each seed, and writes no files.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
     callback=path_to("directory"),

@@ -10,6 +10,7 @@ import click
 from connectors.topics import ALL_TOPICS, TopicName
 from streamgp.cli.options import (
     Number,
+    WholeNumber,
     broker_option,
     config_argument,
     features_option,
@@ -61,16 +62,16 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
 )
 @click.option(
     "--teach",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     default=0,
     help="The first N rows bring their label to be learned, not only as `truth`.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Send N rows at most.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Send N rows at most.")
 @click.option(
     "--from",
     "first",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="ROW",
     default=1,
     help="Begin with this row, counted over all logs.",

@@ -9,7 +9,7 @@ import click
 
 from streamgp.apps.console import tell
 from streamgp.apps.tune import MOST
-from streamgp.cli.options import Number, features_option, ignore_option, path_to
+from streamgp.cli.options import Number, WholeNumber, features_option, ignore_option, path_to
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
@@ -61,13 +61,13 @@ def _numbers(
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=WholeNumber(0, 2**32 - 1),
     metavar="N",
     help="Seed of the annotator and of --random.  [default: 1]",
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}; with --compare all]",
 )
@@ -87,7 +87,7 @@ def _numbers(
 @click.option(
     "--random",
     "n_random",
-    type=click.IntRange(1, MOST),
+    type=WholeNumber(1, MOST),
     metavar="N",
     help="Draw N pairs between the smallest and the largest values, in place of all pairs.",
 )

@@ -105,6 +105,8 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
             if not _fits(key, kind.key_type):
                 raise not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
             check(item, kind.value_type, _join(path, key))
+    elif isinstance(kind, inspect.IntType) and type(value) is int and abs(value) > sys.maxsize:
+        raise not_allowed(path, value, f"a whole number of at most {sys.maxsize}")
     elif not _fits(value, kind):
         names = map(str, kind.values) if isinstance(kind, inspect.LiteralType) else ()
         raise not_allowed(path, value, expected(kind), names)

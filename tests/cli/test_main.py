@@ -306,3 +306,19 @@ def test_a_connectors_package_of_another_project_is_told_in_one_line(tmp_path, c
     assert line.startswith("Error: package 'connectors' (")
     assert "is that of project 'connectors'" in line
     assert "environment of its own" in line
+
+
+def test_a_text_in_place_of_a_whole_number_is_told_as_one() -> None:
+    done = run("replay", "log.csv", "--label", "room", "--limit", "many")
+    assert done.returncode == 2
+    assert "'many' is not a valid whole number" in done.stderr
+
+
+def test_a_file_in_place_of_a_backup_is_told_as_one(tmp_path: Path) -> None:
+    config, backup = tmp_path / "worker.toml", tmp_path / "backup"
+    config.write_text(f'broker = "file://{tmp_path}/topics"')
+    backup.write_text("")
+    assert run("check", str(config), "--create-topics").returncode == 0
+    done = run("restore", str(config), str(backup))
+    assert done.returncode == 2
+    assert done.stderr == f"Error: {backup} is a file; name the directory of a backup\n"

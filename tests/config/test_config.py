@@ -76,6 +76,10 @@ WRONG = {
     '[budget]\nrule = "at_most"\nn = 2.5': (
         "budget.n = 2.5 is not allowed, expected a whole number >= 0"
     ),
+    f'[budget]\nrule = "rate"\nrate = 0.1\nwindow = {10**21}': (
+        "budget.window = 1000000000000000000000 is not allowed, expected a whole number of at most "
+        "9223372036854775807"
+    ),
     '[budget]\nrule = "at_most_per"\nn = 5\nspan_s = 0': (
         "budget.span_s = 0 is not allowed, expected a number > 0"
     ),

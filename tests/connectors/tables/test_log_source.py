@@ -425,6 +425,21 @@ def test_json_that_cannot_be_used_is_rejected(tmp_path, row, reason):
     assert reasons(drain(source(tmp_path, text, "log.jsonl"))) == {"row 4": f"line 4: {reason}"}
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1\n[2]\n", r"of the first 2 rows .* expected JSON objects; line 1: is not a JSON object"),
+        ('{"room": ' + "9" * 5000 + "}\n", r"of the first 1 rows .*; line 1: "),
+        ('{"a":' + "[" * 10**5 + "]" * 10**5 + "}\n", r"of the first 1 rows .*; line 1: "),
+    ],
+)
+def test_a_file_none_of_whose_rows_name_columns_says_what_is_wrong_with_them(
+    tmp_path, text, reason
+):
+    with pytest.raises(TableError, match=reason):
+        source(tmp_path, text, "log.jsonl")
+
+
 def test_json_columns_that_come_later_are_judged_then(tmp_path):
     notes = []
     text = '{"a": 1, "room": "p"}\n' * 150 + '{"a": 1, "b": 2, "c": "x", "room": "p"}\n' * 2
