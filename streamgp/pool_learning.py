@@ -385,6 +385,8 @@ def active_learning_rounds(
     check_seed(seed)
     n_rounds = check_whole("n_rounds", n_rounds, 0, _MOST_ROUNDS)
     check_has("rule", rule, "decide", "draw")
+    if isinstance(model, type) or not hasattr(model, "predict_proba_one"):
+        raise TypeError(f"model must be a classifier of River, got {model!r}")
     if replay is not None:
         check_flag("replay", replay)
     plan = plan_of(preset, initial=initial, per_round=per_round, replay=replay)

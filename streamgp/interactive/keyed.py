@@ -203,6 +203,11 @@ class KeyedLoops:
         check_flag("keyed", keyed)
         check_flag("keep_changes", keep_changes)
         check_people(people)
+        if isinstance(model, type) or not hasattr(model, "clone"):
+            raise TypeError(
+                "model must be a skeptical learner that can be cloned, such as "
+                f"SkepticalClassifier(...), got {model!r}"
+            )
         if not keyed and not (max_keys is None and total_budget is None):
             raise ValueError(
                 "one loop for all keys takes neither max_keys nor total_budget; leave them out, or "

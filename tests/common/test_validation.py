@@ -317,3 +317,11 @@ def test_who_answers_and_what_judges_are_refused_by_name(value):
             made(streamgp.interactive_val_score, "metric", metric)
     with pytest.raises(TypeError, match=r"^rule must be .* with a method decide that takes 'draw'"):
         made(streamgp.active_learning_rounds, "rule", value)
+
+
+@pytest.mark.parametrize("value", [None, "x", streamgp.SkepticalClassifier])
+def test_what_is_no_model_is_refused(value):
+    with pytest.raises(TypeError, match=r"^model must be a skeptical learner"):
+        made(streamgp.KeyedLoops, "model", value)
+    with pytest.raises(TypeError, match=r"^model must be a classifier of River, got"):
+        made(streamgp.active_learning_rounds, "model", value)
