@@ -321,9 +321,10 @@ class Session:
                 consequence="the learner was taught again without the labels of that annotator",
             )
         for number, (n_taken, n_put) in batch.relearned.items():
-            for event, n in (("taken-back", n_taken), ("put-back", n_put)):
-                if n:
-                    self._log.info(event, partition=number, n=n, reason="asked by streamgp retract")
+            if n_taken:
+                self._log.info("retracted", partition=number, n=n_taken)
+            if n_put:
+                self._log.info("reinstated", partition=number, n=n_put)
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
