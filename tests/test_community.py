@@ -24,7 +24,9 @@ def test_citation_is_of_this_version_and_complete():
 @pytest.mark.parametrize("paper", CITATION["references"], ids=lambda paper: paper["title"])
 def test_paper_is_one_that_the_documents_name(paper):
     documents = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")]
-    documents.append((ROOT / "streamgp" / "datasets.py").read_text(encoding="utf-8"))
+    documents.append(
+        (ROOT / "streamgp" / "datasets" / "river_datasets.py").read_text(encoding="utf-8")
+    )
     title = re.sub(r"\s+", " ", paper["title"]).lower()
     naming = [text for text in documents if title in re.sub(r"\s+", " ", text).lower()]
     assert naming
