@@ -25,7 +25,7 @@ MEANS = 5 * np.array([(0, 0), (1.05, 0.15), (2, -0.1), (0.1, 1), (0.95, 1.15), (
 
 @pytest.fixture
 def srf():
-    return pytest.importorskip("benchmarks._srf", reason="SRF needs scikit-learn")
+    return pytest.importorskip("benchmarks.papers.isgp.srf", reason="SRF needs scikit-learn")
 
 
 # --- the protocol

@@ -106,7 +106,7 @@ def run(tmp_path, data, plan, *arguments, **options):
 
 def test_all_learners_have_a_row_and_curves(tmp_path, data, monkeypatch):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-    found = pytest.importorskip("benchmarks._srf", reason="SRF needs scikit-learn")
+    found = pytest.importorskip("benchmarks.papers.isgp.srf", reason="SRF needs scikit-learn")
     monkeypatch.setattr(found, "srf", partial(found.srf, n_trees=2))
     plan = location.Plan(conditions=(HARD,), n_people=1, n_seeds=1, cs=(0.5,), thetas=(0.4, 0.6))
     result = run(tmp_path, data, plan, pictures=tmp_path / "pictures")
