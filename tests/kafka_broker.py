@@ -471,7 +471,9 @@ def _certificates(directory: Path) -> None:
 
 def _openssl() -> Iterator[str]:
     new = "-newkey rsa:2048 -nodes -days 30"
-    yield f"req -x509 {new} -keyout ca.key -out ca.pem -subj /CN=authority"
+    # Python 3.13 and newer refuse an authority that does not say what its key is for.
+    usage = "-addext keyUsage=critical,keyCertSign,cRLSign"
+    yield f"req -x509 {new} -keyout ca.key -out ca.pem -subj /CN=authority {usage}"
     for name, host in (("server", "localhost"), ("client", "client")):
         yield (
             f"req -x509 {new} -keyout {name}.key -out {name}.pem -subj /CN={name} -CA ca.pem "

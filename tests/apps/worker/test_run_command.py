@@ -326,7 +326,8 @@ def test_learner_that_raises_is_told_with_the_place(
     assert last["advice"] == "nothing of this batch was committed"
     assert "traceback" not in last
     last = lines(started(config, "--debug"))[-1]
-    assert last["traceback"].startswith("Traceback (most recent call last):")
+    # Of a long one the end: with Python 3.13 it has more lines, where paths are long longer ones.
+    assert "Traceback (most recent call last):" in last["traceback"]
     assert "ZeroDivisionError: float division" in last["traceback"]
 
 
