@@ -131,6 +131,8 @@ def _labelled(**where: Any) -> dict[str, Where]:
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
 
+_RESERVOIR = {"accuracy": "next event", "whole_log": "whole log"}
+
 TABLES = {
     "annotators": Table(
         measured="annotators",
@@ -441,6 +443,27 @@ TABLES = {
             }.items()
         },
     ),
+    "reservoir": Table(
+        measured="reservoir",
+        rows={
+            **{
+                log: {"log": log, **{f"${of}": f" ± {{{of}_se:.1p}}" for of in _RESERVOIR}}
+                for log in ("wifi_rooms", "occupancy", "places_1", "elec2", "wisdm", "pendigits")
+            },
+            "mean": {"log": "mean", **{f"${of}": "" for of in _RESERVOIR}},
+        },
+        columns={
+            f"{judged}: {title}": ({"asks": asks}, f"{{{of}_advantage:+.1p}}${of}")
+            for of, judged in _RESERVOIR.items()
+            for title, asks in {
+                "`RandomAsk`": "RandomAsk",
+                "`rand` alone": "rand alone",
+                "`hvar` alone": "hvar alone",
+                "`l2fm` alone": "l2fm alone",
+                "`l2fm` beside": "SkepticalAsk, l2fm",
+            }.items()
+        },
+    ),
     "skeptical": Table(
         measured="skeptical",
         rows={"{learner}": {}},
@@ -473,6 +496,12 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "peers",
         {"log": "wisdm, recorded", "classifier": "200 points, learning hyper-parameters"},
         "the best learner in {accuracy_%:.1f}",
+    ),
+    (
+        "docs/choosing.md",
+        "reservoir",
+        {"log": "mean", "asks": "l2fm alone"},
+        "{whole_log_advantage:.1p} points more of the log are right in the end",
     ),
 )
 """What pages say about files that they do not show: page, benchmark, row, and the words.
