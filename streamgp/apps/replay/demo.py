@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.engine import EventSource, play
-from streamgp.datasets import WiFiRooms
+from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp
@@ -64,7 +65,7 @@ def room_events(n_events: int | None = None) -> list[Event]:
     """
     return [
         Event(event_id=str(i), x=x, occurred_at=float(i), truth=room)
-        for i, (x, room) in enumerate(WiFiRooms().take(2000 if n_events is None else n_events), 1)
+        for i, (x, room) in enumerate(islice(wifi_readings(), n_events), 1)
     ]
 
 
