@@ -223,6 +223,11 @@ TABLES = {
             "its gain": "{left_out_gain_points:+.2f}",
         },
     ),
+    "hyperparameters-waits": Table(
+        measured="hyperparameters",
+        rows={"`{learner}`": {}},
+        columns={f"{n}": f"{{{n}_ms:.1f}}" for n in (32, 64, 128, 256, 512, 1024)},
+    ),
     "regression": Table(
         measured="regression",
         rows=each(
