@@ -60,7 +60,7 @@ def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) ->
     ValueError: n_models must be a whole number from 1 to 1000, got 1000000000
 
     """
-    too_many = isinstance(value, Real) and value > most
+    too_many = isinstance(value, Real) and most < value < math.inf
     wanted = f"from {least} to {most}" if too_many else f"of at least {least}"
     check_number(
         name,
