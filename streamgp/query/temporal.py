@@ -100,6 +100,7 @@ class TemporalFilter:
     # _stepped  the same as the last step has left it; its classes are the first of _labels
     # _scores   l of each expert, (F,)
     # _weights  a function of _scores, (F,); they sum to 1
+    # _mixture  `probabilities`, None if not asked for since they changed: an event is asked twice
     # _n_events events observed
     # _awaited  by event id, the number of the event and its beliefs, until its label is known; also
     #           as plain values, since the state is asked for after every few events
@@ -117,8 +118,13 @@ class TemporalFilter:
         self._stepped = self._beliefs
         self._scores: Array = np.where(self._stays == 0.0, 0.0, _FIRST_SCORE)
         self._weights = _weights_of(self._scores)
+        self._mixture: dict[Label, float] | None = None
         self._n_events = 0
         self._awaited: dict[str, tuple[int, Array, list[int | str]]] = {}
+
+    def __getstate__(self) -> State:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_mixture": None}
 
     def __repr__(self) -> str:
         return f"TemporalFilter({'' if self.experts == EXPERTS else f'experts={self.experts}'})"
@@ -134,11 +140,13 @@ class TemporalFilter:
                 then = then[:, [i for i in kept if i < then.shape[1]]]
                 self._awaited[event_id] = n, then, _plain(then)
         self._labels, self._beliefs = labels, beliefs
-        self._stepped = beliefs
+        self._stepped, self._mixture = beliefs, None
 
     def probabilities(self) -> dict[Label, float]:
         """Probability of each class at the present event, `{}` while none is known."""
-        return self._mixed(self._labels, self._beliefs)
+        if self._mixture is None:
+            self._mixture = self._mixed(self._labels, self._beliefs)
+        return self._mixture.copy()
 
     def probabilities_of(self, belief: Belief) -> dict[Label, float]:
         """Probability of each class if this were the next event; changes nothing."""
@@ -188,6 +196,7 @@ class TemporalFilter:
             awaited, it tells nothing of the present.
 
         """
+        self._mixture = None
         awaited = None if event_id is None else self._awaited.pop(event_id, None)
         then = self._stepped if n_since == 0 else None
         if awaited is not None:
@@ -253,7 +262,7 @@ class TemporalFilter:
         self._beliefs = _array(state["beliefs"], n_experts)
         self._stepped = _array(state["stepped"], n_experts) if "stepped" in state else self._beliefs
         self._scores = array_of(state["scores"], n_experts)
-        self._weights = _weights_of(self._scores)
+        self._weights, self._mixture = _weights_of(self._scores), None
         self._awaited = {
             event_id: (int(n), _array(plain, n_experts), list(plain))
             for event_id, n, plain in state["awaited"]

@@ -60,6 +60,24 @@ def test_three_classes_by_hand():
     assert beliefs.probabilities() == pytest.approx(expected, abs=1e-6)
 
 
+def test_what_is_done_to_the_probabilities_changes_no_belief():
+    beliefs = TemporalFilter()
+    beliefs.label("home", error_rate=0.1, n_since=0)
+    beliefs.label("work", error_rate=0.1, n_since=0)
+    first = beliefs.probabilities()
+    first["home"] = 2.0
+    assert sum(beliefs.probabilities().values()) == pytest.approx(1.0)
+    # Each input is heeded by what is said after it, asked before or not.
+    before = beliefs.probabilities()
+    beliefs.step({"home": 0.9, "work": 0.1})
+    stepped = beliefs.probabilities()
+    assert stepped != before
+    beliefs.label("work", error_rate=0.1, n_since=0)
+    assert beliefs.probabilities()["work"] > stepped["work"]
+    beliefs.load_state(TemporalFilter().state())
+    assert beliefs.probabilities() == {}
+
+
 def test_experts_are_weighed_by_how_probable_they_made_the_label():
     beliefs = TemporalFilter(experts=[(0.0, 1.0), (0.99, 0.5)])
     assert beliefs.weights() == pytest.approx(
