@@ -145,8 +145,11 @@ class Basis:
         cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
         yield cubic + memory
         L, _ = lapack.dpotrf(K, lower=0)
-        yield 2.0 * cubic + memory
-        inverse, _ = lapack.dpotri(L, lower=0)
+        # What `dpotri` does, in two steps.
+        yield 1.3 * cubic + memory
+        inverse_factor, _ = lapack.dtrtri(L, lower=0)
+        yield 0.7 * cubic + memory
+        inverse, _ = lapack.dlauum(inverse_factor, lower=0)
         yield 2.0 * cubic + memory
         basis = cls(capacity)
         basis.n = n
