@@ -433,6 +433,12 @@ TABLES = {
         rows=crossed(each("log", **_LOGS_SHUFFLED), _labelled(order="shuffled")),
         columns=_TEMPORAL,
     ),
+    "temporal-cost": Table(
+        measured="temporal",
+        head="classes",
+        rows={"{classes}": {}},
+        columns={"µs": "{us_per_event:.1f}"},
+    ),
     "temporal-late": Table(
         measured="temporal",
         head="log | labels",
