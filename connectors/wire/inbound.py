@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -532,7 +533,9 @@ def retraction_key(
 
     """
     verb = _REINSTATE if undo else _RETRACT
-    parts = entity, verb, annotator, "" if since is None else repr(since), str(number)
+    # All digits of a time, and never as 1e-05.
+    when = "" if since is None else f"{Decimal(repr(float(since))):f}"
+    parts = entity, verb, annotator, when, str(number)
     return SEPARATOR.join(parts).encode()
 
 

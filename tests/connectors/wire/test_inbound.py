@@ -396,6 +396,13 @@ def test_a_request_to_take_labels_back_is_read_as_it_was_written(keyed, entity, 
     )
 
 
+@pytest.mark.parametrize("since", [1e-5, -1e-5, 0.1 + 0.2, 1764.0, 253402300799.999, 1e16])
+def test_a_time_in_a_request_keeps_all_its_digits(since):
+    key = retraction_key("k", "bob", 7, since=since)
+    asked = said(None, topic="consensus", key=key, keyed=True)
+    assert asked == RetractionRequest(key="k", annotator="bob", since=since)
+
+
 @pytest.mark.parametrize(
     ("keyed", "key", "reason"),
     [
