@@ -166,6 +166,29 @@ def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look
     play(scene, look, n=200, kills=5, cuts=3, cut_s=10.0)
 
 
+def test_nothing_is_called_done_before_the_server_has_said_so(scene: PageScene, look: Look) -> None:
+    """Back from a break without a card in front, the page does not know whether there is one."""
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.context.set_offline(True)
+    expect(page.locator("#connection")).to_be_visible()
+    while page.locator(CARD).count():
+        press(page, "3")
+    expect(page.locator(".rest.offline")).to_be_visible()
+    page.evaluate(
+        "seen = []; new MutationObserver(() =>"
+        "  document.querySelectorAll('.rest').forEach((one) => seen.push(one.className))"
+        ").observe(document.getElementById('main'), { childList: true })"
+    )
+    page.route("**/api/next", lambda route: (time.sleep(0.5), route.continue_()))
+    page.route("**/api/answers", lambda route: (time.sleep(0.5), route.continue_()))
+    page.context.set_offline(False)
+    expect(page.locator(CARD)).to_be_visible()
+    assert page.evaluate("seen") == ["rest loading"]
+
+
 def test_answer_given_offline_survives_a_new_start_of_the_page(
     scene: PageScene, look: Look
 ) -> None:

@@ -31,7 +31,7 @@ export class Desk {
   // current   the card in front; null if there is none
   // ahead     the card after, loaded but not leased
   // paused    whether the annotator has paused; only asked for by what runs by itself
-  // isKnown   whether the server has said what is open; until then nothing is
+  // isKnown   whether the server has said what is open, since it was last away; until then nothing is
   // #leased   whether the server has given us the card in front, or we went on to it ourselves
   // #answered cards answered here, with the time: a reply on its way may still hold them
   // #local    answers that the history of the server may not have yet, by id
@@ -217,6 +217,7 @@ export class Desk {
     this.online = online;
     clearTimeout(this.#retryTimer);
     if (!online) {
+      this.isKnown = false;
       this.#retryTimer = setTimeout(() => this.refill(), this.#retryWait);
       this.#retryWait = Math.min(2 * this.#retryWait, LONGEST_RETRY_MS);
     }
@@ -305,14 +306,15 @@ export class Desk {
   }
 
   async #take(reply, next) {
-    this.isKnown = true;
+    const offered = [next, reply.ahead].filter((card) => card && this.#isOpen(card));
+    // What was answered here in the meantime: the reply is older than that.
+    const isOlder = this.current === null && next && offered.length === 0;
+    this.isKnown = !isOlder;
     this.pause = reply.pause ?? null;
     this.reading = reply.reading ?? null;
     if (this.reading !== null) setTimeout(() => this.refill(), READING_MS);
     if (reply.progress) this.#progress(reply.progress);
-    const offered = [next, reply.ahead].filter((card) => card && this.#isOpen(card));
-    if (this.current === null && next && offered.length === 0) {
-      // What was answered here in the meantime: the reply is older than that.
+    if (isOlder) {
       clearTimeout(this.#staleTimer);
       this.#staleTimer = setTimeout(() => this.refill(), STALE_MS);
     } else if (this.current === null) {
