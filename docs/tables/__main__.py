@@ -1,0 +1,114 @@
+"""Writes tables of measurements into pages: `python docs/tables`.
+
+A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; its row in one of the
+modules beside this one says from which file of `benchmarks/results` its numbers come. The
+benchmarks write these files: `python -m benchmarks.NAME --json benchmarks/results/NAME.json`. A
+test holds that the pages are as this writes them.
+
+With `--list` it prints which table of which page comes from which file, and which pages name a
+benchmark whose numbers were typed as they were measured.
+
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import learners
+import people
+import speed
+from table import RESULTS, ROOT, Table, Where, cell, document, shown
+
+BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
+COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
+
+TABLES: dict[str, Table] = learners.TABLES | people.TABLES | speed.TABLES
+
+SENTENCES: Sequence[tuple[str, str, Where, str]] = (
+    (
+        "docs/choosing.md",
+        "drift",
+        {"asked_by": "SkepticalAsk(at_least=.1)", "drift": "abrupt"},
+        "{sparse_+_ADWIN:.1f} % right instead of {sparse:.1f} after an abrupt change",
+    ),
+    (
+        "docs/choosing.md",
+        "peers",
+        {"log": "wisdm, recorded", "classifier": "no change"},
+        "On WISDM in the order of its file it is right in {accuracy_%:.1f} %",
+    ),
+    (
+        "docs/choosing.md",
+        "peers",
+        {"log": "wisdm, recorded", "classifier": "200 points, learning hyper-parameters"},
+        "the best learner in {accuracy_%:.1f}",
+    ),
+    (
+        "docs/choosing.md",
+        "reservoir",
+        {"log": "mean", "asks": "l2fm alone"},
+        "{whole_log_advantage:.1p} points more of the log are right in the end",
+    ),
+)
+"""What pages say about files that they do not show: page, benchmark, row, and the words.
+
+They are written by hand, where they fit; a test holds that they stand there.
+"""
+
+
+def sentences() -> Iterator[tuple[Path, str]]:
+    """Yield pages, and what the files have them say."""
+    for page, measured, where, template in SENTENCES:
+        yield ROOT / page, cell(document(measured)["rows"], where, template)
+
+
+def written(text: str) -> str:
+    """Return a page with its tables as their files have them."""
+
+    def renewed(block: re.Match[str]) -> str:
+        return f"<!-- table {block[1]} -->\n{shown(TABLES[block[1]])}<!-- end of table -->\n"
+
+    return BLOCK.sub(renewed, text)
+
+
+def pages() -> Iterator[Path]:
+    """Yield the README and the pages of the documentation."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+
+
+def sources() -> Iterator[tuple[str, str, str]]:
+    """Yield page and line, what stands there, and where its numbers come from."""
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        place = path.relative_to(ROOT)
+        backed = set()
+        for block in BLOCK.finditer(text):
+            table = TABLES[block[1]]
+            backed.add(table.measured)
+            line = text.count("\n", 0, block.start()) + 1
+            file = (RESULTS / f"{table.measured}.json").relative_to(ROOT)
+            when = document(table.measured)["date"]
+            yield f"{place}:{line}", f"table {block[1]}", f"{file}, measured {when}"
+        for name in sorted({*COMMAND.findall(text)} - backed):
+            yield f"{place}", f"benchmarks.{name}", "typed, as measured at the time"
+
+
+def main() -> None:
+    """Write the pages, or print where their numbers come from."""
+    if sys.argv[1:] == ["--list"]:
+        for place, what, source in sources():
+            print(f"{place:32} {what:26} {source}")
+        return
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (renewed := written(text)) != text:
+            path.write_text(renewed, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""Tables of how good learners are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from table import Table, Where, crossed, each, spread
+
+_BOUNDED = {
+    "exact": "{exact_%:.1f}",
+    "m = 100": "{points_lost_m=100:.2f}",
+    "m = 200": "{points_lost_m=200:.2f}",
+    "m = 500": "{points_lost_m=500:.2f}",
+}
+_LOGS_AS_RECORDED = {
+    "WiFi rooms": "wifi_rooms",
+    "occupancy": "occupancy",
+    "Elec2": "elec2",
+    "WISDM, user after user": "wisdm_by_user",
+    "places of user 1": "places_1",
+    "places of user 24": "places_24",
+    "activities of user 10": "activities_10",
+    "activities of user 5": "activities_5",
+}
+_LOGS_SHUFFLED = {
+    "WISDM": "wisdm",
+    "keystroke": "keystroke",
+    "pendigits": "pendigits",
+    "letter": "letter",
+    "WiFi rooms": "wifi_rooms",
+    "occupancy": "occupancy",
+}
+_TEMPORAL = {
+    "before": "{before:.3f}",
+    "filter": "{filter:.3f}",
+    "clip": "{clip:.3f}",
+    "clip and renewal": "{rescale:.3f}",
+    "all, as in `isgp()`": "{all:.3f}",
+    "gain": "{gain:+.3f} ± {gain_se:.3f}",
+    "in macro F1": "{F1_gain:+.3f} ± {F1_gain_se:.3f}",
+}
+
+
+def _labelled(**where: Any) -> dict[str, Where]:
+    return {"5 %": {"labels": 0.05, **where}, "10 %": {"labels": 0.1, **where}}
+
+
+TABLES = {
+    "hyperparameters": Table(
+        measured="hyperparameters",
+        rows={
+            "letters": {"log": "letter, recorded"},
+            "Elec2": {"log": "elec2, recorded"},
+            "pendigits": {"log": "pendigits, recorded"},
+            "USPS": {"log": "usps, recorded"},
+            "DNA": {"log": "dna, recorded"},
+            "WISDM": {"log": "wisdm, recorded"},
+            "occupancy": {"log": "occupancy, recorded"},
+            "WiFi rooms, class after class": {"log": "wifi_rooms, recorded"},
+        },
+        columns={
+            "events": "{events}",
+            "given": "{given_%:.1f}",
+            "learned": "{learned_%:.1f}",
+            "gain": "{gain_points:+.2f}",
+            '"leave_one_out"': "{left_out_learned_%:.1f}",
+            "its gain": "{left_out_gain_points:+.2f}",
+        },
+    ),
+    "hyperparameters-waits": Table(
+        measured="hyperparameters",
+        rows={"`{learner}`": {}},
+        columns={f"{n}": f"{{{n}_ms:.1f}}" for n in (32, 64, 128, 256, 512, 1024)},
+    ),
+    "regression": Table(
+        measured="regression",
+        rows=each(
+            "problem",
+            "Branin",
+            "Currin",
+            "robot pushing",
+            "SARCOS",
+            "SARCOS, in order",
+            **{
+                "Pumadyn-32nm": "pumadyn32nm",
+                "diabetes (scikit-learn)": "diabetes",
+                "Friedman 1 (scikit-learn)": "Friedman 1",
+                "heavy tails": "heavy tails",
+            },
+        ),
+        columns={
+            "examples": "{examples}",
+            "noise .5": "{noise .5:.3f}",
+            "noise .1": "{noise .1:.3f}",
+            "learned": "{learned:.3f}",
+            "stream: noise .1": "{noise .1, stream:.3f}",
+            "stream: learned": "{learned, stream:.3f}",
+            "in intervals": "{covered:.3f}",
+            "stream: in intervals": "{covered, stream:.3f}",
+        },
+    ),
+    "regression-tails": Table(
+        measured="regression",
+        head="length of w | run",
+        rows={"{w} | {seed}": {}},
+        columns={
+            "NMSE": "{NMSE:.3f}",
+            "in intervals": "{covered:.3f}",
+            "stream: in intervals": "{covered, stream:.3f}",
+            "squared error / variance": "{squared:.2f}",
+            "ranges beyond": "{reach:.2f}",
+            "experts left": "{experts}",
+        },
+    ),
+    "drift": Table(
+        measured="drift",
+        rows={
+            "no drift": {"drift": "none", "concepts": "mean"},
+            "abrupt, in the middle": {"drift": "abrupt", "concepts": "mean"},
+            "gradual, over half of the time": {"drift": "gradual", "concepts": "mean"},
+            "there and back again, three changes": {"drift": "recurring", "concepts": "mean"},
+            "Elec2, first 10 000": {"concepts": "Elec2, 10000 events"},
+            "Elec2, all 45 312": {"concepts": "Elec2, 45312 events"},
+        },
+        columns={
+            "exact": "{exact:.1f}",
+            "sparse": "{sparse:.1f}",
+            "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
+            "window": "{window:.1f}",
+            "no change": "{no_change:.1f}",
+        },
+    ),
+    "drift-asked": Table(
+        measured="drift",
+        head="asked by, change",
+        rows=crossed(
+            each(
+                "asked_by",
+                **{
+                    f"`{rule}`": rule
+                    for rule in (
+                        "SkepticalAsk()",
+                        "SkepticalAsk(at_least=.05)",
+                        "SkepticalAsk(at_least=.1)",
+                        "RandomAsk(.1)",
+                    )
+                },
+            ),
+            each("drift", "none", "abrupt", **{"there and back again": "recurring"}),
+            by=", ",
+        ),
+        columns={
+            "asked": "{questions:.0f}",
+            "drifts found": "{drifts_found:.1f}",
+            "sparse": "{sparse:.1f}",
+            "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
+            "window": "{window:.1f}",
+        },
+    ),
+    "bounded": Table(
+        measured="bounded",
+        head="streams that do not change",
+        rows={
+            "digits, three shuffled passes": {"stream": "digits"},
+            "ImageSegments, three shuffled passes": {"stream": "ImageSegments"},
+            "Shuttle": {"stream": "Shuttle"},
+            "Bananas": {"stream": "Bananas"},
+            "RandomRBF, 10 classes, 60 centroids": {"stream": "RandomRBF"},
+            "Waveform": {"stream": "Waveform"},
+            "LED, 10 % noise": {"stream": "LED"},
+            "**mean**": {"stream": "mean"},
+        },
+        columns=_BOUNDED,
+    ),
+    "bounded-logs": Table(
+        measured="bounded",
+        head="logs in their own order, or class after class",
+        rows={
+            "WiFi rooms, recorded": {"log": "wifi_rooms, recorded"},
+            "occupancy, recorded": {"log": "occupancy, recorded"},
+            "Elec2, recorded, first 5400": {"log": "elec2, recorded"},
+            "places of ExtraSensory user 1, recorded": {"log": "places_1, recorded"},
+            "places of ExtraSensory user 24, recorded": {"log": "places_24, recorded"},
+            "pendigits, class after class": {"log": "pendigits, sequential"},
+            "letters, class after class": {"log": "letter, sequential"},
+            "WISDM, class after class": {"log": "wisdm, sequential"},
+            "keystrokes, class after class": {"log": "keystroke, sequential"},
+            "**mean**": {"log": "mean"},
+        },
+        columns=_BOUNDED,
+    ),
+    "peers": Table(
+        measured="peers",
+        rows={
+            "`GPClassifier()`": {"classifier": "GPClassifier()"},
+            "`max_points=200`": {"classifier": "GPClassifier(max_points=200)"},
+            "`learn_hyperparameters=True`": {"classifier": "exact, learning hyper-parameters"},
+            "both": {"classifier": "200 points, learning hyper-parameters"},
+            **each(
+                "classifier",
+                "scikit-learn's GP, refitted",
+                "River AMF",
+                "River KNN",
+                "River ARF",
+                "River Hoeffding tree",
+                "River Gaussian naive Bayes",
+            ),
+            "no change: the last label": {"classifier": "no change"},
+        },
+        columns=spread(
+            "{accuracy_%:.1f}",
+            each(
+                "log",
+                **{
+                    "ImageSegments (2310)": "ImageSegments",
+                    "Pendigits": "pendigits, recorded",
+                    "WISDM": "wisdm, recorded",
+                    "WiFi rooms (2000)": "wifi_rooms, random",
+                    "Elec2": "elec2, recorded",
+                    "Phishing (1250)": "Phishing",
+                    "mean": "mean",
+                },
+            ),
+        ),
+    ),
+    "temporal": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_AS_RECORDED), _labelled(order="recorded")),
+        columns=_TEMPORAL,
+    ),
+    "temporal-shuffled": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_SHUFFLED), _labelled(order="shuffled")),
+        columns=_TEMPORAL,
+    ),
+    "temporal-late": Table(
+        measured="temporal",
+        head="log | labels",
+        rows=crossed(each("log", **_LOGS_AS_RECORDED), _labelled()),
+        columns={
+            f"{late} late: {title}": ({"late": late}, template)
+            for late in (10, 30)
+            for title, template in {
+                "before": "{before:.3f}",
+                "filter": "{filter:.3f}",
+                "all": "{all:.3f}",
+                "gain": "{gain:+.3f} ± {gain_se:.3f}",
+            }.items()
+        },
+    ),
+}
