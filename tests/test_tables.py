@@ -15,6 +15,7 @@ if not SCRIPT.is_dir():
     pytest.skip("docs/ is not beside the tests", allow_module_level=True)
 
 TABLES = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+WRITER = SimpleNamespace(**runpy.run_path(str(SCRIPT / "table.py")))
 FILES = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
 
 
@@ -128,11 +129,11 @@ def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
     ],
 )
 def test_values_are_written_as_the_pages_have_them(value, how, shown):
-    assert format(TABLES._Value(value), how) == shown
+    assert format(WRITER.Value(value), how) == shown
 
 
 def test_the_list_names_page_file_and_date_of_a_table(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["tables.py", "--list"])
+    monkeypatch.setattr(sys, "argv", ["tables", "--list"])
     TABLES.main()
     lines = capsys.readouterr().out.splitlines()
     (line,) = (line for line in lines if "table wifi" in line)

@@ -74,7 +74,7 @@ def spread(template: str, wheres: Mapping[str, Where]) -> dict[str, tuple[Where,
     return {title: (where, template) for title, where in wheres.items()}
 
 
-class _Value:
+class Value:
     """A value of a row, formatted as the pages have it: .951, −1.20, and - for none.
 
     Beside the usual formats there are `.1p`, per cent without the sign, and `~2`, as many digits
@@ -156,7 +156,7 @@ def cell(rows: Sequence[Where], where: Where, template: str) -> str:
 
 def _filled(template: str, row: Where) -> str:
     """Fill in a template; names may have points and blanks, which those of `str.format` may not."""
-    return FIELD.sub(lambda found: format(_Value(row[found[1]]), found[2]), template)
+    return FIELD.sub(lambda found: format(Value(row[found[1]]), found[2]), template)
 
 
 def provenance(found: Mapping[str, Any]) -> str:
