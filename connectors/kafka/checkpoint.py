@@ -25,7 +25,7 @@ from connectors.topics import COMPACTED, WORKER_INPUTS, BrokerError, Checkpoint,
 PATIENCE_S = 60.0
 """How long a partition is waited for to stand still."""
 _RETRY_MS = 2
-_STABLE_WITHIN_MS = 50
+_STABLE_WITHIN_MS = 200
 _NAP_S = 0.005
 
 

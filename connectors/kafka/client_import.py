@@ -94,8 +94,11 @@ def committed(
 ) -> dict[TopicPartition, Any]:
     """Return the positions of a consumer's group, once no transaction is about to change them.
 
-    The client's method asks for one partition at a time.
+    The client's method asks for one partition at a time. And the client keeps a request that was
+    not answered in time, and takes its answer for that to a later one of the same partitions:
+    positions of long ago.
     """
+    consumer._coordinator._offset_fetch_futures.clear()
     ask = consumer._coordinator.fetch_committed_offsets
     found: dict[TopicPartition, Any] = ask(list(places), timeout_ms=timeout_ms)
     return found

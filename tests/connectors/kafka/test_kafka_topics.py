@@ -3,6 +3,12 @@
 import pytest
 
 from connectors.kafka import checkpoint as checkpoints
+from connectors.kafka.client_import import (
+    OffsetAndMetadata,
+    TopicPartition,
+    committed,
+    kafka_errors,
+)
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, BrokerError
 from tests.helpers.kafka_cases import (
@@ -236,3 +242,20 @@ def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, 
             pytest.raises(BrokerError, match="partition 0 has not stood still"),
         ):
             checkpoints.checkpoint(*ask, patience_s=1.0)
+
+
+def test_an_answer_that_came_too_late_is_not_taken_for_that_to_a_later_question(
+    kafka, kafka_prefix
+):
+    """A backup under load took positions of long ago for those of now, and lost events."""
+    with opened(kafka, kafka_prefix) as topics:
+        names = topics.names()
+        place = TopicPartition(names["events"], 0)
+        consumer = topics._connection.consumer(names, group_id=kafka_prefix + "group")
+        consumer.assign([place])
+        consumer.commit({place: OffsetAndMetadata(1, "", -1)})
+        with pytest.raises(kafka_errors.KafkaTimeoutError):
+            committed(consumer, [place], 0)
+        consumer.commit({place: OffsetAndMetadata(2, "", -1)})
+        assert committed(consumer, [place], round(1e3 * PATIENCE_S))[place].offset == 2
+        consumer.close(autocommit=False)
