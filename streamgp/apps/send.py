@@ -384,6 +384,8 @@ def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int
     if not producer.n_sent and producer.n_rejected:
         tell("Error: no row could be read; see the reasons above")
         return WRONG_USE
+    if producer.last < first:
+        tell(f"there is no row {first}: the logs end before it")
     return DONE
 
 

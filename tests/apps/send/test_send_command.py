@@ -120,6 +120,7 @@ def test_options_replace_what_the_configuration_says(folder: Folder) -> None:
 def test_sending_goes_on_with_any_row(folder: Folder) -> None:
     assert done("--limit", "2").startswith("2 events sent (rows 1 to 2)")
     assert done("--from", "3", "--teach", "3").startswith("2 events sent (rows 3 to 4)")
+    assert "there is no row 9: the logs end before it" in done("--from", "9")
     assert [event.event_id for event in folder.events()] == ["1", "2", "3", "4"]
 
 
