@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import learners
+import papers
 import people
 import speed
 from table import RESULTS, ROOT, Table, Where, cell, document, shown
@@ -25,7 +26,7 @@ from table import RESULTS, ROOT, Table, Where, cell, document, shown
 BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
 COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
 
-TABLES: dict[str, Table] = learners.TABLES | people.TABLES | speed.TABLES
+TABLES: dict[str, Table] = learners.TABLES | papers.TABLES | people.TABLES | speed.TABLES
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (

@@ -1,0 +1,78 @@
+"""Tables of the experiments of papers, repeated."""
+
+from __future__ import annotations
+
+from table import Table, Where, crossed, each
+
+_EGP_RULES = each("rule", "random", "KL (paper)", "KL (living)", "variance", "deterministic")
+_EGP_NUMBERS = ("Branin", "Currin", "robot pushing", "SARCOS")
+_EGP_CLASSES = ("pendigits", "dna", "letter")
+
+
+def _egp_rows(*per_cent: int) -> dict[str, Where]:
+    """Return a row for each rate and rule, the learner that has all labels last."""
+    rates = {f"{n} %": {"$rate": n / 100} for n in per_cent}
+    return crossed(rates, _EGP_RULES) | {"100 % | all labels": {"$rate": 1, "rule": "all labels"}}
+
+
+def _egp_errors(preset: str) -> Table:
+    """Return the table of errors of a preset."""
+    nmse, error = (f"{{{what} $rate:~2p}} ± {{se $rate:~1p}}" for what in ("NMSE", "error"))
+    of_problem = dict.fromkeys(_EGP_NUMBERS, nmse) | dict.fromkeys(_EGP_CLASSES, error)
+    return Table(
+        measured="egp",
+        head="labels | rule",
+        rows=_egp_rows(5, 10, 20, 40),
+        columns={
+            problem: ({"problem": problem, "preset": preset}, template)
+            for problem, template in of_problem.items()
+        },
+    )
+
+
+TABLES = {
+    "egp": Table(
+        measured="egp",
+        rows={
+            "asking at random": {"preset": "default", "rule": "random"},
+            "where the variance is largest": {"preset": "default", "rule": "variance"},
+            "as the paper proposes (KL)": {"preset": "default", "rule": "KL (paper)"},
+            "the same, the paper's preset": {"preset": "paper", "rule": "KL (paper)"},
+        },
+        columns={
+            f"{problem}, {rate:.0%}".replace("%", " %"): (
+                {"problem": problem},
+                f"{{NMSE {rate}:~2p}} ± {{se {rate}:~1p}}",
+            )
+            for problem in ("Branin", "Currin", "SARCOS")
+            for rate in (0.1, 0.2)
+        },
+    ),
+    "egp-default": _egp_errors("default"),
+    "egp-paper": _egp_errors("paper"),
+    "egp-npll": Table(
+        measured="egp",
+        head="labels | rule",
+        rows=_egp_rows(10, 20, 40),
+        columns={
+            f"{problem}, {preset}": (
+                {"problem": problem, "preset": preset},
+                "{NPLL $rate:.2f} ± {se $rate:.2f}",
+            )
+            for preset in ("default", "paper")
+            for problem in _EGP_NUMBERS
+        },
+    ),
+    "egp-rules": Table(
+        measured="egp",
+        rows={"{rule} against {against}": {}},
+        columns={
+            f"{measure}, {preset}": (
+                {"measure": measure, "preset": preset},
+                "{better} : {worse}",
+            )
+            for measure in ("NMSE", "NPLL", "error of classes")
+            for preset in ("default", "paper")
+        },
+    ),
+}
