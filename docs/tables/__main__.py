@@ -47,6 +47,15 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         {"log": "wisdm, recorded", "classifier": "200 points, learning hyper-parameters"},
         "the best learner in {accuracy_%:.1f}",
     ),
+    *(
+        (
+            "docs/measured.md",
+            "egp",
+            {"problem": problem, "preset": "default", "rule": "all labels"},
+            f"{{NMSE 1:~2p}} ({problem})",
+        )
+        for problem in ("Branin", "Currin", "SARCOS")
+    ),
     (
         "docs/choosing.md",
         "reservoir",
