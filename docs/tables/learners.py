@@ -39,6 +39,14 @@ _TEMPORAL = {
     "gain": "{gain:+.3f} ± {gain_se:.3f}",
     "in macro F1": "{F1_gain:+.3f} ± {F1_gain_se:.3f}",
 }
+_DOUBLING, _ONCE = "doubling", "at the end"
+_SCALED = {
+    **{f"a = {a:g}, N = 200": (a, 200, _DOUBLING) for a in (0.5, 0.6, 0.75)},
+    "**a = 0.9, N = 200**": (0.9, 200, _DOUBLING),
+    "a = 1, N = 200": (1.0, 200, _DOUBLING),
+    **{f"a = 0.9, N = {n}": (0.9, n, _DOUBLING) for n in (50, 100, 400)},
+    **{f"a = 0.9, changed only at N = {n}": (0.9, n, _ONCE) for n in (50, 200)},
+}
 
 
 def _labelled(**where: Any) -> dict[str, Where]:
@@ -248,6 +256,34 @@ TABLES = {
                 "all": "{all:.3f}",
                 "gain": "{gain:+.3f} ± {gain_se:.3f}",
             }.items()
+        },
+    ),
+    "drift-scaling": Table(
+        measured="drift",
+        head="`rescale`",
+        rows=each("scaling", **{"False": "frozen", "True": "renewed", '"recent"': "recent"}),
+        columns={
+            "no change": "{none:.1f}",
+            "moving sensors": "{sensors:.1f}",
+            "abrupt change": "{abrupt:.1f}",
+            "there and back again": "{recurring:.1f}",
+        },
+    ),
+    "scaling": Table(
+        measured="scaling",
+        rows={
+            title: {"logs": "compared", "a": a, "N": n, "refit": refit}
+            for title, (a, n, refit) in _SCALED.items()
+        },
+        columns={
+            "accuracy": "{accuracy:.3f}",
+            "questions": "{n_questions:.0f}",
+            "labels": "{n_asked:.0f}",
+            "wrong kept": "{wrong_kept:.1%}",
+            "advantage": "{advantage:+.3f} ± {advantage_se:.3f}",
+            "random": "{advantage_random:+.3f}",
+            "class after class": "{advantage_sequential:+.3f}",
+            "recorded": "{advantage_recorded:+.3f}",
         },
     ),
 }
