@@ -297,7 +297,7 @@ def test_benchmark_compares_what_is_there_and_names_what_is_not(tmp_path, capsys
     assert result["acceptance"] == []  # one log alone says nothing about rules
     rows = result["rows"]
     assert [r["rule"] for r in rows if "accuracy 20%" in r] == list(plan.contenders)
-    assert [r["share"] for r in rows if "share" in r] == ["10%", "20%"]
+    assert [r["share"] for r in rows if "share" in r] == [0.1, 0.2]
     assert all(r["us per decision"] > 0 for r in rows if "us per decision" in r)
     everything = next(r for r in rows if r.get("unlimited") == "AlwaysAsk")
     assert everything["share of events asked about"] == 1.0

@@ -122,7 +122,7 @@ def winners(cells: Sequence[Cell]) -> list[Row]:
             rows.append(
                 {
                     "log": log,
-                    "share": f"{rate:.0%}",
+                    "share": rate,
                     "best": best,
                     "its accuracy": accuracy[best],
                     f"of {DEFAULT}": accuracy[DEFAULT],
