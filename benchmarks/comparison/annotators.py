@@ -261,11 +261,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     rows += reliability(stated)
     for name in ("6 %", _USUAL):
         doubted = [one for run_ in played[name] for one in run_.witness.doubted]
-        rows += [
-            {**row, "stated_from": f"new classes, doubted, {name}"}
-            for row in reliability(doubted)
-            if row["stated_from"] == "new classes"
-        ]
+        rows += _doubted(name, doubted)
     for suggestible in (0.0, 0.1, 0.3):
         progress(f"suggestible {suggestible}")
         runs = played[_USUAL]
@@ -367,20 +363,28 @@ def play(
 
 def reliability(stated: Sequence[tuple[float, bool, bool]]) -> list[Row]:
     """Return the reliability table of P(wrong), with a row for classes never heard before."""
-    groups: dict[str, list[tuple[float, bool, bool]]] = {}
+    groups: dict[float, list[tuple[float, bool, bool]]] = {}
     for one in stated:
-        groups.setdefault(f"{_bin(one[0]) / _N_BINS:.1f}", []).append(one)
+        groups.setdefault(_bin(one[0]) / _N_BINS, []).append(one)
     new = [one for one in stated if one[2]]
     table = {**dict(sorted(groups.items())), **({"new classes": new} if new else {})}
-    return [
-        {
-            "stated_from": name,
-            "answers": len(group),
-            "stated": mean(p for p, _, _ in group),
-            "wrong": mean(wrong for _, wrong, _ in group),
-        }
-        for name, group in table.items()
-    ]
+    return [{"stated_from": name, **_as_stated(group)} for name, group in table.items()]
+
+
+def _as_stated(group: Sequence[tuple[float, bool, bool]]) -> Row:
+    return {
+        "answers": len(group),
+        "stated": mean(p for p, _, _ in group),
+        "wrong": mean(wrong for _, wrong, _ in group),
+    }
+
+
+def _doubted(people: str, doubted: Sequence[tuple[float, bool, bool]]) -> list[Row]:
+    """Return what is stated of classes never heard before where these are doubted, if any are."""
+    if not doubted:
+        return []
+    wrong = standard_error([float(one) for _, one, _ in doubted])
+    return [{"doubted_of": people, **_as_stated(doubted), "wrong_se": wrong}]
 
 
 def expected_error(stated: Sequence[tuple[float, bool, bool]]) -> float:
@@ -418,7 +422,6 @@ def _row(people: str, runs: Sequence[Played]) -> Row:
 def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played]) -> Row:
     """Return what it costs that people give in; only those who do can spoil a right label."""
     gains = [one.accuracy - other.accuracy for one, other in zip(runs, firm, strict=True)]
-    spoiled = {"spoiled": mean(one.n_spoiled for one in runs)} if suggestible else {}
     return {
         "suggestible": suggestible,
         "accuracy": mean(one.accuracy for one in runs),
@@ -426,7 +429,7 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
         "gain_se": standard_error(gains),
         "challenges": mean(one.n_challenges for one in runs),
         "wrong_kept": mean(one.wrong_kept for one in runs),
-        **spoiled,
+        "spoiled": mean(one.n_spoiled for one in runs) if suggestible else None,
     }
 
 

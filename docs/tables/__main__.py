@@ -30,6 +30,36 @@ TABLES: dict[str, Table] = learners.TABLES | papers.TABLES | people.TABLES | spe
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
+        "CHANGELOG.md",
+        "annotators",
+        {"quarantine": "with the liar", "log": "all"},
+        "is named after {lies, mean:.0f} answers on average",
+    ),
+    (
+        "docs/choosing.md",
+        "compare",
+        {"learner": "isgp()", "share": "10%"},
+        "{accuracy:.3f} with {labels:.0f} labels in 2000 events",
+    ),
+    (
+        "docs/choosing.md",
+        "compare",
+        {"learner": "isgp()", "share": "3%"},
+        "{accuracy:.3f} with {labels:.0f} labels; other Gaussian processes",
+    ),
+    (
+        "docs/choosing.md",
+        "compare",
+        {"challenges by": "SkepticalChallenge (default)"},
+        "20 % of the answers are wrong, {wrong kept:.1%} of the labels in the end",
+    ),
+    (
+        "docs/choosing.md",
+        "compare",
+        {"challenges by": "NeverChallenge"},
+        "believed, {wrong kept:.1%} are",
+    ),
+    (
         "docs/choosing.md",
         "drift",
         {"asked_by": "SkepticalAsk(at_least=.1)", "drift": "abrupt"},

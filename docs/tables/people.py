@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from table import Table, each
+from table import Table, crossed, each, spread
 
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
 _RESERVOIR = {"accuracy": "next event", "whole_log": "whole log"}
+_CONVERSED = {
+    "accuracy": "{accuracy:.3f}",
+    "macro F1": "{F1:.3f}",
+    "labels": "{labels:.0f}",
+    "challenges": "{challenges:.0f}",
+    "wrong kept": "{wrong kept:.1%}",
+    "µs": "{us per event:.0f}",
+}
+_ABOVE = "{above first:+.3f} ± {se:.3f}"
 
 TABLES = {
     "annotators": Table(
@@ -21,6 +30,56 @@ TABLES = {
             "accuracy": "{accuracy:.3f}",
             "labels": "{labels:.0f}",
             "challenges": "{challenges:.0f}",
+        },
+    ),
+    "reliability": Table(
+        measured="annotators",
+        head="stated P(wrong), from",
+        rows={"{stated_from}": {}},
+        columns={
+            "answers": "{answers}",
+            "stated, mean": "{stated:.3f}",
+            "wrong": "{wrong:.3f}",
+        },
+    ),
+    "new-classes": Table(
+        measured="annotators",
+        head="wrong answers",
+        rows={"{doubted_of}": {}},
+        columns={
+            "labels never heard before": "{answers}",
+            "wrong": "{wrong:.3f} ± {wrong_se:.3f}",
+            "stated with `doubts_new`": "{stated:.3f}",
+        },
+    ),
+    "giving-in": Table(
+        measured="annotators",
+        head="`suggestible`",
+        rows={"{suggestible}": {}},
+        columns={
+            "accuracy": "{accuracy:.3f}",
+            "gain": "{gain:+.3f} ± {gain_se:.3f}",
+            "challenges": "{challenges:.0f}",
+            "right labels spoiled": "{spoiled:.1f}",
+            "wrong labels kept": "{wrong_kept:.1%}",
+        },
+    ),
+    "second-questions": Table(
+        measured="annotators",
+        head="answers | `overlap`",
+        rows=crossed(
+            each("answers at most", **{"120 at most": 120, "no limit": None}),
+            {"{overlap}": {}},
+        ),
+        columns={
+            "second questions": "{second:.0f}",
+            "answers": "{answers:.0f}",
+            "labels": "{labels:.0f}",
+            "accuracy": "{accuracy:.3f}",
+            "gain": "{gain:+.3f} ± {gain_se:.3f}",
+            "wrong labels kept": "{wrong_kept:.1%}",
+            "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
+            "off": "{end, running:.3f}, {end, joint:.3f}",
         },
     ),
     "quarantine": Table(
@@ -141,6 +200,118 @@ TABLES = {
                 "`l2fm` alone": "l2fm alone",
                 "`l2fm` beside": "SkepticalAsk, l2fm",
             }.items()
+        },
+    ),
+    "compare-learners": Table(
+        measured="compare",
+        head="learner",
+        rows={"{learner}": {}},
+        columns={
+            "accuracy 3 %": ({"share": "3%"}, "{accuracy:.3f}"),
+            "10 %": ({"share": "10%"}, "{accuracy:.3f}"),
+            "macro F1 3 %": ({"share": "3%"}, "{F1:.3f}"),
+            "macro F1 10 %": ({"share": "10%"}, "{F1:.3f}"),
+            "labels 3 %": ({"share": "3%"}, "{labels:.0f}"),
+            "labels 10 %": ({"share": "10%"}, "{labels:.0f}"),
+            "challenges": ({"share": "10%"}, "{challenges:.0f}"),
+            "wrong kept": ({"share": "10%"}, "{wrong kept:.1%}"),
+            "µs": ({"share": "10%"}, "{us per event:.0f}"),
+        },
+        best="10 %",
+    ),
+    "compare-shortly": Table(
+        measured="compare",
+        rows={
+            "`isgp()`": {"learner": "isgp()"},
+            "`EnsembleGPClassifier`, at a rate": {"learner": "EnsembleGPClassifier() at a rate"},
+            "`PrivilegedGPClassifier`, answers that carry nothing": {
+                "learner": "PrivilegedGPClassifier()"
+            },
+            "`OnlineForestClassifier`, 100 trees": {"learner": "OnlineForestClassifier(100 trees)"},
+            "`ConfidenceBoostingClassifier`, at a rate": {
+                "learner": "ConfidenceBoostingClassifier() at a rate"
+            },
+            "River's best: Gaussian naive Bayes, at a rate": {
+                "learner": "River Gaussian naive Bayes at a rate"
+            },
+        },
+        columns=spread(
+            "{accuracy:.3f}", each("share", **{"accuracy, 3 %": "3%", "accuracy, 10 %": "10%"})
+        ),
+    ),
+    "compare-asking": Table(
+        measured="compare",
+        head="asks by",
+        rows={"{asks by}": {}},
+        columns={
+            "accuracy": "{accuracy:.3f}",
+            "macro F1": "{F1:.3f}",
+            "above default": _ABOVE,
+            "labels": "{labels:.0f}",
+            "hard limit": "{hard limit:.0%}",
+            "challenges": "{challenges:.0f}",
+            "wrong kept": "{wrong kept:.1%}",
+            "µs": "{us per event:.0f}",
+        },
+        best="accuracy",
+    ),
+    "compare-challenging": Table(
+        measured="compare",
+        head="challenges by",
+        rows={"{challenges by}": {}},
+        columns=_CONVERSED,
+    ),
+    "compare-questions": Table(
+        measured="compare",
+        head="questions for | challenges by",
+        rows=crossed(
+            each("share", **{"5 % of the events": "5%", "10 %": "10%", "20 %": "20%"}),
+            {"{all questions}": {}},
+        ),
+        columns={
+            "accuracy": "{accuracy:.3f}",
+            "macro F1": "{F1:.3f}",
+            "above": _ABOVE,
+            "labels": "{labels:.0f}",
+            "challenges": "{challenges:.0f}",
+            "wrong kept": "{wrong kept:.1%}",
+        },
+    ),
+    "compare-tired": Table(
+        measured="compare",
+        rows={"{tired annotator}": {}},
+        columns=_CONVERSED,
+    ),
+    "review": Table(
+        measured="review",
+        head="fresh labels | log",
+        rows={"{fresh_labels} | {log}": {}},
+        columns={
+            "without a review: accuracy": ({"review": "none"}, "{accuracy:.3f}"),
+            "questions": ({"review": "none"}, "{questions:.0f}"),
+            "wrong kept": ({"review": "none"}, "{wrong_kept:.1%}"),
+            **{
+                title: ({"review": "leave one out"}, template)
+                for title, template in {
+                    "with: accuracy": "{accuracy:.3f}",
+                    "with: questions": "{questions:.0f}",
+                    "about old labels (justified)": "{reviews:.1f} ({reviews_justified:.1f})",
+                    "with: wrong kept": "{wrong_kept:.1%}",
+                    "advantage": "{advantage:+.4f} ± {advantage_se:.4f}",
+                }.items()
+            },
+        },
+    ),
+    "review-right": Table(
+        measured="review",
+        head="wrong answers",
+        rows={"{wrong_answers:.0%}": {}},
+        columns={
+            "accuracy": "{accuracy:.3f}",
+            "labels": "{labels:.0f}",
+            "challenges": "{challenges:.0f}",
+            "of right labels": "{of_right_labels:.0f}",
+            "wrong kept": "{wrong_kept:.1%}",
         },
     ),
 }

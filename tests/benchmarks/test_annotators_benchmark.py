@@ -22,7 +22,7 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
     giving_in = {row["suggestible"]: row for row in result["rows"] if "suggestible" in row}
     assert list(giving_in) == [0.0, 0.1, 0.3]
     # Those who never give in cannot spoil a right label.
-    assert ["spoiled" in row for row in giving_in.values()] == [False, True, True]
+    assert [row["spoiled"] is None for row in giving_in.values()] == [True, False, False]
     lying = {row["quarantine"]: row for row in result["rows"] if "quarantine" in row}
     assert list(lying) == [
         "without the liar",
@@ -40,8 +40,8 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
 def test_reliability_of_what_was_stated_by_hand():
     stated = [(0.05, False, False), (0.05, True, False), (0.95, True, True), (1.0, True, False)]
     assert annotators.reliability(stated) == [
-        {"stated_from": "0.0", "answers": 2, "stated": 0.05, "wrong": 0.5},
-        {"stated_from": "0.9", "answers": 2, "stated": 0.975, "wrong": 1},
+        {"stated_from": 0.0, "answers": 2, "stated": 0.05, "wrong": 0.5},
+        {"stated_from": 0.9, "answers": 2, "stated": 0.975, "wrong": 1},
         {"stated_from": "new classes", "answers": 1, "stated": 0.95, "wrong": 1},
     ]
     assert annotators.expected_error(stated) == pytest.approx((2 * 0.45 + 2 * 0.025) / 4)
