@@ -161,6 +161,11 @@ class GaussianMixture:
     sigmas: tuple[float, ...]
 
     @property
+    def parts(self) -> list[tuple[float, float, float]]:
+        """Weight, mean and standard deviation of each normal part."""
+        return list(zip(self.weights, self.mus, self.sigmas, strict=True))
+
+    @property
     def mu(self) -> float:
         """Mean."""
         return sum([w * m for w, m in zip(self.weights, self.mus, strict=True)])
@@ -168,8 +173,8 @@ class GaussianMixture:
     @property
     def sigma(self) -> float:
         """Standard deviation: that of the parts, and of their means around the mean (Eq. 11)."""
-        mu, parts = self.mu, zip(self.weights, self.mus, self.sigmas, strict=True)
-        return math.sqrt(sum([w * (s * s + (m - mu) * (m - mu)) for w, m, s in parts]))
+        mu = self.mu
+        return math.sqrt(sum([w * (s * s + (m - mu) * (m - mu)) for w, m, s in self.parts]))
 
     @property
     def components(self) -> list[Normal]:
@@ -183,11 +188,7 @@ class GaussianMixture:
 
     def log_density(self, y: float) -> float:
         """Log density at `y`, in nats."""
-        logs = [
-            math.log(w) + p.log_density(y)
-            for w, p in zip(self.weights, self.components, strict=True)
-            if w > 0.0
-        ]
+        logs = [math.log(w) + log_density(y, mu, sigma) for w, mu, sigma in self.parts if w > 0.0]
         largest = max(logs)
         if math.isinf(largest):
             return largest
@@ -195,8 +196,7 @@ class GaussianMixture:
 
     def cdf(self, y: float) -> float:
         """Probability of a value of at most `y`."""
-        pairs = zip(self.weights, self.components, strict=True)
-        return min(1.0, sum([w * p.cdf(y) for w, p in pairs]))
+        return min(1.0, sum([w * cdf(y, mu, sigma) for w, mu, sigma in self.parts]))
 
 
 class MixturePosterior(Posterior, frozen=True, kw_only=True):

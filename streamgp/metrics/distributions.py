@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from river import base
 
 from streamgp.base import Distribution
-from streamgp.common.normal import is_inside, mean_distance
+from streamgp.common.normal import GaussianMixture, is_inside, mean_distance
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_number
 from streamgp.metrics.metric import Metric
@@ -265,6 +265,8 @@ def _crps(y: float, distribution: Distribution) -> float:
 
 
 def _parts(distribution: Distribution) -> list[tuple[float, float, float]]:
+    if isinstance(distribution, GaussianMixture):
+        return [part for part in distribution.parts if part[0] > 0.0]
     if isinstance(distribution, MixtureOfNormals):
         pairs = zip(distribution.weights, distribution.components, strict=True)
         return [(w, part.mu, part.sigma) for w, part in pairs if w > 0.0]

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from river import evaluate, metrics
 
 from streamgp import EnsembleGPRegressor
+from streamgp.common.light_tails import LightTailedMixture
+from streamgp.common.normal import GaussianMixture
 from streamgp.gp.random_features import RandomFeatures
 from streamgp.kernels import Matern52, RationalQuadratic, SquaredExponential
 
@@ -159,6 +161,26 @@ def test_far_from_all_examples_predictions_stay_near_targets_and_intervals_hold(
         assert model.predict_one(x) == pytest.approx(forecast.mu)
         inside.append(0.025 < forecast.cdf(y) < 0.975)
     assert 0.9 <= np.mean(inside) <= 0.98
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_intervals_of_bounded_targets_are_narrowed_but_in_the_setting_of_the_paper(preset):
+    rng = np.random.default_rng(2)
+    events = [({"a": float(a)}, float(rng.choice([-1.0, 1.0]))) for a in rng.normal(size=600)]
+    model = taught(events[:300], preset=preset, seed=1)
+    inside = []
+    for x, y in events[300:]:
+        forecast = model.predict_one(x, with_dist=True)
+        assert isinstance(forecast, LightTailedMixture) == (preset == "default")
+        assert forecast.mu == pytest.approx(model.predict_one(x))
+        inside.append(forecast.cdf(y - 0.2) <= 0.975 and forecast.cdf(y + 0.2) >= 0.025)
+        model.learn_one(x, y)
+    assert np.mean(inside) >= 0.9
+
+
+def test_where_noise_is_normal_predictions_are_normal():
+    model = taught(waves(600), seed=1)
+    assert {type(p) for p in predictions(model)} == {GaussianMixture}
 
 
 def test_experts_that_count_nothing_for_long_are_dropped_and_predictions_stay():
