@@ -159,7 +159,7 @@ def wrong_ends(
     >>> asked = Asked()
     >>> asked.ask("e1/label", 60.0)
     >>> list(wrong_ends({("ann", "e1"): asked}, {}, {}, stopped_at=50.0))
-    [('ann: e1/label', True)]
+    [('ann: e1/label (asked at 0.0, ended 0 times...', True)]
     >>> asked.expire("e1/label", at=61.0)
     >>> list(wrong_ends({("ann", "e1"): asked}, {}, {}, stopped_at=70.0))
     []
@@ -179,7 +179,19 @@ def wrong_ends(
                 continue
             expires_at = of_event.expires_at.get(request_id)
             in_time = expires_at is None or expires_at > stopped_at - GRACE_S
-            yield f"{name[0]}: {request_id}", was_asked and n_ends == 0 and is_told and in_time
+            is_open = was_asked and n_ends == 0 and is_told and in_time
+            yield f"{name[0]}: {request_id}{_seen(of_event, talk, request_id, moments)}", is_open
+
+
+def _seen(asked: Asked, talk: Talk, request_id: str, moments: Sequence[float]) -> str:
+    """Return in words what is known of a question, for those who find out what went wrong."""
+    return (
+        f" (asked at {asked.asked_at.get(request_id)}, ended {talk.ended[request_id]} times by "
+        f"answers, expired {asked.expired[request_id]} times, last at "
+        f"{asked.expired_at.get(request_id)}, cancelled {asked.cancelled[request_id]} times of "
+        f"{talk.cancelled[request_id]}, expires at {asked.expires_at.get(request_id)}; lines of "
+        f"the log at {list(moments)})"
+    )
 
 
 def _is_over(asked: Asked, request_id: str, moments: Sequence[float]) -> bool:
