@@ -90,7 +90,7 @@ class LightTails:
     >>> tails = LightTails()
     >>> predicted = GaussianMixture(weights=(1.0,), mus=(0.0,), sigmas=(1.0,))
     >>> for y in [-1.0, 1.0] * 10:
-    ...     tails.learn(predicted, y)
+    ...     tails.learn(0.0, 1.0, y)
     >>> tails.log_evidence, tails.factor, tails.shaped(predicted) is predicted
     (9.00..., 0.98..., False)
 
@@ -119,9 +119,9 @@ class LightTails:
             factor=self.factor,
         )
 
-    def learn(self, predicted: GaussianMixture, y: float) -> None:
-        """Learn a target, of which this was predicted."""
-        z = abs(y - predicted.mu) / predicted.sigma
+    def learn(self, mu: float, sigma: float, y: float) -> None:
+        """Learn a target, of which this mean and standard deviation were predicted."""
+        z = abs(y - mu) / sigma
         if not z < _FURTHEST:
             z = _FURTHEST
         near, far = (z / self.factor - _DISTANCE) / _WIDTH, (z / self.factor + _DISTANCE) / _WIDTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamgp.base import Posterior
@@ -86,6 +87,24 @@ def crps(y: float, mu: float, sigma: float) -> float:
 
     """
     return mean_distance(mu - y, sigma) - 0.5 * mean_distance(0.0, math.hypot(sigma, sigma))
+
+
+def mixture_moments(parts: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Mean and standard deviation of a mixture: that of the parts, and of their means (Eq. 11).
+
+    Parameters
+    ----------
+    parts
+        Weight, mean and standard deviation of each.
+
+    Examples
+    --------
+    >>> mixture_moments([(0.5, -3.0, 1.0), (0.5, 3.0, 1.0)])
+    (0.0, 3.162...)
+
+    """
+    mu = sum([w * m for w, m, _ in parts])
+    return mu, math.sqrt(sum([w * (s * s + (m - mu) * (m - mu)) for w, m, s in parts]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +192,8 @@ class GaussianMixture:
     @property
     def sigma(self) -> float:
         """Standard deviation: that of the parts, and of their means around the mean (Eq. 11)."""
-        mu = self.mu
-        return math.sqrt(sum([w * (s * s + (m - mu) * (m - mu)) for w, m, s in self.parts]))
+        _, sigma = mixture_moments(self.parts)
+        return sigma
 
     @property
     def components(self) -> list[Normal]:

@@ -24,7 +24,7 @@ from streamgp.base import (
     positive_parts,
 )
 from streamgp.common.light_tails import LightTails
-from streamgp.common.normal import GaussianMixture, MixturePosterior
+from streamgp.common.normal import GaussianMixture, MixturePosterior, mixture_moments
 from streamgp.common.running_stats import Moments
 from streamgp.gp.linear_experts import Seen
 from streamgp.kernels import Kernel
@@ -462,11 +462,11 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         value = checked_target(y, _LARGEST_TARGET)
         origin = self._origin if self.n_learned else value
         tails = self._tails if self.n_learned >= self.n_initial else None
-        forecast = None if tails is None else self._forecast(x)
+        expected = None if tails is None else self._expected(x)
         self._core.learn(x, np.array([value - origin, 1.0]))
         self._origin = origin
-        if tails is not None and forecast is not None:
-            tails.learn(forecast, value)
+        if tails is not None and expected is not None:
+            tails.learn(*expected, value)
         if self.forgetting < 1.0:
             self._moments.fade(self.forgetting)
         self._moments.add(value - origin)
@@ -501,14 +501,22 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
             mus = [min(max(mu, low), high) for mu in mus]
         return mus, seen
 
-    def _forecast(self, x: Features) -> GaussianMixture:
-        """Return the mixture of what experts predict, each a normal distribution."""
+    def _parts(self, x: Features) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of an observation by each expert."""
         mus, seen = self._predicted(x)
         variances = seen.variances + self._core.experts.noise_variances
-        sigmas = self._moments.std * np.sqrt(variances)
-        return GaussianMixture(
-            weights=tuple(self._weights), mus=tuple(mus), sigmas=tuple(sigmas.tolist())
-        )
+        sigmas: list[float] = (self._moments.std * np.sqrt(variances)).tolist()
+        return mus, sigmas
+
+    def _expected(self, x: Features) -> tuple[float, float]:
+        """Return mean and standard deviation of an observation."""
+        mus, sigmas = self._parts(x)
+        return mixture_moments(list(zip(self._weights, mus, sigmas, strict=True)))
+
+    def _forecast(self, x: Features) -> GaussianMixture:
+        """Return the mixture of what experts predict, each a normal distribution."""
+        mus, sigmas = self._parts(x)
+        return GaussianMixture(weights=tuple(self._weights), mus=tuple(mus), sigmas=tuple(sigmas))
 
     @property
     def _standardised(self) -> Array:

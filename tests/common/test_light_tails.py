@@ -39,7 +39,7 @@ def test_normal_errors_are_taken_for_light_tailed_ones_in_one_run_of_a_hundred_a
     for seed in range(200):
         rng, tails = random.Random(seed), LightTails()
         shown += any(
-            tails.learn(STANDARD, rng.gauss(0.0, 1.0)) or tails.shaped(STANDARD) is not STANDARD
+            tails.learn(0.0, 1.0, rng.gauss(0.0, 1.0)) or tails.shaped(STANDARD) is not STANDARD
             for _ in range(300)
         )
     # Two are expected at most; seven or more would be seen by chance in one of two hundred.
@@ -57,7 +57,7 @@ def test_intervals_of_bounded_targets_hold_95_percent_and_density_gains(draw):
         if i >= 500:
             inside.append(0.025 <= p.cdf(y) <= 0.975)
             gain.append(p.log_density(y) - STANDARD.log_density(y))
-        tails.learn(STANDARD, y)
+        tails.learn(0.0, 1.0, y)
     assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
     assert np.mean(gain) > 0.0
 
@@ -65,21 +65,21 @@ def test_intervals_of_bounded_targets_hold_95_percent_and_density_gains(draw):
 def test_evidence_falls_when_tails_are_light_no_longer():
     tails = LightTails(forgetting=0.99)
     for i in range(300):
-        tails.learn(STANDARD, 1.0 if i % 2 else -1.0)
+        tails.learn(0.0, 1.0, 1.0 if i % 2 else -1.0)
     assert tails.shaped(STANDARD) is not STANDARD
     rng = random.Random(2)
     for _ in range(300):
-        tails.learn(STANDARD, rng.gauss(0.0, 1.0))
+        tails.learn(0.0, 1.0, rng.gauss(0.0, 1.0))
     assert tails.shaped(STANDARD) is STANDARD
 
 
 def test_an_outlier_costs_the_stray_share_at_most():
     tails = LightTails()
-    tails.learn(STANDARD, 1e200)
+    tails.learn(0.0, 1.0, 1e200)
     assert tails.log_evidence == pytest.approx(math.log(0.05))
 
 
 def test_it_is_pickled_bitwise():
     tails = LightTails()
-    tails.learn(STANDARD, 0.7)
+    tails.learn(0.0, 1.0, 0.7)
     assert vars(pickle.loads(pickle.dumps(tails))) == vars(tails)
