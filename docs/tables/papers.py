@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from table import Table, Where, crossed, each
 
 _EGP_RULES = each("rule", "random", "KL (paper)", "KL (living)", "variance", "deterministic")
@@ -27,6 +29,35 @@ def _egp_errors(preset: str) -> Table:
             problem: ({"problem": problem, "preset": preset}, template)
             for problem, template in of_problem.items()
         },
+    )
+
+
+_POOLS = ("moons", "breast cancer", "digits 3 vs 8", "digits 10", "wifi rooms")
+_POOLS += ("USPS 3 vs 5", "USPS 4 vs 9")
+_PICKERS = {
+    **{
+        f"`{criterion}`{more}": {"strategy": f"{criterion}{more}"}
+        for more, criteria in {
+            "": ("rand", "mvar", "rkhs", "hvar", "l2fm"),
+            ", 5 at once": ("hvar", "l2fm"),
+        }.items()
+        for criterion in criteria
+    },
+    **{
+        f"`{peer}`": {"strategy": peer}
+        for peer in ("UncertaintySampling", "ProbabilisticAL", "CoreSet", "TypiClust", "MaxHerding")
+    },
+}
+
+
+def _pool(pickers: Mapping[str, Where], *numbers: int) -> Table:
+    """Return the table of accuracies with some numbers of labels."""
+    of_pool = {pool: ({"pool": pool}, "{$n:.1f} ± {se $n:.1f}") for pool in _POOLS}
+    return Table(
+        measured="pool",
+        head="labels |",
+        rows=crossed({f"{n}": {"$n": n} for n in numbers}, pickers),
+        columns={**of_pool, "mean": ({"pool": "mean"}, "{$n:.1f}")},
     )
 
 
@@ -74,5 +105,18 @@ TABLES = {
             for measure in ("NMSE", "NPLL", "error of classes")
             for preset in ("default", "paper")
         },
+    ),
+    "pool": _pool(_PICKERS, 10, 20, 50),
+    "pool-noise": _pool(
+        {
+            title: {"strategy": strategy}
+            for name in ("hvar", "l2fm", "rkhs")
+            for title, strategy in {
+                f"`{name}`": name,
+                f"`{name}`, noise 1e-6": f"{name}, noise 1e-6",
+            }.items()
+        },
+        10,
+        50,
     ),
 }
