@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from streamgp.common.normal import GaussianMixture, cdf
+from streamgp.common.normal import GaussianMixture
 
 # Three quarters of the variance are the distance of the parts from the mean: a kurtosis of 1.9,
 # where that of a uniform distribution is 1.8 and of a normal one 3.
@@ -28,6 +28,7 @@ _OUTSIDE = 0.05
 _LEAST_FACTOR = 0.5
 # Further off, all densities but that of a stray target are 0.
 _FURTHEST = 40.0
+_ROOT_2 = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +130,9 @@ class LightTails:
         ratio = 0.5 * densities / (_WIDTH * self.factor)
         self.log_evidence *= self._forgetting
         self.log_evidence += math.log((1.0 - _STRAY) * ratio + _STRAY)
-        above = 0.5 * (1.0 - _STRAY) * (cdf(-near, 0.0, 1.0) + cdf(-far, 0.0, 1.0))
-        above += _STRAY * cdf(-z, 0.0, 1.0)
-        is_outside = above < 0.5 * _OUTSIDE
+        # Twice the probability of a target that is further off, on the same side.
+        above = 0.5 * (1.0 - _STRAY) * (math.erfc(near / _ROOT_2) + math.erfc(far / _ROOT_2))
+        above += _STRAY * math.erfc(z / _ROOT_2)
+        is_outside = above < _OUTSIDE
         factor = self.factor * math.exp(_STEP * (is_outside - _OUTSIDE))
         self.factor = min(1.0, max(_LEAST_FACTOR, factor))
