@@ -280,6 +280,14 @@ class Letters:
         """Whether there is a dead letter of an input."""
         return bool(self._of(place_of(record)))
 
+    def is_unlearnable(self, record: Record) -> bool:
+        """Whether an input is a dead letter as the learner has refused its label."""
+        # The reason of what failed begins with the kind of its error.
+        return any(
+            headers.get("dlq.stage") == b"learn" and b"Error: " not in headers["dlq.error"]
+            for headers in (dict(letter.headers) for letter in self._of(place_of(record)))
+        )
+
     def read_by(self, record: Record) -> float:
         """Return by when an answer was read that waits or is a dead letter; of others -inf."""
         place = place_of(record)

@@ -132,6 +132,19 @@ class Talk:
             self._accepted.add(answer_id)
         return "accepted" if taken else "refused"
 
+    def refuse(self, said: dict[str, Any]) -> None:
+        """Take an answer or a cancellation of which the learner could learn nothing.
+
+        It is a dead letter, and ends the question that it is about all the same.
+        """
+        is_about = said.get("request_id") in (None, self._open)
+        if self._open is None or not (is_about or said.get("supersedes") == self._standing):
+            return
+        if said["type"] == "label.cancel":
+            self.cancelled[self._open] += 1
+        self._end()
+        self.state, self._word, self._standing = "declined", None, said.get("answer_id")
+
     def cancel(self, request_id: str) -> Verdict:
         """Take the next cancellation."""
         if not self._was_made(request_id) or request_id != self._open:

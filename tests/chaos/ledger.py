@@ -328,6 +328,8 @@ class Ledger:
                 continue
             if _is_hostile(record) and self._letters.has(record):
                 self._letters.expect(record)  # the learner could not work with it
+                if self._letters.is_unlearnable(record):
+                    talks[name].refuse(value)
                 continue
             talk = talks[name]
             verdict = talk.cancel(value["request_id"]) if is_cancel else talk.answer(value)

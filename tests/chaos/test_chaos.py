@@ -194,6 +194,22 @@ def test_a_challenge_of_another_label_is_about_a_later_word():
     assert (talk.state, talk.n_lines) == ("challenged", 2)
 
 
+def test_an_answer_that_the_learner_refuses_ends_its_question_and_brings_no_line():
+    asked = Asked()
+    asked.ask("e/challenge/1", 90.0, given=1.0)
+    for said in (
+        {"type": "answer", "answer_id": "a1", "request_id": "e/challenge/1", "y": 1.0},
+        {"type": "answer", "answer_id": "a1", "supersedes": "e", "y": True},
+        {"type": "label.cancel", "request_id": "e/challenge/1"},
+    ):
+        talk = Talk("e", 1.0, asked)
+        talk.refuse({"type": "answer", "answer_id": "a0", "request_id": "e/label", "y": 2})
+        assert talk.state == "challenged"
+        talk.refuse(said)
+        talk.refuse(said)
+        assert (talk.ended["e/challenge/1"], talk.n_lines) == (1, 0)
+
+
 def judged(records, stopped_at):
     ledger = Ledger(horizon_s=HORIZON_S, expires_after_s=EXPIRES_S)
     for record in records:
