@@ -32,6 +32,18 @@ def _egp_errors(preset: str) -> Table:
     )
 
 
+_PRIVILEGED_PROBLEMS = each(
+    "problem",
+    "noise",
+    "guessed",
+    "useless",
+    "digits, pixels",
+    "digits, margin",
+    "MNIST+, poetic",
+    "MNIST+, poetic margin",
+    "MNIST+, yinyang",
+    "MNIST+, yinyang margin",
+)
 _POOLS = ("moons", "breast cancer", "digits 3 vs 8", "digits 10", "wifi rooms")
 _POOLS += ("USPS 3 vs 5", "USPS 4 vs 9")
 _PICKERS = {
@@ -105,6 +117,73 @@ TABLES = {
             for measure in ("NMSE", "NPLL", "error of classes")
             for preset in ("default", "paper")
         },
+    ),
+    "gpc-plus": Table(
+        measured="gpc_plus",
+        rows=_PRIVILEGED_PROBLEMS,
+        columns={
+            "GPC": ({"method": "GPC"}, "{error:.1f} ± {se:.1f}"),
+            "x\\* as features": ({"method": "GPC, x* as features"}, "{error:.1f} ± {se:.1f}"),
+            "GPC+": ({"method": "GPC+"}, "{error:.1f} ± {se:.1f}"),
+            "gain": ({"method": "GPC+"}, "{gain:.2f} ± {se of gain:.2f}"),
+            "GPC+, `paper`": ({"method": "GPC+, preset paper"}, "{error:.1f} ± {se:.1f}"),
+            "gain of `paper`": ({"method": "GPC+, preset paper"}, "{gain:.2f} ± {se of gain:.2f}"),
+        },
+    ),
+    "gpc-plus-conversations": Table(
+        measured="gpc_plus",
+        head="| doubted for",
+        rows=crossed(
+            {
+                name.replace("*", "\\*"): {"conversation": name}
+                for name in (
+                    "40 % careless",
+                    "10 % careless",
+                    "20 % careless, one of two annotators unreliable",
+                    "40 % careless, x* useless",
+                )
+            },
+            {
+                "record, unaware": {"doubted for": "annotator, learner unaware"},
+                "record": {"doubted for": "annotator"},
+                "noise": {"doubted for": "noise"},
+                "both": {"doubted for": "both"},
+            },
+        ),
+        columns={
+            "AUC": "{auc_wrong:.3f} ± {se of auc_wrong:.3f}",
+            "challenges": "{challenges:.1f} ± {se of challenges:.1f}",
+            "precision": "{precision:.2f} ± {se of precision:.2f}",
+            "recall": "{recall:.2f} ± {se of recall:.2f}",
+            "error %": "{error:.2f} ± {se of error:.2f}",
+        },
+    ),
+    "gpc-plus-online": Table(
+        measured="gpc_plus",
+        rows={"{online}": {}},
+        columns={
+            **{f"{n}": f"{{error {n}:.1f}}" for n in (60, 100, 200)},
+            "300": "{error 300:.1f} ± {se:.1f}",
+            "gain at 300": "{gain:.2f} ± {se of gain:.2f}",
+            "AUC": "{auc:.3f}",
+        },
+    ),
+    "gpc-plus-batches": Table(
+        measured="gpc_plus",
+        head="labels",
+        rows=each("labels", 100, 200, 500),
+        columns={
+            "sweeps": "{sweeps}",
+            "seconds": "{batch_s:.2f}",
+            "`learn_log`": "{with_fit_s:.1f}",
+            "the same, GPC": "{gpc_with_fit_s:.2f}",
+        },
+    ),
+    "gpc-plus-kept": Table(
+        measured="gpc_plus",
+        head="which are retained",
+        rows={"{which}": {}},
+        columns={"error": "{error:.1f} ± {se:.1f}"},
     ),
     "pool": _pool(_PICKERS, 10, 20, 50),
     "pool-noise": _pool(
