@@ -135,7 +135,8 @@ class Talk:
     def refuse(self, said: dict[str, Any]) -> None:
         """Take an answer or a cancellation of which the learner could learn nothing.
 
-        It is a dead letter, and ends the question that it is about all the same.
+        It is a dead letter, and ends the question that it is about all the same. What could be
+        superseded before still can.
         """
         is_about = said.get("request_id") in (None, self._open)
         if self._open is None or not (is_about or said.get("supersedes") == self._standing):
@@ -143,7 +144,7 @@ class Talk:
         if said["type"] == "label.cancel":
             self.cancelled[self._open] += 1
         self._end()
-        self.state, self._word, self._standing = "declined", None, said.get("answer_id")
+        self.state, self._word = "declined", None
 
     def cancel(self, request_id: str) -> Verdict:
         """Take the next cancellation."""

@@ -208,6 +208,9 @@ def test_an_answer_that_the_learner_refuses_ends_its_question_and_brings_no_line
         talk.refuse(said)
         talk.refuse(said)
         assert (talk.ended["e/challenge/1"], talk.n_lines) == (1, 0)
+        correction = {"answer_id": "a3", "supersedes": "e", "y": "hall"}
+        assert talk.answer(correction) == "accepted"
+        assert (talk.state, talk.n_lines) == ("learned", 1)
 
 
 def judged(records, stopped_at):
