@@ -448,7 +448,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
 
         """
         if not with_dist:
-            mus, _ = self._predicted(x)
+            mus = self._means(self._core.see(x))
             return float(sum([w * mu for w, mu in zip(self._weights, mus, strict=True)]))
         forecast = self._forecast(x)
         return forecast if self._tails is None else self._tails.shaped(forecast)
@@ -493,9 +493,9 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
 
     # --- inside
 
-    def _predicted(self, x: Features) -> tuple[list[float], Seen]:
-        """Return the mean of each expert, and what it was made of."""
-        seen, moments = self._core.see(x), self._moments
+    def _means(self, seen: Seen) -> list[float]:
+        """Return the mean of each expert."""
+        moments = self._moments
         origin, c = self._origin, moments.mean
         # Of targets less c, the mean is y - c share; what was taken away is added again.
         mus = [origin + (y + c * (1.0 - share)) for y, share in seen.means.tolist()]
@@ -504,14 +504,14 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
             # no example.
             low, high = self._lowest - moments.std, self._highest + moments.std
             mus = [min(max(mu, low), high) for mu in mus]
-        return mus, seen
+        return mus
 
     def _parts(self, x: Features) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of an observation by each expert."""
-        last = self._last
-        if last is not None and last[0] is self._core.see(x):
+        seen, last = self._core.see(x), self._last
+        if last is not None and last[0] is seen:
             return last[1], last[2]
-        mus, seen = self._predicted(x)
+        mus = self._means(seen)
         variances = seen.variances + self._core.experts.noise_variances
         sigmas: list[float] = (self._moments.std * np.sqrt(variances)).tolist()
         self._last = seen, mus, sigmas
