@@ -37,6 +37,14 @@ class Until(Stop):
         return not any(self._topics.lags(self._group).values())
 
 
+def work_off(config: Path, group: str) -> None:
+    """Wait until nothing waits for the workers of a group."""
+    with closing(open_topics(load_deployed(config))) as topics:
+        until = Until(topics, group)
+        while not until():
+            sleep(0.2)
+
+
 def written(path: Path, url: str, prefix: str, n_partitions: int, group: str) -> Path:
     path.write_text(
         f'broker = "{url}"\nwarm_up = 5\nseed = 1\n'
@@ -116,10 +124,7 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
     finally:
         is_over.set()
         sender.join()
-        with closing(open_topics(load_deployed(config))) as topics:
-            until = Until(topics, group)
-            while not until():
-                sleep(0.2)
+        work_off(config, group)
         worker.process.send_signal(signal.SIGTERM)
         assert worker.end()[0] == 0
     events = records(config, "events")

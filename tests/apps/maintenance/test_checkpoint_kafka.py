@@ -18,7 +18,7 @@ import pytest
 
 from connectors.topics import Checkpoint, Outgoing, Record
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
-from tests.apps.maintenance.test_backup_kafka import Until, records, written
+from tests.apps.maintenance.test_backup_kafka import records, work_off, written
 from tests.helpers.worker_process import Process
 
 N_KEYS = 30
@@ -93,10 +93,7 @@ def test_no_checkpoint_has_read_other_events_than_it_has_written(
     finally:
         is_over.set()
         sender.join()
-        with closing(open_topics(load_deployed(config))) as topics:
-            until = Until(topics, group)
-            while not until():
-                sleep(0.2)
+        work_off(config, group)
         for worker in workers:
             worker.process.send_signal(signal.SIGTERM)
         assert [worker.end()[0] for worker in workers] == [0, 0]
