@@ -21,7 +21,13 @@ from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look
-from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps, another_prior_steps
+from streamgp.gp.marginal_likelihood import (
+    CUBIC,
+    NEW_MEMORY,
+    Steps,
+    another_prior_steps,
+    symmetric_product_steps,
+)
 from streamgp.kernels import Kernel
 
 # --- Points of which one can take the place of another, and which of many to begin with.
@@ -203,15 +209,12 @@ class ProjectedGP:
         inverse, _ = lapack.dlauum(inverse_factor, lower=1)
         yield 2.0 * cubic + 2.0 * memory
         G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
-        # K - K Γ K (GPML Eq. 2.26), and the same without cancellation where noise is small.
-        small = noise < float(np.diagonal(K).max())
-        if small:
+        # K - K Γ K (GPML Eq. 2.26) is noise K Γ without a difference, and noise I - noise² Γ
+        # without a product; where noise is small that one loses no digits, either.
+        if noise < float(np.diagonal(K).max()):
             S = noise * np.eye(n) - noise * noise * G
         else:
-            yield 3.0 * cubic
-            KG = K @ G
-            yield 3.0 * cubic
-            S = K - KG @ K
+            S = yield from symmetric_product_steps(K, noise * G)
         # K Γ y (GPML Eq. 2.25), which is the target less its noise. Function after function: the
         # bits of one do not depend on how many there are.
         targets = np.array(Y).reshape(n, m).T.copy()

@@ -369,18 +369,17 @@ def another_prior_steps(
     if not n or _smallest_share(half) < _KNOWN_FOR_CERTAIN:
         return None
     # The factor of `C' (S⁻¹ - K⁻¹) C`, which is singular where nothing was observed.
-    yield cubic + 2.0 * memory
-    rest = np.eye(n)
-    rest -= half.T @ half
-    rest = rest.T
-    yield 2.0 * cubic
-    A, order, rank, _ = lapack.dpstrf(rest, lower=1, overwrite_a=1)
+    rest = yield from symmetric_product_steps(half.T, half)
+    yield 2.0 * cubic + memory
+    np.subtract(np.eye(n), rest, out=rest)
+    # A symmetric matrix is its own transpose, which LAPACK takes without a copy.
+    A, order, rank, _ = lapack.dpstrf(rest.T, lower=1, overwrite_a=1)
     observed = np.tril(A[:, :rank])[np.argsort(order)]
     # `R R'` is the precision of what was observed.
     R = yield from _solved_steps(C, math.sqrt(gain) * observed, transposed=True)
     KR = yield from _product_steps(prior, R)
     # The prior, conditioned on it (GPML Eq. A.9).
-    M = yield from _product_steps(R.T, KR)
+    M = yield from symmetric_product_steps(R.T, KR)
     M[np.diag_indices(len(M))] += 1.0
     yield cubic + memory
     try:
@@ -388,8 +387,9 @@ def another_prior_steps(
     except np.linalg.LinAlgError:
         return None
     explained = yield from _solved_steps(factor, KR.T)
-    yield cubic + 2.0 * memory
-    now: Array = prior - explained.T @ explained
+    now = yield from symmetric_product_steps(explained.T, explained)
+    yield memory
+    np.subtract(prior, now, out=now)
     # Function after function: the bits of one do not depend on how many there are.
     found = np.empty_like(means)
     for i, mean in enumerate(means):
@@ -415,6 +415,27 @@ def _product_steps(A: Array, B: Array) -> Steps[Array]:
         band = slice(first, first + _BAND)
         yield 3.0 * CUBIC * _BAND * B.size
         found[band] = A[band] @ B
+    return found
+
+
+def symmetric_product_steps(A: Array, B: Array) -> Steps[Array]:
+    """Compute a product that is known to be symmetric, some rows at a time: half of it, mirrored.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> at_once(symmetric_product_steps(A, A.T))
+    array([[ 5., 11.],
+           [11., 25.]])
+
+    """
+    n, m = A.shape
+    found: Array = np.empty((n, n))
+    for first in range(0, n, _BAND):
+        end = min(first + _BAND, n)
+        yield 3.0 * CUBIC * _BAND * end * m
+        found[first:end, :end] = A[first:end] @ B[:, :end]
+        found[:first, first:end] = found[first:end, :first].T
     return found
 
 

@@ -315,6 +315,25 @@ class RationalQuadratic(Radial):
 # --- The squared exponential kernel.
 
 
+# A little above the logarithm of the smallest number that has all its digits.
+_LOWEST = -700.0
+
+
+def _exponential(h: Array, out: Array) -> Array:
+    """Write `exp(h)` into `out`; of a matrix, 0 for what is below `_LOWEST`.
+
+    Where an exponential underflows it takes ten times as long, and slow numbers come of it. A
+    matrix that a fit tries may be full of them, and no step of a fit is to take long; the few
+    covariances of one event are not worth a look.
+    """
+    if h.ndim == 1:
+        return np.exp(h, out)
+    np.maximum(h, _LOWEST, out=out)
+    np.exp(out, out)
+    out -= np.exp(_LOWEST)  # less than rounding, but for what was cut off
+    return out
+
+
 @dataclass(frozen=True, slots=True)
 class SquaredExponential(Radial):
     """Smooth functions: `k(x, x') = variance * exp(-|x - x'|² / (2 length_scale²))`.
@@ -347,10 +366,10 @@ class SquaredExponential(Radial):
     """
 
     def _correlation(self, h: Array) -> Array:
-        return np.exp(h, h)
+        return _exponential(h, h)
 
     def _slope(self, h: Array) -> Array:
-        return np.exp(h)
+        return _exponential(h, np.empty_like(h))
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
         """Return 1: it is the kernel whose frequencies are multiplied."""
@@ -400,10 +419,10 @@ class Categorical(Radial):
         return 1.0
 
     def _correlation(self, h: Array) -> Array:
-        return np.exp(h, h)
+        return _exponential(h, h)
 
     def _slope(self, h: Array) -> Array:
-        return np.exp(h)
+        return _exponential(h, np.empty_like(h))
 
     def _space_of(self, columns: Columns | None) -> Space:
         if not isinstance(self.length_scale, Mapping):

@@ -115,3 +115,22 @@ def test_matrix_of_many_points_is_symmetric_to_the_last_bit(n):
     np.testing.assert_array_equal(K, K.T)
     squares = ((points[:, None] - points) ** 2).sum(axis=2)
     np.testing.assert_allclose(K, 3.0 * np.exp(-squares / 8.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("length_scale", [1.0, 1e-2, 1e-3])
+def test_no_number_of_a_matrix_or_its_gradients_is_subnormal(length_scale):
+    kernel = SquaredExponential(length_scale)
+    points = np.linspace(0.0, 1.0, 200)[:, None]
+    rows = np.array([kernel.embed(point) for point in points])
+    for found in (kernel.matrix(rows), *kernel.gradients(rows)):
+        sizes = np.abs(found[found != 0.0])
+        assert sizes.min() >= np.finfo(float).smallest_normal
+
+
+@pytest.mark.parametrize("length_scale", [1.0, 1e-1, 3e-2])
+def test_a_matrix_equals_the_formula_down_to_the_smallest_numbers(length_scale):
+    kernel = SquaredExponential(length_scale)
+    points = np.linspace(0.0, 1.0, 50)[:, None]
+    found = kernel.matrix(np.array([kernel.embed(point) for point in points]))
+    expected = [obvious(kernel, points, x) for x in points]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-303)
