@@ -317,6 +317,11 @@ class Letters:
             if [_bytes(letter) for letter in self._of(place)] != [_bytes(record)]
         ]
 
+    def told(self, place: Place) -> str:
+        """Return what lies at a place that should be a dead letter, and how often it is one."""
+        bad = self._bad[place]
+        return f"{place}, {bad.key!r} {bad.value!r}, {len(self._of(place))} letters"
+
     def strays(self) -> list[Place | None]:
         """Return of which inputs there are dead letters without need."""
         return [place for place in self._found if place not in self._bad]

@@ -198,7 +198,7 @@ class Ledger:
         for what, names in {
             "no prediction": lost,
             "predicted more than once": list(extra),
-            "no dead letter": self._letters.missing(),
+            "no dead letter": list(map(self._letters.told, self._letters.missing())),
             "dead letter without need": self._letters.strays(),
             "not exactly one end": endless,
             "lines of the log missing (-) or too many": list(lines.items()),
