@@ -12,6 +12,7 @@ from connectors.tables.log_source import LogSource, WindowedLog
 from streamgp.apps.console import tell
 from streamgp.config.build import build_windows
 from streamgp.config.settings import Config
+from streamgp.query.registry import LEARNERS
 
 N_REASONS_SHOWN = 5
 """Rows that cannot be read are many or few; of so many it is said why."""
@@ -81,8 +82,8 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             ignore=columns.ignore,
             features=columns.features,
             channels=() if windows is None else (*chain(*windows.vectors), *(windows.gps or ())),
-            # Not every classifier of River takes texts, the Gaussian process does.
-            texts=not config.learner.name.startswith("river."),
+            # Not every classifier of River, or of a user's own, takes texts; those of streamgp do.
+            texts=config.learner.name == "gp" or config.learner.name in LEARNERS,
             numbers=config.target == "number",
             limit=columns.limit,
             in_order=windows is None,  # which have a tolerance of their own

@@ -21,6 +21,7 @@ from streamgp.interactive.learner import (
     predicted_target,
 )
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+from streamgp.interactive.rollback import refusal_of
 from streamgp.interactive.validation import plain_excerpt
 
 if TYPE_CHECKING:
@@ -420,7 +421,7 @@ class Consensus:
             subject=label.answer_id,
             key=record.event.key,
             fault="unlearnable",
-            reason=str(error),
+            reason=refusal_of(error),
             at=now,
         )
 

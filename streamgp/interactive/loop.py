@@ -121,7 +121,13 @@ from streamgp.interactive.retract import (
     take_back,
     take_back_known,
 )
-from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
+from streamgp.interactive.rollback import (
+    CallJournal,
+    Rollback,
+    reason_of,
+    refusal_of,
+    stage_of,
+)
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import StateChangelog
@@ -354,7 +360,7 @@ class InteractiveLoop(RestartableLoop):
             self._rollback.call(model.observe_one, x)
             predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
-            raise _RefusedError(str(error)) from error
+            raise _RefusedError(refusal_of(error)) from error
         self._changed = True
         decision = self._decision(event, now)
         shared_budget = self._moderator.shared_budget

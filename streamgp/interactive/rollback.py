@@ -113,6 +113,21 @@ def reason_of(error: Exception) -> str:
     return reason.encode(errors="backslashreplace").decode()
 
 
+def refusal_of(error: Exception) -> str:
+    """Return what is said where the learner cannot take an event or an example.
+
+    Its text alone would read as if the input could not be read: a learner of a user's own may
+    fail with any text.
+
+    Examples
+    --------
+    >>> refusal_of(ValueError("could not convert string to float: 'night'"))
+    "the learner refuses it: could not convert string to float: 'night'"
+
+    """
+    return f"the learner refuses it: {error}"
+
+
 @runtime_checkable
 class ResettableLearner(HoldsExamples, Protocol):
     """A learner that can go back to what it was."""

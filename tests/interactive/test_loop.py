@@ -135,8 +135,14 @@ class TestEvents:
                 "a label must be a finite number, a bool or a text, got inf",
             ),
             ({"y": ("a",)}, "a label must be a finite number, a bool or a text, got ('a',)"),
-            ({"x": {"bad": ValueError("f must be finite")}}, "f must be finite"),
-            ({"x": {"bad": TypeError("f must be a number")}}, "f must be a number"),
+            (
+                {"x": {"bad": ValueError("f must be finite")}},
+                "the learner refuses it: f must be finite",
+            ),
+            (
+                {"x": {"bad": TypeError("f must be a number")}},
+                "the learner refuses it: f must be a number",
+            ),
         ],
     )
     def test_malformed_event_is_rejected_and_not_remembered(self, loop, learner, fields, reason):
@@ -429,7 +435,7 @@ class TestAnswers:
             subject="a1",
             key="ann",
             fault="unlearnable",
-            reason="cannot learn this; use another learner",
+            reason="the learner refuses it: cannot learn this; use another learner",
             at=1.0,
         )
         _, rejected = loop.on_event(event("f", y="a"), 1.0)

@@ -124,6 +124,8 @@ class ReplaySink:
         The first reasons, by the key of the row.
     n_rejected
         How many there were.
+    n_unlearnable
+        How many of these were examples that the learner could not take.
     n_predicted
         How many events were predicted.
 
@@ -133,12 +135,14 @@ class ReplaySink:
         self._files = files
         self.reasons: list[tuple[str | None, str]] = []
         self.n_rejected = 0
+        self.n_unlearnable = 0
         self.n_predicted = 0
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Write a message."""
         if isinstance(message, Rejected):
             self.n_rejected += 1
+            self.n_unlearnable += message.fault == "unlearnable" or message.stage == "learn"
             if self.n_rejected <= N_REASONS_SHOWN:
                 stage = "" if message.stage is None else f" ({message.stage})"
                 reason = f"rejected {message.subject}{stage}: {message.reason}"
@@ -158,12 +162,14 @@ class ReplaySink:
         """Take out the rows of a key, of which so many were rejected."""
         self.reasons = [(whose, reason) for whose, reason in self.reasons if whose != key]
         self.n_rejected -= n_rejected
+        self.n_unlearnable = min(self.n_unlearnable, self.n_rejected)
 
     def state(self) -> State:
         """Return what must survive a restart."""
         return {
             "reasons": [list(pair) for pair in self.reasons],
             "n_rejected": self.n_rejected,
+            "n_unlearnable": self.n_unlearnable,
             "n_predicted": self.n_predicted,
         }
 
@@ -171,7 +177,9 @@ class ReplaySink:
         """Become what the state was taken from."""
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
         self.n_rejected = int(state["n_rejected"])
-        self.n_predicted = int(state.get("n_predicted", 0))  # it is not in older files
+        # These are not in older files.
+        self.n_unlearnable = int(state.get("n_unlearnable", 0))
+        self.n_predicted = int(state.get("n_predicted", 0))
 
     def close(self) -> None:
         """Close the files."""
@@ -347,6 +355,12 @@ class _Replay:
             further = "; the same command goes on from here" if self._resumable else ""
             tell(f"interrupted; what was done so far is kept{further}")
             return 130
+        if (
+            0 < played.statistics.n_answered <= sink.n_unlearnable
+            and not played.statistics.n_learned
+        ):
+            tell("Error: the learner could not take a single label; see the reasons above")
+            return 2
         return 0
 
 

@@ -149,6 +149,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
         open_log(path, config, Notes(), source=str(file)).close()
     names = _names([file for file, _ in configs])
     runs: list[tuple[str, Played]] = []
+    sinks: dict[str, ReplaySink] = {}
     with progress() as show:
         for i, (name, (file, config)) in enumerate(zip(names, configs, strict=True)):
             with closing(EndingLog(open_log(path, config, Notes(), source=str(file)))) as log:
@@ -158,7 +159,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
                 ) -> None:
                     show(name, (before + log.source.progress) / len(configs))
 
-                sink = ReplaySink(None)
+                sink = sinks[name] = ReplaySink(None)
                 played = play(
                     build.build_loop(config, source=str(file)),
                     log,
@@ -177,8 +178,9 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     if not runs:
         first = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
         raise click.ClickException(f"no row of {path} could be used{first}")
-    if sink.n_rejected:
-        tell(f"{sink.n_rejected} rejected, the first: {sink.reasons[0][1]}")
+    for name, sink in sinks.items():
+        if sink.n_rejected:
+            tell(f"{name}: {sink.n_rejected} rejected, the first: {sink.reasons[0][1]}")
     if runs[-1][1].result.interrupted:
         tell(f"interrupted; {runs[-1][0]} did not see the whole log")
         return INTERRUPTED

@@ -230,6 +230,52 @@ def test_texts_are_not_given_to_a_learner_that_may_not_take_them(log: Path, tmp_
     assert result.stderr.splitlines()[0] == "note: left out, texts: phone"
 
 
+NEAREST = """
+import math
+from collections import defaultdict
+
+from river import base, stats
+
+
+class NearestMean(base.Classifier):
+    def __init__(self):
+        self.means = defaultdict(lambda: defaultdict(stats.Mean))
+
+    @property
+    def _multiclass(self):
+        return True
+
+    def learn_one(self, x, y):
+        for name, value in x.items():
+            self.means[y][name].update(value)
+
+    def predict_proba_one(self, x):
+        near = {
+            y: math.exp(-math.dist(x.values(), [means[name].get() for name in x]))
+            for y, means in self.means.items()
+        }
+        return {y: value / sum(near.values()) for y, value in near.items()}
+"""
+
+
+def test_a_learner_of_ones_own_gets_texts_that_are_named_as_features(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "nearest_mean.py").write_text(NEAREST)
+    config = tmp_path / "own.toml"
+    config.write_text('[learner]\nname = "nearest_mean:NearestMean"\n')
+    arguments = ["--label", "room", "--ignore", "at", "--config", config]
+    result = replay(log, *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "note: left out, texts: phone" in result.stderr
+    assert "rejected" not in result.stderr
+    result = replay(log, *arguments, "--features", "near,phone")
+    assert result.exit_code == 2
+    assert "rejected 1/label/answer: the learner refuses it: unsupported operand" in result.stderr
+    assert "Error: the learner could not take a single label" in result.stderr
+
+
 def test_a_text_that_decides_the_class_is_learned(tmp_path: Path) -> None:
     """Numbers say nothing about the room in this log, the phone's network says everything."""
     drawn = random.Random(1)

@@ -347,6 +347,23 @@ def test_comparison_of_a_damaged_log_shows_what_came_before(
     assert "what came before it is shown" in result.stderr
 
 
+def test_comparison_says_which_configuration_rejected_what(
+    log: Path, two: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rules_of_no_use.py").write_text(
+        "class Half:\n    def decide(self, belief, draw):\n        return belief and True\n"
+    )
+    half = tmp_path / "half.toml"
+    half.write_text('[query]\nrule = "rules_of_no_use:Half"\n')
+    result = tune(log, "--label", "room", "--compare", half, two[1])
+    assert result.exit_code == 0, result.output
+    assert re.search(
+        r"^half: \d+ rejected, the first: rejected 1 \(ask\): AttributeError", result.stderr, re.M
+    )
+    assert "always: " not in result.stderr
+
+
 def test_comparison_without_a_usable_row_is_one_line(tmp_path: Path, two: list[Path]) -> None:
     log = write(tmp_path / "log.csv", ["inf,1,a,hall"] * 5)
     assert "no row of" in wrong(log, "--label", "room", "--compare", *two)
