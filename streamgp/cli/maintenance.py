@@ -51,6 +51,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
 
 
 @dead_letters.command("list")
+@broker_option
 @_stage_option
 @_since_option
 @click.option(
@@ -62,20 +63,27 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
     help="How many to show.",
 )
 @click.pass_obj
-def list_(where: tuple[Path, str | None], stage: str | None, since: str | None, last: int) -> None:
+def list_(
+    where: tuple[Path, str | None],
+    broker: str | None,
+    stage: str | None,
+    since: str | None,
+    last: int,
+) -> None:
     """List dead letters with their numbers, oldest first; reasons may quote a value."""
     from streamgp.apps.deployment.deployment import visit
     from streamgp.apps.maintenance import dead_letters as letters
 
     wanted = _wanted(stage, since)
-    with visit(*where) as deployment:
+    with visit(*_where(where, broker)) as deployment:
         click.echo(letters.listing(deployment.topics, wanted, last))
 
 
 @dead_letters.command()
 @click.argument("number")
+@broker_option
 @click.pass_obj
-def show(where: tuple[Path, str | None], number: str) -> None:
+def show(where: tuple[Path, str | None], number: str, broker: str | None) -> None:
     """Show one dead letter: its key, its headers, and what was in it.
 
     NUMBER is PARTITION:OFFSET, as `list` prints it. What is no text is shown as hexadecimal digits.
@@ -84,7 +92,7 @@ def show(where: tuple[Path, str | None], number: str) -> None:
     from streamgp.apps.maintenance import dead_letters as letters
 
     place = letters.place_of(number)
-    with visit(*where) as deployment:
+    with visit(*_where(where, broker)) as deployment:
         click.echo(letters.description(deployment.topics, place))
 
 
@@ -94,9 +102,11 @@ def show(where: tuple[Path, str | None], number: str) -> None:
 @_stage_option
 @_since_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@broker_option
 @click.pass_obj
 def resend(
     where: tuple[Path, str | None],
+    broker: str | None,
     numbers: tuple[str, ...],
     everything: bool,
     stage: str | None,
@@ -122,7 +132,7 @@ def resend(
     if numbers and (stage is not None or since is not None):
         raise click.UsageError("--stage and --since go with --all, not with numbers")
     wanted, places = _wanted(stage, since), [letters.place_of(text) for text in numbers]
-    with visit(*where) as deployment:
+    with visit(*_where(where, broker)) as deployment:
         found = letters.chosen(deployment.topics, places, wanted)
         records, n_left_out = letters.outgoing(found, skip=everything)
         if n_left_out:
@@ -136,6 +146,12 @@ def resend(
             return
         write_all(deployment, records, program="dead-letters")
         click.echo(f"sent {letters.by_topic(records)}")
+
+
+def _where(group: tuple[Path, str | None], broker: str | None) -> tuple[Path, str | None]:
+    """Return the configuration and the broker: `--broker` of the command, or of the group."""
+    config_file, given = group
+    return config_file, broker or given
 
 
 def _wanted(stage: str | None, since: str | None) -> letters.Wanted:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.outbound import Outbound
+from streamgp.apps.deployment import deployment
 from streamgp.apps.maintenance.dead_letters import moment_of
+from streamgp.config.settings import Config
 from streamgp.interactive.messages import Answer, LabelledExample, Rejected
-from tests.helpers.small_deployment import Small
+from tests.helpers.small_deployment import COMMANDS, Small
 
 BAD = b'\xff\x00 "ann was here"'
 HEADERS = (("trace", b"17"), ("ce_type", b"streamgp.event.v9"))
@@ -40,6 +44,25 @@ def number_of(small: Small, what: str) -> str:
     lines = small.done("dead-letters", LIST).splitlines()
     [found] = [line.split()[0] for line in lines if what in line]
     return found
+
+
+def test_broker_is_named_behind_the_command_or_before_the_file(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def open_topics(config: Config) -> MemoryTopics:
+        assert config.broker is not None
+        opened.append(config.broker.url)
+        return small.topics
+
+    monkeypatch.setattr(deployment, "open_topics", open_topics)
+    small.done("dead-letters", LIST, "--broker", "kafka://a")
+    small.wrong("dead-letters", "show", "0:0", "--broker", "kafka://b")
+    small.done("dead-letters", "resend", "--all", "--broker", "kafka://c")
+    words = ["dead-letters", "--broker", "kafka://d", str(small.config_file), LIST]
+    assert CliRunner().invoke(COMMANDS, words).exit_code == 0
+    assert opened == ["kafka://a", "kafka://b", "kafka://c", "kafka://d"]
 
 
 # --- list
