@@ -7,9 +7,10 @@ all labels of the first rows are, else text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from enum import Enum
@@ -51,6 +52,9 @@ ENOUGH = 20
 
 MOST_DIFFERENT = 0.9
 """Share of different values up to which a column says something about other rows."""
+
+MOST_NAMED = 30
+"""Columns that are named where one is missing."""
 
 _POSIX = 1e9  # seconds since 1970 in 2001: times may have fractions, counters do not
 
@@ -300,6 +304,8 @@ class Roles:
     channels: tuple[str, ...] = ()
     """Features that windows need."""
 
+    # A name with a `*` stands for the columns that it matches and that have no role of their own.
+
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
         for role, name in self.named():
@@ -314,6 +320,43 @@ class Roles:
         named = [(role, name) for role, name in single if name is not None]
         named += [("ignore", name) for name in sorted(self.ignore)]
         return named + [("features", name) for name in self.features or ()]
+
+    def among(self, columns: Collection[str]) -> Roles:
+        """Return the roles with the columns that names with a `*` stand for.
+
+        Examples
+        --------
+        >>> roles = Roles(
+        ...     label="is_wet", time=None, key=None, ignore=frozenset(["is_*"]), features=("a*",)
+        ... )
+        >>> roles = roles.among(["is_wet", "is_hot", "ax", "ay", "b"])
+        >>> sorted(roles.ignore), roles.features
+        (['is_hot'], ('ax', 'ay'))
+
+        """
+        taken = {name for _, name in self.named() if name in columns}
+        ignore = frozenset(_matched(self.ignore, columns, taken))
+        features = self.features
+        if features is not None:
+            features = tuple(_matched(features, columns, taken | ignore))
+        return replace(self, ignore=ignore, features=features)
+
+
+def _matched(names: Iterable[str], columns: Collection[str], taken: set[str]) -> list[str]:
+    """Replace names with a `*` by the columns that they match, but those that are taken."""
+    found: list[str] = []
+    for name in names:
+        is_pattern = "*" in name and name not in columns
+        matches = [column for column in columns if fits(column, name)] if is_pattern else []
+        # What matches nothing is missed as it was written.
+        found += [column for column in matches if column not in taken] if matches else [name]
+    return list(dict.fromkeys(found))
+
+
+def fits(column: str, pattern: str) -> bool:
+    """Whether a column is what a pattern stands for, in which `*` is any text."""
+    parts = map(re.escape, pattern.split("*"))
+    return re.fullmatch(".*".join(parts), column, re.DOTALL) is not None
 
 
 class RowReader:
@@ -337,6 +380,7 @@ class RowReader:
     """
 
     # _open      whether rows bring columns of their own
+    # _patterns  what is ignored, where it holds a `*`: it holds for columns that come later, too.
     # _known     every column judged or not to be judged; only where rows bring their own columns.
     # _integers  whether text labels are integers; None before the first label.
     # _classes   every label of a typed log, by itself
@@ -369,6 +413,8 @@ class RowReader:
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
         if table.columns is not None:
             columns = table.columns
+        self._patterns = [name for name in roles.ignore if "*" in name]
+        roles = self._roles = roles.among(columns)
         check_columns(columns, roles.named(), path)
         if table.unnamed:
             notes(f"left out without a name: {', '.join(table.unnamed)}")
@@ -439,8 +485,11 @@ class RowReader:
 
     def _x(self, cells: dict[str, Any]) -> dict[FeatureName, float | str]:
         if self._open and not cells.keys() <= self._known:
-            self._features.add(cells.keys() - self._known)
-            self._known |= cells.keys()
+            late = cells.keys() - self._known
+            self._features.add(
+                name for name in late if not any(fits(name, one) for one in self._patterns)
+            )
+            self._known |= late
         return self._features.read(cells)
 
     def _judge_labels(self, rows: list[dict[str, Any]]) -> bool | None:
@@ -509,9 +558,10 @@ def check_columns(columns: list[str], named: list[tuple[str, str]], path: object
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TableError(
-                f"{path} has no column {name!r} ({role}); columns: {', '.join(columns)}{hint}"
-            )
+            there = ", ".join(columns[:MOST_NAMED])
+            more = len(columns) - MOST_NAMED
+            there += f" and {more} more" if more > 0 else ""
+            raise TableError(f"{path} has no column {name!r} ({role}); columns: {there}{hint}")
 
 
 def _required(cells: dict[str, Any], name: str, role: str, parse: Callable[[Any], Any]) -> Any:

@@ -29,7 +29,8 @@ ignore_option = click.option(
     metavar="COLUMN",
     multiple=True,
     callback=split_columns,
-    help="Column that is no feature. May be given several times, or name several: A,B.",
+    help="Column that is no feature. May be given several times, or name several: A,B. In quotes "
+    "'label:*' stands for all that begin so.",
 )
 """Columns that are no features, for every command that reads logs."""
 
@@ -38,7 +39,7 @@ features_option = click.option(
     metavar="A,B,...",
     multiple=True,
     callback=split_columns,
-    help="The only columns that are features.",
+    help="The only columns that are features; in quotes 'acc*' stands for all that begin so.",
 )
 """Columns that alone are features, for every command that reads logs."""
 

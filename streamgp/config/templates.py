@@ -212,7 +212,7 @@ _LOG = """\
 #label = "label"
 #time = "time"
 #key = "user"
-# Columns that are not features, or the only ones that are.
+# Columns that are not features, or the only ones that are; "acc*" is all that begin so.
 ignore = []
 #features = ["a", "b"]
 # Stop after this many rows.

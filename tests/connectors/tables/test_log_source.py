@@ -561,11 +561,48 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
         ({"ignore": ["zzz"]}, r"has no column 'zzz' \(ignore\); columns: "),
         ({"features": ["light", "zzz"]}, r"has no column 'zzz' \(features\); columns: "),
         ({"ignore": ["light", "noise", "name", "who"], "time": "at"}, NO_FEATURE),
+        ({"ignore": ["*"], "time": "at"}, NO_FEATURE),
+        ({"ignore": ["light*", "z*"]}, r"has no column 'z\*' \(ignore\); columns: "),
+        ({"features": ["z*"]}, r"has no column 'z\*' \(features\); columns: "),
     ],
 )
 def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, match):
     with pytest.raises(TableError, match=match):
         source(tmp_path, **roles)
+
+
+def test_of_many_columns_some_are_named(tmp_path):
+    header = ",".join(f"c{n}" for n in range(100))
+    with pytest.raises(TableError, match=r"columns: c0, .*, c29 and 70 more; did you mean"):
+        source(tmp_path, rows(",".join("1" * 100), header=header), label="c100")
+
+
+@pytest.mark.parametrize(
+    ("roles", "features"),
+    [
+        ({"ignore": ["is_*"]}, {"ax", "ay", "bz", "a*"}),
+        ({"ignore": ["*y", "a*"]}, {"ax", "bz", "is_hot"}),  # one is called a*
+        ({"features": ["*z", "a*"]}, {"bz", "a*"}),
+        ({"features": ["?x", "is_*"]}, None),
+        ({"features": ["*x", "bz", "is_*"], "ignore": ["i*"]}, {"ax", "bz"}),
+        ({"features": ["*"], "ignore": ["a*", "is*t"]}, {"ax", "ay", "bz"}),
+    ],
+)
+def test_a_name_with_a_star_stands_for_columns_without_another_role(tmp_path, roles, features):
+    text = rows("1,2,3,4,5,6", "6,5,4,3,2,1", header="ax,ay,bz,a*,is_hot,is_wet")
+    roles = {"label": "is_wet", **roles}
+    if features is None:
+        with pytest.raises(TableError, match=r"no column '\?x'"):
+            source(tmp_path, text, **roles)
+    else:
+        assert [set(m.x) for m in drain(source(tmp_path, text, **roles))] == [features] * 2
+
+
+def test_a_star_holds_for_columns_that_begin_late(tmp_path):
+    late = ['{"a": 1, "z1": 1, "room": "x"}'] * 150 + ['{"a": 2, "z2": 1, "b": 3, "room": "x"}']
+    found = drain(source(tmp_path, "\n".join(late), "log.jsonl", ignore=["z*"]))
+    assert found[0].x == {"a": 1}
+    assert found[-1].x == {"a": 2, "b": 3}
 
 
 @pytest.mark.parametrize(
