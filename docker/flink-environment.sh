@@ -16,6 +16,7 @@ maven=${MAVEN_CENTRAL:-https://repo1.maven.org/maven2}
 
 python3 -m venv "$directory"
 pip() { "$directory/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+echo "installing PyFlink $flink, which takes some minutes; what pip says of apache-beam and numpy does no harm"
 # The build of an old dependency wants pkg_resources, which newer setuptools lack.
 pip 'setuptools<81' wheel
 pip --no-build-isolation "apache-flink==$flink"

@@ -438,7 +438,10 @@ class RowReader:
             if hint is not None:
                 notes(hint)
         if roles.time is not None and _in_milliseconds(roles.time, rows):
-            notes(f"times of {roles.time!r} look like milliseconds, and count as seconds")
+            notes(
+                f"times of {roles.time!r} look like milliseconds, and count as seconds: divide "
+                "them by 1000"
+            )
         judged = not (table.typed or roles.numbers)
         self._integers = self._judge_labels(rows) if judged else None
 

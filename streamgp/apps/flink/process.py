@@ -141,10 +141,12 @@ def run_flink(
                 moves = options.take_over or options.hand_back
                 cluster.check_idle(there.group, but=move.left_behind() if moves else ())
                 if options.hand_back:
+                    say(logging.INFO, "handing-back", group=there.group)
                     move.hand_back(plan.hand_back, begin_at=begin_at)
                     return DONE
                 move.check_not_begun()
                 if options.take_over:
+                    say(logging.INFO, "taking-over", group=there.group)
                     begin_at = move.take_over(plan.load, saved_at=begin_at)
                 elif begin_at is None:
                     _check_fresh(topics, config)

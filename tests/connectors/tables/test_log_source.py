@@ -125,7 +125,8 @@ def test_no_feature_says_why(tmp_path):
 
 
 def test_times_in_milliseconds_are_noted(tmp_path):
-    for unit, noted in ((1, []), (1000, ["look like milliseconds, and count as seconds"])):
+    milliseconds = "look like milliseconds, and count as seconds: divide them by 1000"
+    for unit, noted in ((1, []), (1000, [milliseconds])):
         notes = []
         text = rows(*(f"{1_700_000_000 * unit + n},1,x" for n in range(3)))
         drain(source(tmp_path, text, time="a", notes=notes.append))
