@@ -15,7 +15,8 @@ Three seeds, which decide the errors, the draws of the learner, and random order
 share of questions asked of those that the limit allows in the time of the log; `most` the largest
 number within any 24 hours, divided by the limit.
 
-The step of the controller was chosen on other logs (keystroke, places_24).
+The constants of the controller were chosen on other logs (keystroke, letter, elec2, other users of
+ExtraSensory, streams of River) with other seeds.
 
 The second table is about answers that come so many events late: labels asked for and accuracy of
 `isgp()` without and with open questions counted (`SkepticalAsk(pending=True)`), on the first 5000

@@ -14,6 +14,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 from streamgp.base import Budget, CountingBudget, Decision, QuestionsLeft, State
@@ -312,17 +313,21 @@ class RateBudget:
 # --- A limit that is used evenly, on what is most doubtful.
 
 
-# What a question takes from the logarithm of the strictness. Chosen among .1, .2, .4 and .8 on logs
-# that `benchmarks.asking` does not play.
-_STEP = 0.2
+# What all questions of a limit together take from the logarithm of the strictness. This and what
+# follows was chosen on logs that `benchmarks.asking` does not play; here among 2, 3, 4 and 6.
+_FALL = 4.0
 # The pace, in units of the limit: at the limit the strictness stands still, so that with a pace of
 # 1 a tenth of the questions would never be asked.
 _PACE = 1.1
-# The strictness stays within this factor of its first value, upwards and downwards: after a quiet
-# time it need not fall for long, and what is certain is not asked about at any strictness.
-_MOST_LOG = math.log(1e3)
-# Scores on which that factor is beyond what a float can hold count as the last for which it is not.
-_LARGEST_LOG = 600.0
+# Share of the first span's questions that may be asked at once: all of them would be gone before a
+# new class comes, and while nothing is known everything is doubtful.
+_AT_ONCE = 0.5
+# Share of a span within which arrears are made up.
+_CATCH_UP = 0.08
+# How many of the latest scores say what would have been asked.
+_LATEST = 50
+# The logarithm of the strictness stays within what a float can hold the exponential of.
+_MOST_LOG = 600.0
 
 
 @rule(
@@ -335,10 +340,15 @@ class PacedBudget:
     """At most `n` questions within any span of time, spread evenly, on the most doubtful events.
 
     A controller turns the strictness `c` of the query strategy: what the strategy compares a score
-    with, for `SkepticalAsk` the draw of a coin, is divided by `c`. `ln c` rises by
-    `0.22 n / span_s` with every second, except at the limit, and falls by 0.2 with each question.
-    So questions are evenly spread, and where scores fall, as they do while a learner learns, `c`
-    rises: what is doubtful is judged by what scores have been of late. A strategy without a coin
+    with, for `SkepticalAsk` the draw of a coin, is divided by `c`. `ln c` rises by 4.4 within a
+    span, except at the limit, and falls by `4 / n` with each question, from `-ln score` if it was
+    more. Where fewer questions were asked than were due, `c` is at least what would have asked
+    about as many of the latest 50 events as make up for it within .08 of a span:
+    `sum(min(1, c score))` is that number.
+
+    So questions are evenly spread, but more are asked while much is doubtful, and where scores
+    fall, as they do while a learner learns, `c` rises. Of the first span's questions half may be
+    asked at once, when labels teach most; the others become due evenly. A strategy without a coin
     that would ask about everything, such as `Variance()`, is given one: it asks with a probability
     in proportion to the score. The first score sets the scale.
 
@@ -360,7 +370,7 @@ class PacedBudget:
     Attributes
     ----------
     strictness
-        The factor `c` at the latest event.
+        The factor `c` after the latest event, before arrears count.
 
     Examples
     --------
@@ -374,15 +384,17 @@ class PacedBudget:
     ...     budget.note(decision, decision.ask, now=60.0 * minute)
     ...     asked[minute // 1440] += decision.ask
     >>> asked
-    [30, 27, 29]
+    [30, 30, 29]
 
     """
 
-    # _limit  counts the questions within a span
-    # _first  logarithm of the first strictness, None before the first positive score
-    # _log    logarithm of the strictness at the latest event
-    # _at     time of that event, None before the first
-    # _n      events noted; numbers the draws
+    # _limit    counts the questions within a span
+    # _log      logarithm of the strictness after the latest event, None before a positive score
+    # _start    time of the first event, None before it
+    # _at       latest time of an event, None before the first
+    # _n        events noted; numbers the draws
+    # _spacing  time from one event to the next, mean over about the latest ones
+    # _scores   the latest scores
     turns: ClassVar = True
 
     def __init__(self, n: Limit, span_s: Seconds, seed: int = 0) -> None:
@@ -391,27 +403,29 @@ class PacedBudget:
         self.n = self._limit.n
         self.span_s = span_s
         self.seed = seed
-        self._first: float | None = None
-        self._log = 0.0
+        self._log: float | None = None
+        self._start: float | None = None
         self._at: float | None = None
         self._n = 0
+        self._spacing = 0.0
+        self._scores: deque[float] = deque(maxlen=_LATEST)
 
     def __repr__(self) -> str:
         return f"PacedBudget({self.n!r}, {self.span_s!r})"
 
     @property
     def strictness(self) -> float:
-        """Factor by which the strategy asks more, or less, at the latest event."""
-        return math.exp(self._log)
+        """Factor by which the strategy asks more, or less, where no questions are in arrears."""
+        return 1.0 if self._log is None else math.exp(self._log)
 
     def turned(self, decision: Decision, now: float) -> Decision:
         """Decide by the strictness of the moment, whatever the strategy wants; changes nothing."""
-        _, log = self._moved(decision.score, now)
+        log = self._log_at(decision.score, now)
         least = decision.threshold
         if least <= 0.0:
             least = uniform(self.seed, str(self._n), "paced")
-        turned = Decision.of(decision.score, least / math.exp(log), decision.criterion)
-        if turned.ask and not self._limit.allows(turned, now):
+        turned = Decision.of(decision.score, least * math.exp(-log), decision.criterion)
+        if turned.ask and self._limit.left(now).left <= self._reserve(now):
             return turned.refused_by(recorded_name(type(self)))
         return turned
 
@@ -425,52 +439,112 @@ class PacedBudget:
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
         """Move the strictness, and count the question."""
-        self._first, log = self._moved(decision.score, now)
-        self._log = self._bounded(log - _STEP * asked)
+        score = decision.score
+        log = self._risen(score, now)
+        if asked and score > 0.0:
+            # Beyond 1 / score it is certain to ask, and more than certain says nothing.
+            log = min(log, -math.log(score)) - _FALL / max(1, self.n)
+        if score > 0.0 or self._log is not None:
+            self._log = _within(log)
+        self._spacing = self._spacing_at(now)
+        self._start = now if self._start is None else self._start
         self._at = now if self._at is None else max(self._at, now)
         self._n += 1
+        self._scores.append(score)
         self._limit.note(decision, asked, now)
 
     def refund(self, now: float) -> None:
         """Nothing to give back: the question has interrupted an annotator."""
 
     def state(self) -> State:
-        """Return the strictness, the latest time, and the times of the last questions."""
+        """Return the strictness, times, the latest scores and the times of the last questions."""
         return {
-            "first": self._first,
             "log": self._log,
+            "start": self._start,
             "at": self._at,
             "n": self._n,
+            "spacing": self._spacing,
+            "scores": list(self._scores),
             "limit": self._limit.state(),
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
-        first, at = state["first"], state["at"]
-        self._first = None if first is None else float(first)
-        self._log = float(state["log"])
-        self._at = None if at is None else float(at)
+        """Become what the state was taken from.
+
+        States of before scores were kept have none of them; their first span counts as over.
+        """
+        at = None if state["at"] is None else float(state["at"])
+        log = state["log"] if state.get("first", 0.0) is not None else None
+        start = state.get("start", None if at is None else at - self.span_s)
+        self._log = None if log is None else float(log)
+        self._start = None if start is None else float(start)
+        self._at = at
         self._n = int(state["n"])
+        self._spacing = float(state.get("spacing", 0.0))
+        self._scores.clear()
+        self._scores.extend(float(score) for score in state.get("scores", ()))
         self._limit.load_state(state["limit"])
 
-    def _moved(self, score: float, now: float) -> tuple[float | None, float]:
-        """Return the logarithms of the first strictness and of the present one, at an event."""
-        if self._first is None:
-            if score <= 0.0:
-                return None, 0.0
-            # As likely as can be: before the first label every strategy wants to ask.
-            first = -min(max(math.log(score), -_LARGEST_LOG), _LARGEST_LOG)
-            return first, first
-        passed_s = 0.0 if self._at is None else max(0.0, now - self._at)
-        if not self._limit.left(now).left:
-            # What the limit forbids is not made up for: `c` would rise for ever.
-            passed_s = 0.0
-        due = _PACE * self.n * (passed_s / self.span_s)
-        return self._first, self._bounded(self._log + _STEP * due)
+    def _log_at(self, score: float, now: float) -> float:
+        """Return the logarithm of the strictness at an event, arrears included."""
+        log = self._risen(score, now)
+        arrears = self._limit.left(now).left - self.n * (1.0 - self._share_of_first(now))
+        rate = min(1.0, arrears * self._spacing_at(now) / (_CATCH_UP * self.span_s))
+        if rate <= 0.0:
+            return log
+        scores = [*self._scores, score]
+        return max(log, _log_factor(scores, rate * len(scores)))
 
-    def _bounded(self, log: float) -> float:
-        first = self._first or 0.0
-        return min(max(log, first - _MOST_LOG), first + _MOST_LOG)
+    def _risen(self, score: float, now: float) -> float:
+        """Return the logarithm of the strictness at an event, before arrears count."""
+        if self._log is None:
+            # As likely as can be: before the first label every strategy wants to ask.
+            return 0.0 if score <= 0.0 else _within(-math.log(score))
+        # What the limit forbids is not made up for: `c` would rise for ever.
+        passed_s = self._passed(now) if self._limit.left(now).left else 0.0
+        return _within(self._log + _FALL * _PACE * passed_s / self.span_s)
+
+    def _reserve(self, now: float) -> float:
+        """Return how many of the first span's questions are not due yet."""
+        return self.n * (1.0 - _AT_ONCE) * (1.0 - self._share_of_first(now))
+
+    def _share_of_first(self, now: float) -> float:
+        """Return which share of the first span is over."""
+        passed_s = 0.0 if self._start is None else max(0.0, now - self._start)
+        return min(1.0, passed_s / self.span_s)
+
+    def _passed(self, now: float) -> float:
+        return 0.0 if self._at is None else max(0.0, now - self._at)
+
+    def _spacing_at(self, now: float) -> float:
+        """Return the mean time between events; a pause counts as no more than what catches up."""
+        if self._at is None:
+            return 0.0
+        passed_s = min(self._passed(now), _CATCH_UP * self.span_s)
+        return self._spacing + (passed_s - self._spacing) / min(self._n, _LATEST)
+
+
+def _within(log: float) -> float:
+    return min(max(log, -_MOST_LOG), _MOST_LOG)
+
+
+def _log_factor(scores: Sequence[float], wanted: float) -> float:
+    """Return the logarithm of the `c` of which `sum(min(1, c score))` is what is wanted.
+
+    Where too few scores are positive it is the largest there is.
+    """
+    ascending = sorted(scores)
+    totals = list(accumulate(ascending))
+    # The largest scores are certain: find how many.
+    for n_certain, (score, total) in enumerate(
+        zip(reversed(ascending), reversed(totals), strict=True)
+    ):
+        if total <= 0.0:
+            break
+        log = math.log(wanted - n_certain) - math.log(total)
+        if log + math.log(score) <= 0.0:
+            return _within(log)
+    return _MOST_LOG
 
 
 # --- Questions at hours at which they are answered.

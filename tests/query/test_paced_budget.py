@@ -14,6 +14,7 @@ from streamgp.budgets import AllOf, AtMost, AtMostPer, PacedBudget, Unlimited
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
 from streamgp.query import AlwaysAsk, NeverAsk, SkepticalAsk
+from streamgp.query.budgets import _log_factor
 
 DAY = 86400.0
 
@@ -56,14 +57,91 @@ def test_no_span_holds_more_than_n_questions(n, events, forward):
 
 @pytest.mark.parametrize("doubt", [0.5, 0.05, 0.005])
 def test_questions_keep_to_the_pace_however_doubtful_events_are(doubt):
-    """By hand: away from the limit they are behind by the logarithm of the strictness over .2."""
-    rng, budget = random.Random(1), PacedBudget(300, 10 * DAY)
+    rng, budget = random.Random(1), PacedBudget(30, DAY)
     # The first event, before any label, is as doubtful as can be.
-    events = [(coin(doubt if i else 1.0, rng.random()), i * 120.0) for i in range(5 * 720 + 1)]
+    events = [(coin(doubt if i else 1.0, rng.random()), i * 120.0) for i in range(5 * 720)]
     asked = [now for now, _ in play(budget, events)]
-    assert len(asked) == pytest.approx(1.1 * 150 - 5.0 * math.log(budget.strictness))
-    for day in range(2, 5):
-        assert sum(day * DAY <= now < (day + 1) * DAY for now in asked) in range(25, 42)
+    for day in range(1, 5):
+        assert sum(day * DAY <= now < (day + 1) * DAY for now in asked) in range(24, 37)
+
+
+def steady(_):
+    return 0.1
+
+
+def learned(i):
+    return 10.0 ** (-i / 720)
+
+
+def certain(_):
+    return 1e-12
+
+
+def in_bouts(i):
+    """An hour of every eleven is doubtful."""
+    return 0.5 if i % 330 < 30 else 1e-7
+
+
+def changing(i):
+    """Certain for three days, doubtful for three."""
+    return 0.4 if i // 2160 % 2 else 1e-5
+
+
+@pytest.mark.parametrize("n", [5, 30, 100])
+@pytest.mark.parametrize("doubt", [steady, learned, certain, in_bouts, changing])
+def test_nine_of_ten_questions_are_used_whatever_is_doubted(doubt, n):
+    rng, n_days = random.Random(9), 12
+    # Doubts vary by a factor of e, from event to event.
+    events = [
+        (coin(doubt(i) * math.exp(rng.uniform(-1.0, 0.0)), rng.random()), i * 120.0)
+        for i in range(n_days * 720)
+    ]
+    times = [now for now, _ in play(PacedBudget(n, DAY), events)]
+    assert within(times, DAY) <= n
+    assert 0.9 * n * n_days <= len(times) <= n * n_days
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(20, 300), st.integers(0, 9))
+def test_of_the_first_span_half_may_be_asked_at_once(n, n_events, seed):
+    """The rest becomes due evenly: by hand, whatever is doubted."""
+    rng = random.Random(seed)
+    times = sorted(rng.uniform(0.0, 100.0) for _ in range(n_events))
+    asked = play(PacedBudget(n, 100.0), [(coin(1.0, 1e-6), now) for now in times])
+    for k, (now, _) in enumerate(asked):
+        assert k < 0.5 * n + 0.5 * n * (now - times[0]) / 100.0
+
+
+def test_half_is_asked_in_a_row_where_all_is_doubtful():
+    asked = play(PacedBudget(30, DAY), [(coin(1.0, 0.01), i * 1.0) for i in range(60)])
+    # By hand: half, and the first of those that become due one by one.
+    assert [now for now, _ in asked] == [float(i) for i in range(16)]
+
+
+def test_a_quiet_time_is_no_reason_to_ask_about_all_that_is_doubtful_then():
+    """By hand: after a question about a doubt of a half `c` is below two, however high it was."""
+    rng, budget = random.Random(10), PacedBudget(30, DAY)
+    quiet = [(coin(1e-9, rng.random()), i * 240.0) for i in range(20 * 360)]
+    play(budget, quiet)
+    assert budget.strictness > 1e6
+    asked = play(budget, [(coin(0.5, rng.random()), 20 * DAY + i * 240.0) for i in range(15)])
+    assert budget.strictness < 2.0
+    assert 1 <= len(asked) <= 15
+
+
+@given(
+    st.lists(st.floats(0.0, 1e9), min_size=1, max_size=60),
+    st.floats(0.0, 1.0, exclude_min=True),
+)
+def test_a_factor_asks_about_as_many_as_are_wanted(scores, rate):
+    wanted = rate * len(scores)
+    log = _log_factor(scores, wanted)
+    n_positive = sum(score > 0.0 for score in scores)
+    if wanted > n_positive:
+        assert log == 600.0
+    elif abs(log) < 600.0:
+        asked = math.fsum(min(1.0, math.exp(log) * score) for score in scores)
+        assert asked == pytest.approx(wanted, rel=1e-6)
 
 
 def test_what_the_limit_forbids_does_not_pile_up():
@@ -181,6 +259,39 @@ def test_a_state_is_plain_json_and_brings_back_all():
     rest = [(coin(0.3, rng.random()), float(i)) for i in range(150, 300)]
     assert play(one, rest) == play(other, rest)
     assert one.state() == other.state()
+
+
+def test_a_state_of_before_scores_were_kept_is_read():
+    """Its limit goes on, and no first span begins again."""
+    budget = PacedBudget(4, 100.0)
+    old = {"first": 0.0, "log": -0.5, "at": 80.0, "n": 40, "limit": {"asked_at": [70.0, 80.0]}}
+    budget.load_state(old)
+    assert budget.strictness == pytest.approx(math.exp(-0.5))
+    asked = play(budget, [(coin(1.0, 1e-6), 81.0 + i) for i in range(10)])
+    assert [now for now, _ in asked] == [81.0, 82.0]
+    never = PacedBudget(4, 100.0)
+    never.load_state({"first": None, "log": 0.0, "at": None, "n": 0, "limit": {"asked_at": []}})
+    assert never.state() == PacedBudget(4, 100.0).state()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 60.0)), max_size=60
+    ),
+    st.integers(0, 60),
+)
+def test_a_restart_anywhere_changes_no_decision(steps, cut):
+    now, events = 0.0, []
+    for score, draw, passed in steps:
+        now += passed
+        events.append((coin(score, draw), now))
+    whole, one, other = (PacedBudget(5, 100.0) for _ in range(3))
+    expected = play(whole, events)
+    first = play(one, events[:cut])
+    other.load_state(json.loads(json.dumps(one.state())))
+    assert first + play(other, events[cut:]) == expected
+    assert other.state() == whole.state()
 
 
 @pytest.mark.parametrize(
