@@ -20,6 +20,7 @@ from connectors.broker import Received
 from connectors.storage.snapshots import new_part, state_error, sync_directory, what_is_there
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from streamgp.common.private_files import make_directory, private
+from streamgp.common.validation import check_path
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -78,7 +79,7 @@ class MessageFiles:
     """
 
     def __init__(self, directory: str | Path, *, sizes: Mapping[str, int] | None = None) -> None:
-        self.directory = Path(directory)
+        self.directory = check_path("directory", directory)
         self._files: dict[str, IO[bytes]] = {}
         try:
             make_directory(self.directory)
@@ -226,7 +227,7 @@ def read_messages(path: str | Path) -> Iterator[Input | Message]:
         If a line is no message; the text says which line.
 
     """
-    with open(path, "rb") as file:
+    with open(check_path("path", path), "rb") as file:
         number = 0
         while line := file.readline(MAX_BYTES + 2):
             number += 1

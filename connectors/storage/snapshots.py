@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streamgp.common.private_files import DIRECTORY_MODE, FILE_MODE, make_directory, private
+from streamgp.common.validation import check_bytes, check_path
 
 _LOCK = "lock"
 _ADVICE = {
@@ -72,7 +73,8 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
     b'all that was learned'
 
     """
-    path = Path(path)
+    path = check_path("path", path)
+    check_bytes("data", data)
     try:
         with new_part(path) as part:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -118,8 +120,9 @@ def read_snapshot(path: str | Path) -> bytes | None:
         If it is there and cannot be read.
 
     """
+    path = check_path("path", path)
     try:
-        return Path(path).read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -172,7 +175,7 @@ class StateDirectory:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = check_path("path", path)
         try:
             _create(self.path)
             self._lock = private(str(self.path / _LOCK), os.O_RDWR | os.O_CREAT)

@@ -21,6 +21,7 @@ from zlib import crc32
 from connectors.storage.snapshots import StateError, new_part, state_error, sync_directory
 from streamgp.base import State
 from streamgp.common.private_files import private
+from streamgp.common.validation import check_path
 
 # --- One SQLite file that belongs to one process: durable commits, errors in words, real
 # erasure.
@@ -71,7 +72,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: str | Path, schema: list[str]) -> None:
-        self.path = Path(path).absolute()
+        self.path = check_path("path", path).absolute()
         self._connection: sqlite3.Connection | None = None
         try:
             with new_part(self.path):

@@ -13,7 +13,13 @@ from connectors.broker import Received, Sink, Source
 from connectors.tables.columns import Roles, RowReader
 from connectors.tables.readers import BadRow, Row, Rows, TableError, open_table, place_of
 from streamgp.base import State
-from streamgp.common.validation import check_flag, check_several, check_whole
+from streamgp.common.validation import (
+    check_column,
+    check_flag,
+    check_path,
+    check_several,
+    check_whole,
+)
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -111,8 +117,7 @@ class LogSource:
         for name, flag in (("texts", texts), ("numbers", numbers), ("in_order", in_order)):
             check_flag(name, flag)
         for name, column in (("label", label), ("time", time), ("key", key)):
-            if not (column is None or isinstance(column, str)):
-                raise TypeError(f"{name} must be the name of a column, got {column!r}")
+            check_column(name, column)
         roles = Roles(
             label=label,
             time=time,
@@ -128,7 +133,7 @@ class LogSource:
         self._n_polled = 0
         self._error: TableError | None = None
         self._ended = False
-        self._table = open_table(path)
+        self._table = open_table(check_path("path", path))
         try:
             rows = self._table.rows()
             first = self._take_first(rows)

@@ -33,6 +33,7 @@ import msgspec
 
 from connectors.wire.explain import LARGEST, SMALLEST, explain, one_line
 from streamgp.base import Decision, Features, Label, Neighbour
+from streamgp.common.validation import check_bytes
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     MOST_IN_EXCERPT,
@@ -688,6 +689,7 @@ def _asked_about(request_id: str | None) -> str:
 
 def _check(data: bytes, max_bytes: int) -> None:
     """Refuse bytes before anything is made of them: too many, not UTF-8, nested too deep."""
+    check_bytes("data", data)
     if len(data) > max_bytes:
         raise DecodeError(f"message must have at most {max_bytes} bytes, got {len(data)}")
     if not data.isascii():

@@ -106,7 +106,7 @@ def uncertainty(name: str) -> Uncertainty:
     0.333333...
 
     """
-    if name not in UNCERTAINTIES:
+    if not (isinstance(name, str) and name in UNCERTAINTIES):
         known = " or ".join(map(repr, UNCERTAINTIES))
         raise ValueError(f"uncertainty must be {known}, got {name!r}")
     return UNCERTAINTIES[name]

@@ -7,9 +7,11 @@ All functions raise TypeError if a value is of another kind, ValueError if it is
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable
 from numbers import Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -37,9 +39,16 @@ def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bo
 
     """
     is_number = isinstance(value, Real)
-    if not (is_number and holds(value)):
+    if not (is_number and _holds(value, holds)):
         error = ValueError if is_number else TypeError
         raise error(f"{name} must be {wanted}, got {value!r}")
+
+
+def _holds(value: float, holds: Callable[[Any], bool]) -> bool:
+    try:
+        return holds(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) -> int:
@@ -109,6 +118,55 @@ def check_several(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of {what}, got {values!r}")
     return tuple(values)
+
+
+def check_path(name: str, value: str | os.PathLike[str]) -> Path:
+    """Return where a file or directory is.
+
+    A number is refused: it would count as the descriptor of an open file.
+
+    Examples
+    --------
+    >>> check_path("path", "results/run.jsonl").name
+    'run.jsonl'
+    >>> check_path("path", 3)
+    Traceback (most recent call last):
+    TypeError: path must be a text or a pathlib.Path, got 3
+
+    """
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        raise TypeError(f"{name} must be a text or a pathlib.Path, got {value!r:.80}")
+    return Path(value)
+
+
+def check_bytes(name: str, value: bytes) -> None:
+    """Refuse what is no bytes, a text among it: its encoding is for the caller to choose.
+
+    Examples
+    --------
+    >>> check_bytes("data", b"home")
+    >>> check_bytes("data", "home")
+    Traceback (most recent call last):
+    TypeError: data must be bytes, got 'home'
+
+    """
+    if not isinstance(value, bytes | bytearray):
+        raise TypeError(f"{name} must be bytes, got {value!r:.80}")
+
+
+def check_column(name: str, value: str | None) -> None:
+    """Refuse what is no name of a column; None names none.
+
+    Examples
+    --------
+    >>> check_column("label", "room")
+    >>> check_column("label", 3)
+    Traceback (most recent call last):
+    TypeError: label must be the name of a column, got 3
+
+    """
+    if not (value is None or isinstance(value, str)):
+        raise TypeError(f"{name} must be the name of a column, got {value!r}")
 
 
 def check_up_to(name: str, value: float, most: float, unit: str = "") -> None:

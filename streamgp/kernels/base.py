@@ -78,10 +78,10 @@ class Spectral(Protocol):
         """
 
 
-def check_kernel(kernel: object) -> None:
-    """Raise TypeError if `value` is not a kernel; a class of kernels is not one."""
+def check_kernel(kernel: object, name: str = "kernel") -> None:
+    """Raise TypeError if `kernel` is not a kernel; a class of kernels is not one."""
     if isinstance(kernel, type) or not hasattr(kernel, "embed"):
-        raise TypeError(f"kernel must be one of streamgp.kernels, got {kernel!r}")
+        raise TypeError(f"{name} must be one of streamgp.kernels, got {kernel!r}")
 
 
 def refuse_unbound(x: Array) -> NoReturn:

@@ -42,8 +42,8 @@ class _Pair(Composable, ABC):
     second: Kernel
 
     def __post_init__(self) -> None:
-        check_kernel(self.first)
-        check_kernel(self.second)
+        check_kernel(self.first, "first")
+        check_kernel(self.second, "second")
 
     @abstractmethod
     def _join(self, first: _T, second: _T) -> _T:

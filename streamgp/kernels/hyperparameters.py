@@ -62,7 +62,7 @@ class Hyperparameters(Composable):
     def __post_init__(self) -> None:
         for name in parameters(type(self)):
             value = getattr(self, name)
-            if isinstance(value, Mapping):
+            if name == "length_scale" and isinstance(value, Mapping):
                 object.__setattr__(self, name, LengthScales.of(value))
             else:
                 check_positive(name, value)

@@ -222,9 +222,9 @@ class PrivilegedSettings:
     learn_hyperparameters: bool
 
     def __post_init__(self) -> None:
-        for kernel in (self.kernel, self.privileged_kernel):
-            if kernel is not None:
-                check_kernel(kernel)
+        for name in ("kernel", "privileged_kernel"):
+            if (kernel := getattr(self, name)) is not None:
+                check_kernel(kernel, name)
         if self.max_points is not None:
             check_whole("max_points", self.max_points, 1)
         check_whole("n_replays", self.n_replays, 0)

@@ -72,11 +72,13 @@ def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> A
 
 def _coordinates(X: Array | Sequence[Features]) -> tuple[Array, NDArray[np.bool_], Columns]:
     """Return points (P, d), 0 where a value is missing, which are not, and what the columns are."""
-    if not len(X):
-        raise ValueError("a pool must have at least one point, got none")
     if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
-        return _of_dictionaries(X)
-    return _of_array(X)
+        points, present, columns = _of_dictionaries(X)
+    else:
+        points, present, columns = _of_array(X)
+    if not len(points):
+        raise ValueError("X must have at least one point, got none")
+    return points, present, columns
 
 
 def _of_dictionaries(xs: Sequence[Features]) -> tuple[Array, NDArray[np.bool_], Columns]:
@@ -97,7 +99,7 @@ def _holds(value: Any, is_text: bool) -> bool:
 def _of_array(X: Any) -> tuple[Array, NDArray[np.bool_], Columns]:
     try:
         points = np.array(X, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         points = np.empty(0)
     if points.ndim != 2:
         raise TypeError(
@@ -196,7 +198,7 @@ class PoolSampler:
         noise_variance: float = 0.1,
         seed: int | None = None,
     ) -> None:
-        if criterion not in CRITERIA:
+        if not (isinstance(criterion, str) and criterion in CRITERIA):
             raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
         check_seed(seed)
         self.criterion = criterion

@@ -18,7 +18,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from streamgp.base import Label, State
-from streamgp.common.validation import check_flag, check_non_negative, check_positive, check_whole
+from streamgp.common.validation import (
+    check_column,
+    check_flag,
+    check_non_negative,
+    check_positive,
+    check_whole,
+)
 from streamgp.windows.extraction import OwnFeature, min_max_decimated, plan_for
 from streamgp.windows.open_rows import (
     MICROSECONDS,
@@ -132,6 +138,8 @@ class Windows:
         self.length_s, self.hop_s, self.grace_s = length_s, hop_s, grace_s
         self.min_rows = check_whole("min_rows", min_rows, 1)
         self.max_rows = check_whole("max_rows", max_rows, 1)
+        for name, column in (("by", by), ("time", time), ("label", label)):
+            check_column(name, column)
         self.by, self.time, self.label = by, time, label
         self.excerpt = check_flag("excerpt", excerpt)
         self.n_rows = 0
@@ -442,6 +450,8 @@ def _microseconds(value: Any) -> int | None:
 def _zone(name: str) -> tzinfo:
     if name == "UTC":  # known where a system has no time zones
         return UTC
+    if not isinstance(name, str):
+        raise TypeError(f"zone must be the name of a time zone, got {name!r}")
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -1,6 +1,7 @@
 import inspect
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,13 +10,25 @@ from hypothesis import strategies as st
 from river import metrics as river_metrics
 
 import streamgp
-from connectors import LogSource
+from connectors import (
+    LogSource,
+    MessageFiles,
+    SqliteStore,
+    StateDirectory,
+    decode,
+    read_messages,
+    read_snapshot,
+    write_snapshot,
+)
 from connectors.memory import MemoryTopics
 from streamgp import datasets, kernels, metrics, query, windows
 from streamgp.common.validation import (
+    check_bytes,
+    check_column,
     check_flag,
     check_forgetting,
     check_non_negative,
+    check_path,
     check_positive,
     check_rate,
     check_several,
@@ -296,10 +309,100 @@ def test_what_holds_no_several_values_is_refused_by_name(maker, name, wanted):
             maker(**others, **{name: value})
 
 
-@pytest.mark.parametrize("name", ["label", "time", "key"])
-def test_a_column_is_named_by_a_text(name):
-    with pytest.raises(TypeError, match=rf"^{name} must be the name of a column, got 3$"):
-        LogSource("never read", **{name: 3})
+WINDOWS = partial(windows.Windows, 60.0)
+LOG = partial(LogSource, "never read")
+COLUMNS = [(LOG, "label"), (LOG, "time"), (LOG, "key")]
+COLUMNS += [(WINDOWS, "by"), (WINDOWS, "time"), (WINDOWS, "label")]
+
+
+@pytest.mark.parametrize(("maker", "name"), COLUMNS)
+def test_a_column_is_named_by_a_text(maker, name):
+    for value in (3, ["a"], {}):
+        with pytest.raises(TypeError, match=rf"^{name} must be the name of a column, got "):
+            maker(**{name: value})
+
+
+def test_a_time_zone_is_named_by_a_text():
+    for value in (3, None, ["UTC"]):
+        with pytest.raises(TypeError, match=r"^zone must be the name of a time zone, got "):
+            WINDOWS(zone=value)
+
+
+NAMED = [
+    (streamgp.PoolSampler, "criterion"),
+    (streamgp.ConfidenceBoostingClassifier, "uncertainty"),
+    (query.EqualErrorAsk, "uncertainty"),
+    (metrics.RightWrongAUC, "uncertainty"),
+]
+
+
+@pytest.mark.parametrize(("maker", "name"), NAMED)
+def test_one_of_several_names_is_a_text(maker, name):
+    for value in (3, ["bvsb"], {}):
+        with pytest.raises(ValueError, match=rf"^{name} must be .* or .*|one of .*, got "):
+            made(maker, name, value)
+
+
+KERNELS = [
+    (kernels.Sum, "first"),
+    (kernels.Product, "second"),
+    (streamgp.GPClassifier, "kernel"),
+    (streamgp.PrivilegedGPClassifier, "privileged_kernel"),
+]
+
+
+@pytest.mark.parametrize(("maker", "name"), KERNELS)
+def test_what_is_no_kernel_is_refused_by_name(maker, name):
+    given = dict.fromkeys(("first", "second"), kernels.White()) if "kernel" not in name else {}
+    for value in (3, kernels.White):
+        with pytest.raises(TypeError, match=rf"^{name} must be one of streamgp\.kernels, got"):
+            maker(**{**given, name: value})
+
+
+@pytest.mark.parametrize("kernel", [kernels.White, kernels.Matern52, kernels.RationalQuadratic])
+def test_only_length_scales_may_differ_between_features(kernel):
+    with pytest.raises(TypeError, match=r"^variance must be positive and finite, got \{'a': 1.0\}"):
+        kernel(variance={"a": 1.0})
+
+
+PATHS = [
+    (LogSource, "path"),
+    (MessageFiles, "directory"),
+    (SqliteStore, "path"),
+    (StateDirectory, "path"),
+    (read_snapshot, "path"),
+    (partial(write_snapshot, data=b""), "path"),
+    (lambda path: next(read_messages(path)), "path"),
+]
+
+
+@pytest.mark.parametrize(("maker", "name"), PATHS)
+def test_what_is_no_path_is_refused_by_name(maker, name):
+    """Above all a number, which would be the descriptor of an open file, closed at the end."""
+    for value in (0, True, None, b"never", ["never"]):
+        with pytest.raises(TypeError, match=rf"^{name} must be a text or a pathlib.Path, got"):
+            maker(value)
+
+
+@pytest.mark.parametrize("value", ["home", 3, None, [1]])
+def test_what_is_no_bytes_is_refused_by_name(value, tmp_path):
+    for call in (decode, partial(write_snapshot, tmp_path / "loop")):
+        with pytest.raises(TypeError, match=r"^data must be bytes, got"):
+            call(value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_paths_and_bytes_pass(tmp_path):
+    assert check_path("path", str(tmp_path)) == check_path("path", tmp_path) == tmp_path
+    check_bytes("data", bytearray(b"a"))
+    check_column("label", None)
+    check_column("label", "")
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_whole_numbers_beyond_all_floats_are_refused_by_name(check):
+    with pytest.raises(ValueError, match="size must be"):
+        check("size", 10**400)
 
 
 @pytest.mark.parametrize("maker", [streamgp.InteractiveLoop, streamgp.KeyedLoops])

@@ -127,7 +127,7 @@ def test_kernels_consist_of_kernels(wrong):
         lambda: Sum(Linear(), wrong),
         lambda: Product(wrong, Linear()),
     ):
-        with pytest.raises(TypeError, match=r"kernel must be one of streamgp\.kernels, got"):
+        with pytest.raises(TypeError, match=r"must be one of streamgp\.kernels, got"):
             make()
 
 

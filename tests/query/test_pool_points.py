@@ -100,7 +100,8 @@ def test_an_empty_pool_is_refused(pool):
 
 
 @pytest.mark.parametrize(
-    "pool", [np.zeros(3), np.zeros((2, 2, 2)), [["a"], ["b"]], "ab", [{"a": 1.0}, [1.0]]]
+    "pool",
+    [3, None, [[10**400]], np.zeros(3), np.zeros((2, 2, 2)), [["a"]], "ab", [{"a": 1.0}, [1.0]]],
 )
 def test_what_is_no_pool_is_refused(pool):
     with pytest.raises(TypeError, match=r"array of numbers of shape \(P, d\) or a list of dict"):
