@@ -218,7 +218,7 @@ def find_learner(name: str, *, target: TargetName = "label", source: str) -> Cal
     'GaussianNB'
 
     """
-    where = f'{source}: learner.name = "{name}"'
+    where = f"{source}: learner.name = {shown(name)}"
     if name in LEARNERS:
         classes = LEARNERS[name].classes
         if target not in classes:

@@ -43,6 +43,7 @@ from streamgp.query.registry import (
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+Wait: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_S)]
 End: TypeAlias = Annotated[float, Meta(ge=-(10**12), le=10**12)]
 PresetName: TypeAlias = Literal["default", "paper"]
 
@@ -95,7 +96,7 @@ class Annotator(Section, frozen=True, kw_only=True):
     response_s: Seconds = 2.0
     slowing: Annotated[float, Meta(ge=0, le=10**6)] = 0.05
     response_spread: Annotated[float, Meta(ge=0, le=10)] = 0.25
-    delay: Annotated[float, Meta(ge=0, le=LONGEST_S)] = 0.0
+    delay: Wait = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
     classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None
@@ -129,11 +130,11 @@ class Windows(Section, frozen=True, kw_only=True):
     features: tuple[Text, ...] = ("basic",)
     vectors: tuple[tuple[Text, ...], ...] = ()
     gps: tuple[Text, ...] | None = None
-    grace_s: NonNegative = 0.0
+    grace_s: Wait = 0.0
     min_rows: Count = 1
     max_rows: Count = 100_000
     min_purity: Share = 0.0
-    idle_s: NonNegative = 60.0
+    idle_s: Wait = 60.0
     excerpt: bool = True
     zone: Text = "UTC"
 

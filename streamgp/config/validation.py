@@ -71,6 +71,8 @@ def converted(cls: type, value: object) -> object:
 
 def check(value: object, kind: inspect.Type, path: str) -> None:
     """Raise ConfigError, with the key path in front, if `value` is not of the type `kind`."""
+    if _is_uncountable(value, kind):
+        raise not_allowed(path, value, f"a whole number of at most {sys.maxsize}")
     if isinstance(kind, inspect.Metadata):
         if not _fits(value, kind.type):
             if (kind.extra or {}).get("secret"):
@@ -105,8 +107,6 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
             if not _fits(key, kind.key_type):
                 raise not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
             check(item, kind.value_type, _join(path, key))
-    elif isinstance(kind, inspect.IntType) and type(value) is int and abs(value) > sys.maxsize:
-        raise not_allowed(path, value, f"a whole number of at most {sys.maxsize}")
     elif not _fits(value, kind):
         names = map(str, kind.values) if isinstance(kind, inspect.LiteralType) else ()
         raise not_allowed(path, value, expected(kind), names)
@@ -125,6 +125,14 @@ def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
     for key, field in fields.items():
         if field.required and key not in value:
             raise ConfigError(f"{_join(path, key)} is missing, expected {expected(field.type)}")
+
+
+def _is_uncountable(value: object, kind: inspect.Type) -> bool:
+    """Whether a whole number counts something, and is larger than all that a machine can count."""
+    kinds = _but_none(kind) if isinstance(kind, inspect.UnionType) else [kind]
+    counts = any(isinstance(one, inspect.IntType) for one in kinds)
+    measures = any(isinstance(one, inspect.FloatType) for one in kinds)
+    return counts and not measures and type(value) is int and abs(value) > sys.maxsize
 
 
 def _but_none(kind: inspect.UnionType) -> list[inspect.Type]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from streamgp.common.fingerprint import fingerprint
-from streamgp.common.validation import check_non_negative, check_number
+from streamgp.common.validation import check_number, check_up_to
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Event
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
@@ -79,7 +79,7 @@ class EventWindows:
         **settings: Any,
     ) -> None:
         check_number("min_purity", min_purity, "from 0 to 1", lambda v: 0.0 <= v <= 1.0)
-        check_non_negative("idle_s", idle_s)
+        check_up_to("idle_s", idle_s, 1e12, " seconds")
         self._label = label
         self._min_purity = min_purity
         self._idle_s = idle_s

@@ -203,7 +203,8 @@ class KeyedLoops:
         check_flag("keyed", keyed)
         check_flag("keep_changes", keep_changes)
         check_people(people)
-        if isinstance(model, type) or not hasattr(model, "clone"):
+        is_one = isinstance(model, SkepticalLearner) and hasattr(model, "clone")
+        if isinstance(model, type) or not is_one:
             raise TypeError(
                 "model must be a skeptical learner that can be cloned, such as "
                 f"SkepticalClassifier(...), got {model!r}"

@@ -49,6 +49,12 @@ def split(model: Any, checked: Callable[[Any], Any]) -> tuple[list[Any], Any]:
 
     steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
     *transformers, learner = steps
+    if transformers and hasattr(learner, "query_one"):
+        kind = type(learner).__name__
+        raise TypeError(
+            f"model must be {kind}(transformer | estimator), as it scales and asks by itself, "
+            f"got transformer | {kind}"
+        )
     return transformers, checked(learner)
 
 

@@ -210,6 +210,8 @@ def plan_for(
             own[getattr(feature, "__name__", type(feature).__name__)] = feature
         else:
             raise TypeError(f"features must be names or functions, got {feature!r}")
+    if not (wanted or own):
+        raise ValueError("features must name at least one; without it windows say nothing")
     positions_of = None if gps is None else check_several("gps", gps, "channels")
     if positions_of is not None and (len(positions_of) != 2 or len(set(positions_of)) != 2):
         raise ValueError(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from river import metrics as river_metrics
+from river import naive_bayes
 
 import streamgp
 from connectors import (
@@ -428,3 +429,9 @@ def test_what_is_no_model_is_refused(value):
         made(streamgp.KeyedLoops, "model", value)
     with pytest.raises(TypeError, match=r"^model must be a classifier of River, got"):
         made(streamgp.active_learning_rounds, "model", value)
+
+
+def test_a_classifier_that_neither_asks_nor_challenges_is_no_model_of_loops():
+    for maker in (streamgp.InteractiveLoop, streamgp.KeyedLoops):
+        with pytest.raises(TypeError, match=r"^model must be a skeptical learner"):
+            maker(naive_bayes.GaussianNB())

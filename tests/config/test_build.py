@@ -439,6 +439,8 @@ WRONG = {
     "GP": 'learner.name = "GP" is not allowed, expected "gp", "ensemble", "forest", ',
     "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp", "ensemble", ',
     "river": 'learner.name = "river" is not allowed, expected "gp", "ensemble", "forest", ',
+    "a\nb": 'learner.name = "a\\nb" is not allowed, expected "gp", "ensemble", ',
+    "x" * 1000: f'learner.name = "{"x" * 57}..." is not allowed, expected "gp", "ensemble", ',
     "river..X": 'learner.name = "river..X" is not allowed',
     "river.a b.X": 'learner.name = "river.a b.X" is not allowed',
     "river.nothing.X": (

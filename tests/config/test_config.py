@@ -80,6 +80,16 @@ WRONG = {
         "budget.window = 1000000000000000000000 is not allowed, expected a whole number of at most "
         "9223372036854775807"
     ),
+    f"[learner]\nmax_points = {10**26}": (
+        "learner.max_points = 100000000000000000000000000 is not allowed, expected a whole "
+        "number of at most 9223372036854775807"
+    ),
+    "[windows]\nlength_s = 5\ngrace_s = 1e308": (
+        "windows.grace_s = 1e+308 is not allowed, expected a number from 0 to 1000000000000"
+    ),
+    "[windows]\nlength_s = 5\nidle_s = 1e308": (
+        "windows.idle_s = 1e+308 is not allowed, expected a number from 0 to 1000000000000"
+    ),
     '[budget]\nrule = "at_most_per"\nn = 5\nspan_s = 0': (
         "budget.span_s = 0 is not allowed, expected a number > 0"
     ),

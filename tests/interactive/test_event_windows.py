@@ -143,5 +143,6 @@ def test_settings_that_change_features_change_the_fingerprint():
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="min_purity must be from 0 to 1, got 2"):
         windows(min_purity=2)
-    with pytest.raises(ValueError, match="idle_s must be non-negative"):
-        windows(idle_s=-1.0)
+    for idle_s in (-1.0, 1e308):
+        with pytest.raises(ValueError, match=r"idle_s must be from 0 to 1e.12 seconds"):
+            windows(idle_s=idle_s)

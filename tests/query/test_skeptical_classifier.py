@@ -25,10 +25,13 @@ from river import (
 
 from streamgp import (
     GPClassifier,
+    GPRegressor,
     NotPositiveDefiniteError,
     SkepticalClassifier,
+    SkepticalRegressor,
     TemporalFilter,
     isgp,
+    srf,
 )
 from streamgp.base import Decision, LearnerFailedError
 from streamgp.interactive import Event, InteractiveLoop, Prediction, Rejected
@@ -341,6 +344,13 @@ def test_a_transformer_that_learns_needs_a_warm_up():
     ):
         with pytest.raises(ValueError, match=r"warm_up must be at least 1 for .* to learn from"):
             SkepticalClassifier(pipeline, warm_up=0)
+
+
+def test_transformers_in_front_of_an_active_learner_are_told_their_place():
+    for model in (isgp(), srf(), SkepticalRegressor(GPRegressor())):
+        kind = type(model).__name__
+        with pytest.raises(TypeError, match=rf"^model must be {kind}\(transformer \| estimator\)"):
+            SkepticalClassifier(preprocessing.StandardScaler() | model)
 
 
 def test_a_transformer_that_learns_nothing_needs_no_warm_up():
