@@ -45,7 +45,7 @@ def is_missing(value: Any) -> bool:
     """Whether a feature is None or NaN."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA, of which nothing can be said
+    except (TypeError, ValueError):  # pandas.NA and arrays, of which nothing can be said
         return False
 
 
@@ -65,8 +65,15 @@ def check_features(x: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether a feature is a number, as a truth value is, and not text, a date or None."""
-    return hasattr(value, "__float__")
+    """Whether a feature is a number, as a truth value is, and not text, a date or None.
+
+    Examples
+    --------
+    >>> is_number(np.float32(0.5)), is_number(np.str_("0.5"))
+    (True, False)
+
+    """
+    return hasattr(value, "__float__") and not isinstance(value, str)  # numpy's texts have both
 
 
 def as_number(name: FeatureName, value: Any) -> float:
@@ -82,14 +89,16 @@ def as_number(name: FeatureName, value: Any) -> float:
     """
     if value is None:
         return 0.0
-    if not is_number(value):
+    try:
+        number = float(value) if is_number(value) else None
+    except OverflowError:  # an integer beyond the largest float
+        number = math.inf
+    except (TypeError, ValueError):  # an array
+        number = None
+    if number is None:
         raise TypeError(
             f"feature {name!r} must be a number or a text, got {value!r}; encode it or leave it out"
         )
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond the largest float
-        number = math.inf
     if math.isinf(number):
         raise ValueError(
             f"feature {name!r} must be finite, got {value!r:.60}; leave it out if unknown"

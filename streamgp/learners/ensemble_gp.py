@@ -283,10 +283,6 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 # with the classifier is `ensemble_core.py`.
 
 
-# Squares of larger ones, of which evidence is made, are no numbers.
-_LARGEST_TARGET = 1e150
-
-
 class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
 
@@ -464,7 +460,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
             If a feature or the target is infinite, or the target larger than 1e150.
 
         """
-        value = checked_target(y, _LARGEST_TARGET)
+        value = checked_target(y)
         origin = self._origin if self.n_learned else value
         tails = self._tails if self.n_learned >= self.n_initial else None
         expected = None if tails is None else self._expected(x)

@@ -10,7 +10,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import Features
-from streamgp.common.feature_values import is_number
+from streamgp.common.feature_values import LARGEST, is_number
 from streamgp.common.signatures import parameters
 
 if TYPE_CHECKING:
@@ -130,30 +130,38 @@ def check_has(
 # --- Numbers that are learned, checked.
 
 
-def checked_target(y: object, largest: float = math.inf) -> float:
-    """Return a target as a float.
+def as_target(y: object) -> float | None:
+    """Return a number as a float, infinite if it is beyond all floats; None for anything else."""
+    try:
+        return float(y) if is_number(y) else None  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond the largest float
+        return math.inf
+    except (TypeError, ValueError):  # an array
+        return None
 
-    Parameters
-    ----------
-    y
-        The target.
-    largest
-        How far it may be from 0.
+
+def checked_target(y: object) -> float:
+    """Return a target as a float.
 
     Raises
     ------
     TypeError
         If it is no number.
     ValueError
-        If it is not finite, or too large.
+        If it is not finite, or further from 0 than `LARGEST`: its square would not be finite.
+
+    Examples
+    --------
+    >>> checked_target(1e155)
+    Traceback (most recent call last):
+    ValueError: y must be finite and at most 1e+150, got 1e+155
 
     """
-    if not is_number(y):
+    value = as_target(y)
+    if value is None:
         raise TypeError(f"y must be a number, got {y!r}; do not learn events without a target")
-    value = float(y)  # type: ignore[arg-type]
-    if not (math.isfinite(value) and abs(value) <= largest):
-        bound = "" if largest == math.inf else f" and at most {largest:.0e}"
-        raise ValueError(f"y must be finite{bound}, got {y!r}")
+    if not abs(value) <= LARGEST:
+        raise ValueError(f"y must be finite and at most {LARGEST:.0e}, got {y!r:.60}")
     return value
 
 

@@ -40,7 +40,6 @@ from streamgp.base import (
     check_label,
 )
 from streamgp.common.feature_values import (
-    LARGEST,
     check_features,
     features_of,
     is_missing,
@@ -923,7 +922,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
             is off by more than its forecasts can say.
 
         """
-        checked = checked_target(y, LARGEST)
+        checked = checked_target(y)
         if self._options:
             super().teach(x, y, event_id, privileged=privileged)
             return
@@ -981,7 +980,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         return False
 
     def _check(self, y: Label) -> None:
-        checked_target(y, LARGEST)
+        checked_target(y)
 
     def _rebuild(self, state: State | None = None) -> None:
         self.targets = Moments()

@@ -13,7 +13,7 @@ from river import base
 
 from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
-from streamgp.common.feature_values import is_number
+from streamgp.learners.river_adapters import as_target
 from streamgp.query.acquisition import Variance
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
@@ -321,7 +321,5 @@ class SkepticalRegressor(
 
 def _as_number(y: object) -> float | None:
     """Return a finite number, None for anything else."""
-    if not is_number(y):
-        return None
-    value = float(y)  # type: ignore[arg-type]
-    return value if math.isfinite(value) else None
+    value = as_target(y)
+    return value if value is not None and math.isfinite(value) else None

@@ -392,8 +392,13 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
     with pytest.raises(TypeError, match=r"y must be a label, got \[1\]; do not learn events"):
         model.learn_one({"a": 1.0, "b": 1.0}, [1])
     if name not in TAKES_NO_TEXT:  # those of River find words of their own
-        with pytest.raises(TypeError, match=r"feature 'a' must be a number or a text, got <NA>"):
-            model.learn_one({"a": pandas.NA, "b": 1.0}, 1)
+        for value, shown in ((pandas.NA, "<NA>"), (np.ones(2), "array")):
+            refused = rf"feature 'a' must be a number or a text, got {shown}"
+            with pytest.raises(TypeError, match=refused):
+                model.learn_one({"a": value, "b": 1.0}, 1)
+            if not isinstance(model, SkepticalClassifier):
+                with pytest.raises(TypeError, match=refused):
+                    model.predict_proba_one({"a": value, "b": 1.0})
 
 
 def test_a_label_must_not_be_missing(learner):
@@ -451,6 +456,18 @@ def with_texts(pairs):
         if i % 5 == 2:
             x["open"] = i % 2 == 0
         yield x, y
+
+
+def test_texts_of_numpy_are_texts(learner, name):
+    if name in TAKES_NO_TEXT:
+        pytest.skip("takes no text")
+    twin = LEARNERS[name]()
+    for x, y in stream(30):
+        learner.learn_one(x, y)
+        twin.learn_one(x, y)
+    x = {"a": "broken", "b": 1.0, "new": "hall"}
+    of_numpy = {n: np.str_(v) if isinstance(v, str) else v for n, v in x.items()}
+    assert twin.predict_proba_one(of_numpy) == learner.predict_proba_one(x)
 
 
 @pytest.fixture

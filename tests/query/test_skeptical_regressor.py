@@ -4,6 +4,7 @@ import math
 import pickle
 import random
 
+import numpy as np
 import pytest
 from river import (
     checks,
@@ -411,6 +412,19 @@ def test_a_rate_without_a_rule_goes_where_an_observation_varies_most():
         model.note_query(decision, asked=decision.ask, now=float(i))
         asked[place] += decision.ask
     assert asked["far"] > 90 > 10 > asked["near"]
+
+
+@pytest.mark.parametrize(
+    "y", [10**400, np.ones(1), np.ones(2), 1e155], ids=["long", "array", "longer array", "large"]
+)
+def test_what_is_no_number_is_refused_and_not_learned(y):
+    model = taught()
+    before = model.n_learned
+    with pytest.raises((TypeError, ValueError), match=r"^y must be (a number|finite and at most)"):
+        model.learn_one({"a": 0.0, "b": 0.0}, y)
+    if not isinstance(y, float):
+        assert not model.challenge_one({"a": 0.0, "b": 0.0}, y).ask
+    assert model.n_learned == before
 
 
 def test_it_wraps_no_other_skeptical_learner():
