@@ -196,7 +196,7 @@ class LogSource:
     def _say_order(self) -> None:
         n, self._reader.n_backwards = self._reader.n_backwards, 0
         if n and self._in_order:
-            rows = "row is" if n == 1 else "rows are"
+            rows = "rows is" if n == 1 else "rows are"
             self._notes(
                 f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
                 "time, as answers and deadlines follow it"

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
@@ -167,7 +168,7 @@ Rows: TypeAlias = Iterator[Row | BadRow]
 
 def refuse_duplicates(columns: list[str], path: Path) -> None:
     """Refuse a table two of whose columns have the same name."""
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    twice = sorted(name for name, n in Counter(columns).items() if n > 1)
     if twice:
         raise TableError(f"{path} has several columns named {twice[0]!r}; rename all but one")
 

@@ -142,6 +142,8 @@ def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
         "2 of 6 rows are earlier than the one before; sort the log by time, as answers and "
         "deadlines follow it"
     ]
+    drain(source(tmp_path, rows("9,p,x", "8,p,x"), **log, notes=notes.append))
+    assert "1 of 2 rows is earlier than the one before" in notes[-1]
     notes.clear()
     drain(source(tmp_path, text, **log, in_order=False, notes=notes.append))
     assert not any("earlier" in note for note in notes)
