@@ -145,3 +145,20 @@ def test_targets_that_do_not_differ_have_no_variance():
     p = Normal(mu=1.0, sigma=1.0)
     assert scored(NMSE(), [(1.0, p)] * 3) == 0.0
     assert scored(NPLL(), [(1.0, p)] * 3) == pytest.approx(0.5 * math.log(2.0 * math.pi))
+
+
+@pytest.mark.parametrize("kind", [NMSE, NPLL, CRPS, IntervalCoverage])
+def test_what_is_no_distribution_is_refused_and_not_counted(kind):
+    metric = kind()
+    for wrong in ([1.0], "high", None, *([] if kind is NMSE else [1.0, np.float32(1.0)])):
+        with pytest.raises(TypeError, match=r"^y_pred must be a distribution .*with_dist=True"):
+            metric.update(1.0, wrong)
+    assert metric.get() == kind().get()
+
+
+def test_numbers_of_numpy_are_predictions():
+    one, other = NMSE(), NMSE()
+    for y in (1.0, 2.0, 4.0):
+        one.update(y, np.float32(1.5))
+        other.update(y, 1.5)
+    assert one.get() == other.get()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from river import base
@@ -90,7 +91,11 @@ class NMSE(Metric):
             The prediction, or its distribution.
 
         """
-        step = y_true - (y_pred if isinstance(y_pred, int | float) else y_pred.mu)
+        if isinstance(y_pred, float | Real):
+            step = y_true - float(y_pred)
+        else:
+            _check(y_pred, "mu")
+            step = y_true - y_pred.mu
         self._squares += step * step
         self._targets.add(y_true)
 
@@ -137,6 +142,7 @@ class NPLL(DistributionMetric):
             Its predicted distribution.
 
         """
+        _check(y_pred, "log_density")
         self._log_densities += y_pred.log_density(y_true)
         self._targets.add(y_true)
 
@@ -188,8 +194,9 @@ class CRPS(DistributionMetric):
             Its predicted distribution, a normal one or a mixture of such.
 
         """
-        self._n += 1
+        _check(y_pred, "mu")
         self._total += _crps(y_true, y_pred)
+        self._n += 1
 
     def get(self) -> float:
         """Return the mean score."""
@@ -235,8 +242,9 @@ class IntervalCoverage(DistributionMetric):
             Its predicted distribution.
 
         """
-        self._n += 1
+        _check(y_pred, "cdf")
         self._n_inside += is_inside(y_true, y_pred.cdf(y_true), y_pred.mu, self.level)
+        self._n += 1
 
     def get(self) -> float:
         """Return the share; 0 before the first update."""
@@ -262,6 +270,15 @@ def _crps(y: float, distribution: Distribution) -> float:
         ]
     )
     return from_y - 0.5 * apart
+
+
+def _check(y_pred: Any, wanted: str) -> None:
+    """Refuse what is no distribution, as plain predictions are none."""
+    if not hasattr(y_pred, wanted):
+        raise TypeError(
+            "y_pred must be a distribution with "
+            f"{wanted!r}, as predict_one(x, with_dist=True) returns, got {y_pred!r:.80}"
+        )
 
 
 def _parts(distribution: Distribution) -> list[tuple[float, float, float]]:

@@ -445,8 +445,8 @@ def _microseconds(value: Any) -> int | None:
                 return None
         elif isinstance(value, bool) or not isinstance(value, Real):
             return None
-        value = float(value)
-    return round(value * MICROSECONDS) if _LEAST_S <= value <= _MOST_S else None
+    # A whole number may be beyond all floats.
+    return round(float(value) * MICROSECONDS) if _LEAST_S <= value <= _MOST_S else None
 
 
 def _zone(name: str) -> tzinfo:

@@ -260,6 +260,14 @@ def test_texts_and_booleans_have_a_mode_a_share_and_changes():
     }
 
 
+def test_a_time_beyond_all_floats_is_no_time():
+    windows = Windows(10.0, **PLAIN)
+    assert windows.update_one({"time": 10**400, "v": 1.0}) == []
+    assert windows.rejected == {"no time in 'time'": 1}
+    with pytest.raises(ValueError, match="now must be POSIX seconds"):
+        windows.on_time(10**400)
+
+
 def test_times_may_be_texts_and_moments_of_any_zone():
     summer = timezone(timedelta(hours=2))
     moments = ["2026-07-01T00:00:00Z", datetime(2026, 7, 1, 2, 0, 3, tzinfo=summer), 1782864006]
