@@ -49,7 +49,7 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
 @click.option("--no-picture", is_flag=True, help="Draw nothing.")
 @click.option(
     "--write",
-    callback=path_to("file"),
+    callback=path_to("file", may_be_stdout=True),
     type=click.Path(),
     metavar="FILE.csv",
     help="Write the log to this file, - for standard output, and do nothing else: a log to try the "

@@ -134,13 +134,19 @@ class WholeNumber(click.IntRange):
     name = "whole number"
 
 
-def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
+def path_to(
+    what: str, *, may_be_stdout: bool = False
+) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
     """Return a callback for the path of something that is written."""
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
         # An empty text would mean the current directory; it comes from an unset variable.
         if value == "":
             raise click.BadParameter(f"expected a {what}, got an empty text")
+        if value == "-" and not may_be_stdout:
+            raise click.BadParameter(
+                f"expected a {what}, got -, which stands for none here; ./- is one of that name"
+            )
         return None if value is None else Path(value)
 
     return path

@@ -41,7 +41,14 @@ def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bo
     is_number = isinstance(value, Real)
     if not (is_number and _holds(value, holds)):
         error = ValueError if is_number else TypeError
-        raise error(f"{name} must be {wanted}, got {value!r}")
+        raise error(f"{name} must be {wanted}, got {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits in tens
+        return "a number of thousands of digits"
 
 
 def _holds(value: float, holds: Callable[[Any], bool]) -> bool:

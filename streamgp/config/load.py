@@ -192,6 +192,10 @@ def parse_worker(text: str, *, source: str) -> WorkerConfig:
         data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
+    except RecursionError:
+        raise ConfigError(
+            f"{source}: lists or tables within each other by the hundred; no setting needs them"
+        ) from None
     if isinstance(data.get("broker"), str):
         data["broker"] = {"url": data["broker"]}
     elif not isinstance(data.get("broker", {}), dict):

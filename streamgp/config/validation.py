@@ -255,7 +255,11 @@ def shown(value: object) -> str:
         return "a section"
     if isinstance(value, list):
         return "a list" if value else "[]"
-    return str(value)
+    try:
+        text = str(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits in tens
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def not_allowed(path: str, value: Any, what: str, names: Iterable[str] = ()) -> ConfigError:

@@ -193,6 +193,15 @@ def test_page_that_cannot_be_written_is_refused_before_the_run(
     )
 
 
+@pytest.mark.parametrize(
+    ("option", "what"), [("--report", "file"), ("--out", "directory"), ("--state", "directory")]
+)
+def test_standard_output_is_no_file(log: Path, option: str, what: str) -> None:
+    told = wrong("replay", log, "--label", "room", option, "-")
+    assert f"expected a {what}, got -, which stands for none here; ./- is one" in told
+    assert not Path("-").exists()
+
+
 def test_page_that_cannot_be_written_after_all_leaves_the_results(
     log: Path,
 ) -> None:
