@@ -534,7 +534,9 @@ def encode(message: Input | Message) -> bytes:
     except UnicodeEncodeError as error:
         raise ValueError(f"text must be valid Unicode, got {error.object!r:.80}") from None
     except (AttributeError, ValueError) as error:
-        raise ValueError(f"{TAGS[kind]}: {error}") from None
+        x = message.x if isinstance(message, Event) else {}
+        told = error if isinstance(x, Mapping) else f"x must be a dict of features, got {x!r:.60}"
+        raise ValueError(f"{TAGS[kind]}: {told}") from None
     if len(data) > _MOST[kind]:
         raise ValueError(f"message must have at most {_MOST[kind]} bytes, got {len(data)}")
     return data
