@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from table import Table, Where, crossed, each
+from table import Table, Where, crossed, each, spread
+
+_GAUSSIANS: Mapping[str, Where] = {
+    f"{order}, {noise:.0%}".replace("%", " %"): {"order": order, "noise": noise, "$limit": limit}
+    for order in ("random", "sequential")
+    for noise, limit in ((0.1, 70), (0.4, 100))
+}
+
+
+def _isgp(**titled: str) -> Table:
+    """Return a table of learners of the synthetic experiment."""
+    return Table(
+        measured="isgp",
+        rows=each("learner", **titled),
+        columns=spread("{f1:.3f} ± {f1_se:.3f}<br>{labels:.1f} + {challenges:.1f}", _GAUSSIANS),
+    )
+
 
 _EGP_RULES = each("rule", "random", "KL (paper)", "KL (living)", "variance", "deterministic")
 _EGP_NUMBERS = ("Branin", "Currin", "robot pushing", "SARCOS")
@@ -74,6 +90,48 @@ def _pool(pickers: Mapping[str, Where], *numbers: int) -> Table:
 
 
 TABLES = {
+    "isgp": _isgp(
+        **{
+            "paper: never challenging": "paper: never challenging",
+            "**paper: ISGP**": "paper: ISGP",
+            "paper: always challenging": "paper: always challenging",
+            "default, 40 questions": "default, 40 questions",
+            "**default, within 70 or 100**": "default, within $limit",
+            "default, 80 questions": "default, 80 questions",
+            "all labels, believed": "default: all labels, trusted",
+            "SRF at ISGP's F1": "SRF at ISGP's F1",
+            "SRF at ISGP's questions": "SRF at ISGP's questions",
+            "SRF, online forest, at ISGP's questions": "SRF, online forest, at ISGP's questions",
+        }
+    ),
+    "isgp-shortly": _isgp(
+        **{
+            "paper's preset, never challenging": "paper: never challenging",
+            "paper's preset, ISGP": "paper: ISGP",
+            "skeptical random forest at ISGP's questions": "SRF at ISGP's questions",
+            "default, within 70 (100) questions": "default, within $limit",
+            "all labels, believed": "default: all labels, trusted",
+        }
+    ),
+    "isgp-variants": Table(
+        measured="isgp",
+        rows=each(
+            "variant",
+            "paper, second answer always true",
+            "paper, asking by Eq. 5",
+            "paper, asking about everything",
+            "default, c = 1",
+            "default, always challenging",
+            "default, challenging by Eq. 8",
+            "default, noise in the variance",
+            **{
+                "the same, tuned": "the same, as many questions",
+                "default, never challenging, tuned": "default, never challenging",
+                "default, asking above a threshold, tuned": "default, asking above a threshold",
+            },
+        ),
+        columns=spread("{f1:.3f}, {labels:.0f} + {challenges:.0f}", _GAUSSIANS),
+    ),
     "egp": Table(
         measured="egp",
         rows={

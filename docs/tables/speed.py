@@ -1,10 +1,47 @@
-"""Tables of what things cost."""
+"""Tables of what things cost, and of what is lost."""
 
 from __future__ import annotations
 
 from table import Table
 
+_CHAOS = {
+    "workers killed / told to end / stopped and continued": (
+        "{kills_kill} / {kills_term} / {kills_stop}"
+    ),
+    "broker killed or stopped": "{broker_restarts}",
+    "events; hostile ones among and beside them": "{events:,}; {hostile:,}",
+    "**predictions lost**": "**{lost}**",
+    "**predictions doubled**": "**{duplicated}**",
+    "inputs that cannot be used; dead letters exactly once, with the original bytes": (
+        "{dead_expected:,}; {dead_found:,}"
+    ),
+    "hostile events that are dead letters, the others being predicted": "{hostile_dead:,}",
+    "dead letters without cause": "{dead_too_many}",
+    "questions asked; without exactly one end": "{requests:,}; {ends_wrong}",
+    "challenges": "{challenges:,}",
+    "answers, corrections and withdrawals": "{answers:,}",
+    "lines of the consensus log that do not follow from them": "{lines_wrong}",
+    "labels learned": "{learned:,}",
+    "gaps in their numbering": "{gaps}",
+    "deleted labels still in the log, and others taken out": "{nulls_wrong}",
+    "predictions of every fourth user; those that a learner rebuilt from the consensus log repeats "
+    "bitwise": "{explained:,}; {bit_equal:,}",
+    "users; those whose learner in the last snapshots is not what the topics make": (
+        "{keys}; {state_differences}"
+    ),
+    "looks at the metrics; times that a counter was more than what the topics hold, or went back": (
+        "{scrapes:,}; {backwards}"
+    ),
+    "restores": "{restores}",
+    "longest time in which nothing came out of a partition": "{longest_stall_s:.0f} s",
+}
+
 TABLES = {
+    "chaos": Table(
+        measured="chaos",
+        rows={title: {"$what": what} for title, what in _CHAOS.items()},
+        columns={"ten minutes": "$what"},
+    ),
     "loop": Table(
         measured="loop",
         rows={"{step}": {}},

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 FIELD = re.compile(r"\{([^{}:]+):?([^{}]*)\}")
+_MANY = 10_000
 VERSIONS = ("python", "river", "numpy", "scipy")
 
 
@@ -78,7 +79,8 @@ class Value:
     """A value of a row, formatted as the pages have it: .951, −1.20, and - for none.
 
     Beside the usual formats there are `.1p`, per cent without the sign, and `~2`, as many digits
-    behind the point as show two that count, one at least; `~2p` is both.
+    behind the point as show two that count, one at least; `~2p` is both. With `,` blanks part the
+    thousands of large numbers: 13 833, and 1509.
     """
 
     def __init__(self, value: Any) -> None:
@@ -95,8 +97,8 @@ class Value:
         if how.startswith("~"):
             before = math.floor(math.log10(abs(value))) if value else 0
             how = f".{max(1, int(how[1:]) - 1 - before)}f"
-        text = format(value, how)
-        if float(text.rstrip("%")) == 0.0:
+        text = format(value, how).replace(",", " " if abs(value) >= _MANY else "")
+        if float(text.replace(" ", "").rstrip("%")) == 0.0:
             text = text.lstrip("+-")
         return re.sub(r"^([-+]?)0\.(?=\d*[1-9])", r"\1.", text).replace("-", "−").replace("%", " %")
 
@@ -142,10 +144,19 @@ def _titled(title: str, where: Where, rows: Sequence[Where]) -> Iterator[tuple[s
 
 def cell(rows: Sequence[Where], where: Where, template: str) -> str:
     """Return a template filled in from the one row that has some values."""
-    for name, value in where.items():
-        if name.startswith("$"):
-            template = template.replace(name, str(value))
-    wanted = {name: value for name, value in where.items() if not name.startswith("$")}
+    put_in = {name: str(value) for name, value in where.items() if name.startswith("$")}
+
+    def with_these(text: str) -> str:
+        for name, value in put_in.items():
+            text = text.replace(name, value)
+        return text
+
+    template = with_these(template)
+    wanted = {
+        name: with_these(value) if isinstance(value, str) else value
+        for name, value in where.items()
+        if name not in put_in
+    }
     names = {name for name, _ in FIELD.findall(template)}
     found = [row for row in rows if wanted.items() <= row.items() and row.keys() >= names]
     if len(found) != 1:
