@@ -84,7 +84,8 @@ class Adoption:
             self._other = other = deepcopy(gp)
             kernel = kernel_for(other._d or 0)
             self._work = Spread(partial(other.adopt_steps, kernel, self.noise_variance))
-            work -= 2.0 * gp.max_points + gp.max_points**2 / 125.0  # for the copy
+            # For the copy, whose memory the system has yet to find.
+            work -= 200.0 + 2.6 * gp.max_points + gp.max_points**2 / 160.0
         other = self._other
         if not self._work.has_ended:
             left = self._work.advance(work)

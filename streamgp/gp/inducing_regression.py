@@ -23,6 +23,7 @@ from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look
 from streamgp.gp.marginal_likelihood import (
     CUBIC,
+    EMBEDDED,
     NEW_MEMORY,
     Steps,
     another_prior_steps,
@@ -337,7 +338,7 @@ class ProjectedGP:
         yield cubic + memory
         points = copy(self._points)
         K = points.kernel.matrix(points.rows)
-        yield cubic + memory
+        yield EMBEDDED * n + cubic + memory
         points.measure(kernel)
         prior = kernel.matrix(points.rows)
         yield memory

@@ -403,7 +403,7 @@ def _solved_steps(L: Array, B: Array, *, transposed: bool = False) -> Steps[Arra
     found: Array = np.empty(B.shape, order="F")
     for first in range(0, B.shape[1], _BAND):
         band = slice(first, first + _BAND)
-        yield 3.0 * CUBIC * len(L) ** 2 * _BAND
+        yield 100.0 + 3.0 * CUBIC * len(L) ** 2 * _BAND
         found[:, band] = _solved(L, B[:, band], transposed=transposed)
     return found
 
