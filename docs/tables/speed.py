@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from table import Table
+from table import Table, each
 
 _CHAOS = {
     "workers killed / told to end / stopped and continued": (
@@ -55,5 +55,41 @@ TABLES = {
         head="classes",
         rows={"{classes}": {}},
         columns={"µs": "{us_per_event:.1f}"},
+    ),
+    "windows": Table(
+        measured="windows",
+        rows=each(
+            "what",
+            **{
+                "`Windows`, set `activity`, two vectors": "streamgp, activity",
+                "`Windows`, mean, sd, min, max, median": "streamgp, five features",
+                "pandas `rolling`, these five, all rows at once": "pandas rolling, five features",
+                "tsflex, these five, all rows at once": "tsflex, five features",
+            },
+        ),
+        columns={"features of a window": "{features}", "rows a second": "{rows per s:,.0f}"},
+    ),
+    "windows-learned": Table(
+        measured="windows",
+        rows=each(
+            "what",
+            **{
+                "`isgp()`, at most one label for ten windows": (
+                    "watch, isgp(), one label for ten windows"
+                ),
+                "`isgp()`": "watch, isgp()",
+                "`isgp()`, every label": "watch, isgp(), every label",
+                "River's AMF, every label": "watch, AMF, every label",
+                "River's AMF behind a `StandardScaler`, every label": (
+                    "watch, AMF, scaled, every label"
+                ),
+                "River's ARF, every label": "watch, ARF, every label",
+            },
+        ),
+        columns={
+            "labels learned": "{labels:.0f}",
+            "macro F1": "{macro F1:.3f}",
+            "seconds": "{seconds:.1f}",
+        },
     ),
 }
