@@ -201,6 +201,9 @@ class _Constant:
     def open_events(self) -> Iterator[tuple[str | None, str, float]]:
         return iter(())
 
+    def quarantined(self) -> Iterator[tuple[str | None, str]]:
+        return iter(())
+
     def changes(self) -> dict[str | None, dict[str, Any]]:
         return {}
 
