@@ -92,4 +92,15 @@ TABLES = {
             "seconds": "{seconds:.1f}",
         },
     ),
+    "gp-speed": Table(
+        measured="gp_speed",
+        head="examples held",
+        rows={f"{n}": {"points": n} for n in (50, 200, 500, 1000, 3000, 6000)},
+        columns={
+            "µs per event": "{step_us:.0f}",
+            "÷ one triangular solve": "{step_per_dtpsv:.1f}",
+            "÷ reading the factor once": "{step_per_reading:.1f}",
+            "explicit inverse, as in the paper ÷ this": "{inverse_per_step:.1f}",
+        },
+    ),
 }
