@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from table import Table, each
+from table import Table, Value, crossed, each
 
 _CHAOS = {
     "workers killed / told to end / stopped and continued": (
@@ -102,5 +102,33 @@ TABLES = {
             "÷ reading the factor once": "{step_per_reading:.1f}",
             "explicit inverse, as in the paper ÷ this": "{inverse_per_step:.1f}",
         },
+    ),
+    "boosting-speed": Table(
+        measured="boosting_speed",
+        head="| labels",
+        rows=crossed(
+            each("trees", "numba", "numpy"),
+            {format(Value(n), ","): {"labels": n} for n in (500, 2000, 10_000)},
+        ),
+        columns={
+            "predict": "{predict_us:.0f}",
+            "learn": "{update_us:.0f}",
+            "predict a row of a frame": "{predict_many_us:.0f}",
+        },
+    ),
+    "boosting-peers": Table(
+        measured="boosting_speed",
+        rows=each(
+            "learner",
+            **{
+                "`ConfidenceBoostingClassifier`": "ConfidenceBoostingClassifier",
+                "`OnlineForestClassifier(n_models=100)`": "OnlineForestClassifier",
+                "River AMF": "River AMF",
+                "River ARF": "River ARF",
+                "River AdaBoost over Hoeffding trees": "River AdaBoost",
+                "River ADWIN boosting over Hoeffding trees": "River ADWIN boosting",
+            },
+        ),
+        columns={"µs": "{step_us:.0f}", "wrong": "{error:.3f}"},
     ),
 }
