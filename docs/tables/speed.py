@@ -36,6 +36,15 @@ _CHAOS = {
     "longest time in which nothing came out of a partition": "{longest_stall_s:.0f} s",
 }
 
+_KAFKA_LOOPS = each(
+    "loop",
+    **{
+        "bare client: consume, decode, encode, produce, one transaction a batch": "bare client",
+        "worker without learner": "worker, no learner",
+        "worker, a Gaussian process of 50 examples for each key": "worker, 50 examples per key",
+    },
+)
+
 TABLES = {
     "chaos": Table(
         measured="chaos",
@@ -130,5 +139,30 @@ TABLES = {
             },
         ),
         columns={"µs": "{step_us:.0f}", "wrong": "{error:.3f}"},
+    ),
+    "kafka": Table(
+        measured="kafka",
+        head="events per second of one process",
+        rows=_KAFKA_LOOPS,
+        columns={
+            "median of five": "{events per s:,.0f}",
+            "slowest": "{slowest:,.0f}",
+            "fastest": "{fastest:,.0f}",
+            "share of the bare client": "{share of bare:.2f}",
+        },
+    ),
+    "kafka-cpu": Table(
+        measured="kafka",
+        rows={title: {"CPU of": where["loop"]} for title, where in _KAFKA_LOOPS.items()},
+        columns={
+            "µs of CPU per event": "{us per event:.0f}",
+            "times the bare client": "{times bare:.2f}",
+        },
+    ),
+    "kafka-latency": Table(
+        measured="kafka",
+        head="latency, ms | events per second",
+        rows={"{latency} | {at events per s:.0f}": {}},
+        columns={"half within": "{p50 ms:.0f}", "99 % within": "{p99 ms:.0f}"},
     ),
 }
