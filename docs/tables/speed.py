@@ -165,4 +165,26 @@ TABLES = {
         rows={"{latency} | {at events per s:.0f}": {}},
         columns={"half within": "{p50 ms:.0f}", "99 % within": "{p99 ms:.0f}"},
     ),
+    "egp-speed": Table(
+        measured="egp_speed",
+        head="experts | labels",
+        rows=crossed(
+            {"1": {"experts": 1}, "7": {"experts": 7}},
+            {format(Value(n), ","): {"labels": n} for n in (200, 2000, 20_000, 100_000)},
+        ),
+        columns={"predict, µs": "{predict_us:.0f}", "learn, µs": "{learn_us:.0f}"},
+    ),
+    "egp-peers": Table(
+        measured="egp_speed",
+        rows=each(
+            "learner",
+            "EnsembleGPRegressor",
+            "scikit-learn GaussianProcessRegressor",
+            "scikit-learn SGDRegressor on RBFSampler",
+            "River ARFRegressor",
+            "River AMFRegressor",
+            "River KNNRegressor",
+        ),
+        columns={"NMSE": "{nmse:.3f}", "µs, mean": "{mean_step_us:.0f}"},
+    ),
 }
