@@ -118,6 +118,8 @@ def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
         (0.83, "+.2f", "+.83"),
         (0.203, ".1%", "20.3 %"),
         (3000, "", "3000"),
+        (1509, ",", "1509"),
+        (13833.4, ",.0f", "13 833"),
         (None, ".1f", "-"),
         ("abrupt", "", "abrupt"),
         (0.0548, ".1p", "5.5"),
@@ -138,4 +140,4 @@ def test_the_list_names_page_file_and_date_of_a_table(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     (line,) = (line for line in lines if "table wifi" in line)
     assert re.fullmatch(r"docs/measured\.md:\d+ .* benchmarks/results/wifi\.json, .*20\d\d.*", line)
-    assert any("benchmarks.kafka" in line and "typed" in line for line in lines)
+    assert any("benchmarks.keys" in line and "typed" in line for line in lines)
