@@ -195,4 +195,18 @@ TABLES = {
         ),
         columns={"NMSE": "{nmse:.3f}", "µs, mean": "{mean_step_us:.0f}"},
     ),
+    "page": Table(
+        measured="page",
+        head="milliseconds",
+        rows={
+            "a client, from the answer to the next card": {"wait": "client: answer to next card"},
+            "the browser, from the key to the next card": {"wait": "browser: key to next card"},
+        },
+        columns={
+            "answers": "{n}",
+            "median": "{median ms:.0f}",
+            "95 %": "{95 % ms:.0f}",
+            "most": "{most ms:.0f}",
+        },
+    ),
 }
