@@ -160,8 +160,12 @@ class StatusLine:
         self._last = line
 
     def say(self, text: str) -> None:
-        """Write a line that stays."""
-        self._write(f"{_CLEAR if self._is_terminal else ''}{text}\n")
+        """Write a line that stays; not once more what stands there already."""
+        if self._is_terminal:
+            self._write(f"{_CLEAR}{text}\n")
+        elif text != self._last:
+            self._write(f"{text}\n")
+        self._last = text
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # the terminal was closed: no reason to stop what it tells of

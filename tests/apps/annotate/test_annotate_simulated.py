@@ -556,3 +556,14 @@ def test_line_is_rewritten_on_a_terminal_and_repeated_in_a_log() -> None:
             line.show(lambda now=now: f"{now:.0f}")  # type: ignore[misc]
         line.say("over")
         assert screen.text == text
+
+
+def test_what_stands_in_a_log_already_is_not_said_once_more() -> None:
+    clock, screen = Clock(0.0), Screen(is_terminal=False)
+    line = StatusLine(screen, clock=clock)  # type: ignore[arg-type]
+    for now, said in [(10.0, "the broker is gone"), (20.0, None), (30.0, "2 answers")]:
+        clock.now = now
+        line.show(lambda: "2 answers")
+        if said is not None:
+            line.say(said)
+    assert screen.text == "2 answers\nthe broker is gone\n2 answers\n"
