@@ -69,6 +69,7 @@ def is_number(value: object) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> is_number(np.float32(0.5)), is_number(np.str_("0.5"))
     (True, False)
 
