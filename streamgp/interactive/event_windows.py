@@ -18,6 +18,7 @@ from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Event
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 from streamgp.windows import Windows
+from streamgp.windows.windowing import LONGEST_S
 
 Part: TypeAlias = tuple[str | None, str, Any | None]
 """Key, name and value of a part of the state; None: it is gone."""
@@ -79,7 +80,7 @@ class EventWindows:
         **settings: Any,
     ) -> None:
         check_number("min_purity", min_purity, "from 0 to 1", lambda v: 0.0 <= v <= 1.0)
-        check_up_to("idle_s", idle_s, 1e12, " seconds")
+        check_up_to("idle_s", idle_s, LONGEST_S, " seconds")
         self._label = label
         self._min_purity = min_purity
         self._idle_s = idle_s

@@ -35,7 +35,8 @@ from streamgp.windows.open_rows import (
 
 # From the year 100 to the year 5138: others are no numbers of seconds, or have no date.
 _LEAST_S, _MOST_S = -5.9e10, 1e11
-_LONGEST_S = 1e12
+LONGEST_S = 1e12
+"""No length of time that windows are told is longer."""
 _JUMP_S = 86_400.0
 _N_LENGTHS = 10
 _MOST_OVERLAP = 1000
@@ -129,14 +130,14 @@ class Windows:
         hop_s = length_s if hop_s is None else hop_s
         for name, value in (("length_s", length_s), ("hop_s", hop_s)):
             check_positive(name, value)
-            check_up_to(name, value, _LONGEST_S, " seconds")
+            check_up_to(name, value, LONGEST_S, " seconds")
             if round(value * MICROSECONDS) < 1:
                 raise ValueError(f"{name} must be at least a microsecond, got {value!r}")
         if length_s > _MOST_OVERLAP * hop_s:
             raise ValueError(
                 f"hop_s must be at least a thousandth of length_s = {length_s!r}, got {hop_s!r}"
             )
-        check_up_to("grace_s", grace_s, _LONGEST_S, " seconds")
+        check_up_to("grace_s", grace_s, LONGEST_S, " seconds")
         self.length_s, self.hop_s, self.grace_s = length_s, hop_s, grace_s
         self.min_rows = check_whole("min_rows", min_rows, 1)
         self.max_rows = check_whole("max_rows", max_rows, 1)
