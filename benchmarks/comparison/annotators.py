@@ -13,18 +13,20 @@ annotators who err in 20 % of their answers; classes never heard before also on 
 Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
 
 Quarantine: two honest annotators of 5 and 20 %, and one who lies by the same rule: always, with and
-without quarantine; about one class only; and after 30 honest answers. The same without the liar.
-Accuracy is that of the whole run, and of its second half.
+without quarantine, and where a share of the questions is put to a second one as well; about one
+class only; and after 30 honest answers. The same without the liar. Accuracy is that of the whole
+run, and of its second half.
 
 Second questions: three annotators of 5, 20 and 40 %, without and with a share of the questions put
-to a second one as well: as long as it lasts, and with so many answers in all, of whatever kind.
+to a second one as well, or to the same one again: as long as it lasts, and with so many answers in
+all, of whatever kind.
 
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
@@ -61,7 +63,7 @@ _N_BINS = 10
 _HONEST = [(0.05, False), (0.2, False)]
 _LIAR = "liar"
 _HONEST_FOR = 30  # answers of one who lies later on
-_OVERLAPS = (0.0, 0.1, 0.2)
+_SHARES = (0.1, 0.2)  # of the questions that are put twice
 _PANEL = [(0.05, False), (0.2, False), (0.4, False)]
 _MOST = 120  # answers of all kinds
 
@@ -143,6 +145,8 @@ class Witness:
         What became of each annotator, by name.
     n_given, n_second
         Answers of all kinds, and those of them to second questions.
+    alike
+        Of each answer of the same annotator to the same question, whether it was the first one.
     stated
         P(wrong) of each first answer when it came, whether it was wrong, and whether its class was
         heard for the first time.
@@ -160,7 +164,9 @@ class Witness:
         self.n_second = 0
         self._model = model
         self._heard: set[Label] = set()
+        self._first: dict[str, Label] = {}
         self._n = 0
+        self.alike: dict[str | None, list[bool]] = {}
         self.people: dict[str | None, Judged] = {}
         self.stated: list[tuple[float, bool, bool]] = []
         self.doubted: list[tuple[float, bool, bool]] = []
@@ -184,8 +190,12 @@ class Witness:
             return None
         self.n_given += 1
         self.n_second += is_second
+        if is_second and answer.y is not None and request.annotator is not None:
+            same = answer.y == self._first[request.event_id]
+            self.alike.setdefault(answer.annotator, []).append(same)
         if is_first and answer.y is not None:
             is_wrong, name = answer.y != truth, answer.annotator
+            self._first[request.event_id] = answer.y
             person = self.people.setdefault(name, Judged())
             person.n += 1
             person.n_wrong += is_wrong
@@ -272,38 +282,51 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
                 for seed in seeds
             ]
         rows.append(_giving_in(suggestible, runs, played[_USUAL]))
-    always: Mapping[str, Any] = {}
-    for people, lies, quarantine in (
-        ("without the liar", None, True),
-        ("with the liar", always, True),
-        ("with the liar, no quarantine", always, False),
-        ("lies about one class", {"of_one": True}, True),
-        (f"lies after {_HONEST_FOR} answers", {"honest_for": _HONEST_FOR}, True),
-    ):
-        progress(people)
-        runs = [
-            [play(log, seed, _HONEST, lies=lies, quarantine=quarantine) for seed in seeds]
-            for log in logs
-        ]
-        rows += [_lying(people, of_log, log.name) for log, of_log in zip(logs, runs, strict=True)]
-        rows.append(_lying(people, [one for of_log in runs for one in of_log], "all"))
+    rows += _quarantines(logs, seeds)
+    rows += _second_questions(logs, seeds)
     ece = expected_error(stated)
-    for most in (None, _MOST):
-        alone: list[Played] = []
-        for overlap in _OVERLAPS:
-            progress(f"overlap {overlap}")
-            runs = [
-                play(log, seed, _PANEL, overlap=overlap, most=most)
-                for log in logs
-                for seed in seeds
-            ]
-            alone = alone or runs
-            rows.append(_compared(overlap, most, runs, alone))
     notes = [f"{plan.n_seeds} seeds; expected calibration error of P(wrong) {ece:.4f}."]
     whole = len(logs) == _FEWEST_LOGS and not options.quick
     return Outcome(
         rows=rows, acceptance=_accepted(played) if whole else [], skipped=missing, notes=notes
     )
+
+
+def _quarantines(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
+    """Yield what becomes of those who lie, on each log and on all."""
+    always: Mapping[str, Any] = {}
+    scenes: Sequence[tuple[str, Mapping[str, Any] | None, Mapping[str, Any]]] = (
+        ("without the liar", None, {}),
+        ("with the liar", always, {}),
+        ("with the liar, no quarantine", always, {"quarantine": False}),
+        ("with the liar, overlap .2", always, {"overlap": 0.2}),
+        ("lies about one class", {"of_one": True}, {}),
+        ("lies about one class, overlap .2", {"of_one": True}, {"overlap": 0.2}),
+        (f"lies after {_HONEST_FOR} answers", {"honest_for": _HONEST_FOR}, {}),
+    )
+    for people, lies, options in scenes:
+        progress(people)
+        by_log = [
+            [play(log, seed, _HONEST, lies=lies, **options) for seed in seeds] for log in logs
+        ]
+        for log, runs in zip(logs, by_log, strict=True):
+            yield _lying(people, runs, log.name)
+        yield _lying(people, [one for runs in by_log for one in runs], "all")
+
+
+def _second_questions(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
+    """Yield what it brings and costs to put a share of the questions twice."""
+
+    def played(most: int | None, **twice: Any) -> list[Played]:
+        progress(", ".join(f"{name} {share}" for name, share in twice.items()) or "all once")
+        return [play(log, seed, _PANEL, most=most, **twice) for log in logs for seed in seeds]
+
+    for most in (None, _MOST):
+        once = played(most)
+        for name in ("overlap", "repeat"):
+            yield {name: 0.0, **_compared(most, once, once)}
+            for share in _SHARES:
+                yield {name: share, **_compared(most, played(most, **{name: share}), once)}
 
 
 def play(
@@ -315,6 +338,7 @@ def play(
     lies: Mapping[str, Any] | None = None,
     quarantine: bool = True,
     overlap: float = 0.0,
+    repeat: float = 0.0,
     most: int | None = None,
 ) -> Played:
     """Play a log once; `lies` is how one more annotator lies, None for no such.
@@ -343,7 +367,7 @@ def play(
         model,
         metric,
         annotator=witness,
-        people=People(quarantine=quarantine, overlap=overlap),
+        people=People(quarantine=quarantine, overlap=overlap, repeat=repeat),
     )
     witness.judge("end")
     return Played(
@@ -433,14 +457,11 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
     }
 
 
-def _compared(
-    overlap: float, most: int | None, runs: Sequence[Played], alone: Sequence[Played]
-) -> Row:
+def _compared(most: int | None, runs: Sequence[Played], alone: Sequence[Played]) -> Row:
     """Return what second questions gain or cost beside runs without them."""
     gains = [one.accuracy - other.accuracy for one, other in zip(runs, alone, strict=True)]
     kept = [one.wrong_kept - other.wrong_kept for one, other in zip(runs, alone, strict=True)]
     return {
-        "overlap": overlap,
         "answers at most": most,
         "accuracy": mean(one.accuracy for one in runs),
         "gain": mean(gains),
@@ -454,7 +475,14 @@ def _compared(
         "wrong_kept_se": standard_error(kept),
         "end, running": mean(errors(runs, "end", joint=False) or [0.0]),
         "end, joint": mean(errors(runs, "end", joint=True) or [0.0]),
+        **{f"alike {i}": _share_alike(runs, f"{i}") for i in range(len(_PANEL))},
     }
+
+
+def _share_alike(runs: Sequence[Played], annotator: str) -> float | None:
+    """Return the share of questions that an annotator has answered alike twice, if any were."""
+    alike = [one for run_ in runs for one in run_.witness.alike.get(annotator, [])]
+    return mean(alike) if alike else None
 
 
 def _lying(people: str, runs: Sequence[Played], log: str) -> Row:

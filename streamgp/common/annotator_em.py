@@ -147,6 +147,35 @@ def sharpened(beliefs: Array, power: float) -> Array:
     return normalised
 
 
+def witnessed(beliefs: Array, said: Sequence[tuple[int, float] | None]) -> Array:
+    """Return beliefs after what a witness has said of each event, shape (n, K).
+
+    A witness who errs with the rate `e` multiplies the belief in the label that was said by `1 - e`
+    and that in each of the others by `e / (K - 1)`, as in `estimate`.
+
+    Parameters
+    ----------
+    beliefs
+        What is believed of each event without the witness, shape (n, K), rows sum to 1.
+    said
+        Column of the label and error rate of each event's witness; None where there is none.
+
+    Examples
+    --------
+    >>> witnessed(np.array([[0.5, 0.5], [0.5, 0.5]]), [(0, 0.2), None]).tolist()
+    [[0.8, 0.2], [0.5, 0.5]]
+
+    """
+    after = beliefs.copy()
+    n_others = max(1, beliefs.shape[1] - 1)
+    for row, witness in zip(after, said, strict=True):
+        if witness is not None:
+            column, e = witness
+            row *= np.where(np.arange(len(row)) == column, 1.0 - e, e / n_others)
+            row /= row.sum()
+    return after
+
+
 def wrong_of_two(
     first: SettledAnswer,
     second: SettledAnswer,

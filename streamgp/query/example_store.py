@@ -687,22 +687,37 @@ class ClassExampleStore(ExampleStore[Belief]):
         Returns
         -------
         The answers of the annotator and what is believed of each, those of the others, and all
-        labels of the others.
+        labels of the others. `second` of an answer of the annotator is what someone else has said
+        about the same event, blind, whoever of the two was asked first.
 
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
         for key, example in self._examples.items():
-            name = None if example.answer is None else example.answer.annotator
-            if name == annotator:
+            first = example.answer or SettledAnswer(y=None)
+            second = first.second
+            if first.annotator == annotator:
                 own.append((key, example))
-            elif name not in without:
-                others.append((key, example))
+                continue
+            if first.annotator in without:
+                continue
+            if second is not None and second.annotator in (annotator, *without):
+                word = _before_second(example.y, first, second)
+                if second.annotator == annotator:
+                    turned = replace(second, second=replace(first, y=word, second=None))
+                    own.append((key, replace(example, answer=turned)))
+                if word is None:
+                    continue
+                example = replace(example, y=word)
+            others.append((key, example))
         learner, found = self._taught_apart(dict(others))
         if self._leaves_one_out:
             found.update(learner.leave_one_out())
         beliefs: dict[Any, Belief] = {}
         for key, _ in own:
+            if key in found:  # one of the others was asked first
+                beliefs[key] = found[key]
+                continue
             try:
                 seen = self.scaling.transform(self._extracted_of(key))
                 beliefs[key] = self._believed(learner, seen)
@@ -849,6 +864,17 @@ def _with_answers(
         answers.append(answer)
         found.append(beliefs[key])
     return answers, found
+
+
+def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:
+    """Return the label that stood before a second answer, None if that is not known.
+
+    `y` is the one that stands now.
+    """
+    if y != second.y:
+        return y
+    # Both have said so, or the second answer has prevailed over what a challenge had left.
+    return first.y if first.upheld is not False else None
 
 
 def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:

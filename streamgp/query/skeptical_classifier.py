@@ -33,9 +33,9 @@ from streamgp.base import (
     SettledAnswer,
     State,
 )
-from streamgp.common.annotator_em import Estimates, estimate, sharpened, wrong_of_two
+from streamgp.common.annotator_em import Estimates, estimate, sharpened, witnessed, wrong_of_two
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence
+from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
 from streamgp.common.budget_account import state_of
 from streamgp.common.uncertainty import most_probable
 from streamgp.query import criteria
@@ -366,9 +366,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         That of `streamgp.common.annotator_quarantine.evidence` of the latest 200 answers, by a
         learner that was taught the latest 500 labels of the others alone; its beliefs are sharpened
         as the answers of the others have it (`streamgp.common.annotator_em`), and count no more
-        than they agree with the one of the others whom they contradict least. Answers with a label
-        that none of the others has given tell nothing. 0 unless two of the others have eight
-        answers each on record.
+        than they agree with the one of the others whom they contradict least. What one of the
+        others has said about the same event, blind, as first or second answer, counts with the
+        error rate that the beliefs show of that one (`streamgp.common.annotator_em.witnessed`).
+        Answers with a label that none of the others has given tell nothing. 0 unless two of the
+        others have eight answers each on record.
 
         Parameters
         ----------
@@ -395,36 +397,42 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         counts = Counter(
-            example.answer.annotator
+            answer.annotator
             for example in self._store.examples()
-            if example.answer is not None
+            for answer in (example.answer, example.answer and example.answer.second)
+            if answer is not None
         )
         others = counts.keys() - {annotator, None, *without}
         if sum(counts[name] >= FEWEST for name in others) < WITNESSES:
             return 0.0
         (answers, beliefs), theirs, labels = self._store.answered_by(annotator, without)
         columns = {label: column for column, label in enumerate(labels)}
-        told = [
-            (columns[answer.y], belief)
-            for answer, belief in zip(answers, beliefs, strict=True)
-            if answer.y in columns
-        ]
+        told = [each for each in zip(answers, beliefs, strict=True) if each[0].y in columns]
         # Where a first answer had a label that was given up, nothing is believed of that.
         known = [each for each in zip(*theirs, strict=True) if each[0].y in columns]
         if not (told and known):
             return 0.0
         # Whether an answer was upheld tells of the annotator, not of the beliefs.
         given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
-        others_believed = _estimated(given_by_others, [belief for _, belief in known], labels)
-        shares = np.array([criteria.shares(belief, labels) for _, belief in told])
-        given = [column for column, _ in told]
-        q = sharpened(shares, others_believed.sharpening)[np.arange(len(given)), given]
+        found = _estimated(given_by_others, [belief for _, belief in known], labels)
+
+        def witness(other: SettledAnswer | None) -> tuple[int, float] | None:
+            if other is None or other.y is None or other.y not in columns:
+                return None
+            if other.annotator in without:
+                return None
+            known_of = found.reliability.get(other.annotator, Reliability())
+            return columns[other.y], known_of.error_rate
+
         contradicted = [
-            one.error_rate
-            for one in others_believed.reliability.values()
-            if one.n_answers >= FEWEST
+            one.error_rate for one in found.reliability.values() if one.n_answers >= FEWEST
         ]
-        return evidence(q.tolist(), len(labels), min(contradicted, default=0.0))
+        shares = np.array([criteria.shares(belief, labels) for _, belief in told])
+        shares = sharpened(shares, found.sharpening)
+        shares = spread(shares, len(labels), min(contradicted, default=0.0))
+        shares = witnessed(shares, [witness(answer.second) for answer, _ in told])
+        given = [columns[answer.y] for answer, _ in told if answer.y is not None]
+        return evidence(shares[np.arange(len(given)), given].tolist(), len(labels))
 
     # --- doubting and learning
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.base import SettledAnswer
-from streamgp.common.annotator_em import SHARPENINGS, estimate, wrong_of_two
+from streamgp.common.annotator_em import SHARPENINGS, estimate, witnessed, wrong_of_two
 from streamgp.common.annotator_error import Reliability
 
 LABELS = ["a", "b", "c"]
@@ -248,3 +248,20 @@ def test_a_second_answer_is_evidence_on_both_annotators():
     agreed = wrong_of_two(one, one, (0.2, 0.2), belief, LABELS)
     differed = wrong_of_two(one, other, (0.2, 0.2), belief, LABELS)
     assert agreed[0] == agreed[1] < alone < differed[0] == pytest.approx(differed[1])
+
+
+@given(
+    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5),
+    st.floats(0.01, 0.99),
+    st.data(),
+)
+def test_a_witness_changes_beliefs_as_a_second_answer_does(weights, rate, data):
+    """Bayes: of the label said, and of every other one that an error brings as easily."""
+    belief = [weight / sum(weights) for weight in weights]
+    said = data.draw(st.integers(0, len(belief) - 1))
+    n_others = max(1, len(belief) - 1)
+    likely = [1 - rate if k == said else rate / n_others for k in range(len(belief))]
+    joint = [q * one for q, one in zip(belief, likely, strict=True)]
+    found = witnessed(np.array([belief, belief]), [(said, rate), None])
+    assert found[0] == pytest.approx([one / sum(joint) for one in joint])
+    assert found[1].tolist() == belief

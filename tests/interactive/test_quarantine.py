@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river.compose import Discard
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.common.counter_rng import uniform
@@ -24,7 +25,7 @@ from streamgp.interactive import (
 from streamgp.interactive.messages import ASKED_AGAIN
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
-from streamgp.query import LeaveOneOutReview
+from streamgp.query import AlwaysAsk, LeaveOneOutReview
 from tests.helpers.laws import examples
 from tests.interactive.scripted import JudgingLearner
 from tests.interactive.stories import Story
@@ -199,8 +200,18 @@ def play(loop, numbers, **who):
         said = loop.on_answer(unasked, float(n))
         for challenge in [m for m in said if isinstance(m, Challenge)]:
             said += loop.on_answer(answer(n, by, challenge.given, "challenge/1"), float(n))
+        for second in [m for m in said if isinstance(m, LabelRequest) and m.is_second]:
+            if second.event_id == f"e{n}":
+                said += loop.on_answer(second_answer(n, second, **who), float(n))
         messages += said
     return messages
+
+
+def second_answer(n, request, **who):
+    """What the next annotator says who may answer a second question."""
+    names = [name for name in NAMES if name not in request.excluded]
+    _, _, y = told(n, **{**who, "names": names[n % len(names) :][:1]})
+    return answer(n, names[n % len(names)], y, request.request_id.removeprefix(f"e{n}/"))
 
 
 def log_of(messages, log=()):
@@ -249,6 +260,34 @@ def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
             other = restarted(other, log)
     assert found == messages
     assert other.snapshot() == loop.snapshot()
+
+
+def test_second_answers_are_evidence_and_a_restart_changes_nothing():
+    """Events are alike for the learner: only what two annotators say of the same one tells."""
+    loops = [InteractiveLoop(blind(), people=People(overlap=overlap)) for overlap in (0.0, 1.0)]
+    alone, messages = [play(loop, range(120)) for loop in loops]
+    assert [loop.quarantined for loop in loops] == [[], [EVE]]
+    assert not [m for m in alone if isinstance(m, Retraction)]
+    other = InteractiveLoop(blind(), people=People(overlap=1.0))
+    found = []
+    for first in range(0, 120, 20):
+        found += play(other, range(first, first + 20))
+        other = InteractiveLoop.from_parts(
+            other.parts(), log_of(found), blind(), people=People(overlap=1.0)
+        )
+    assert found == messages
+    [retraction] = [m for m in messages if isinstance(m, Retraction)]
+    assert not [
+        e for e in loops[1].model.examples() if e.answer and e.answer.second
+        and EVE in (e.answer.annotator, e.answer.second.annotator)
+    ]  # fmt: skip
+    assert EVE in {line.annotator for line in retraction.taken}
+
+
+def blind():
+    """A learner that sees nothing of where it is."""
+    learner = Discard("north", "east") | GPClassifier()
+    return SkepticalClassifier(learner, query=AlwaysAsk(), warm_up=0, seed=1)
 
 
 def test_what_a_liar_has_taught_is_taken_back_as_if_it_had_never_been_said():

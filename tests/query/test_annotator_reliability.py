@@ -10,6 +10,7 @@ from river.naive_bayes import GaussianNB
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import SettledAnswer
 from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.annotator_quarantine import THRESHOLD
 from streamgp.query import example_store
 
 
@@ -216,3 +217,69 @@ def test_any_learner_compares_answers(learner):
     assert learner.aggregate_one("3", "day", "night", given_by="ann", annotator="bob") == "day"
     learner.note_second("3", "night", annotator="bob", probability_wrong=0.1)
     assert learner.error_rate("bob") > 0.2
+
+
+# --- evidence that an annotator misleads
+
+
+def asked_twice(first, second, *, n=60, says, learner=None, overrules=False, place=0.0):
+    """Teach labels of one or several annotators; each event is put to a second one as well.
+
+    Which of three rooms it is shows in the features as far as `place` is above 0.
+    """
+    learner = model(learner)
+    for i in range(n):
+        room = i % 3
+        x = {"a": place * (room == 1) + i % 5 / 5, "b": place * (room == 2) + i % 4 / 4}
+        by, then = first[i % len(first)], second[i % len(second)]
+        said, y = (says.get(name, lambda truth: truth)(room) for name in (by, then))
+        learner.settle_one(x, said, given=said, challenged=False, annotator=by, event_id=str(i))
+        learner.note_second(str(i), y, annotator=then)
+        if overrules and y != said:
+            learner.relabel_one(str(i), y)
+    return learner
+
+
+def lie(room):
+    return (room + 1) % 3
+
+
+@pytest.mark.parametrize("learner", [None, GaussianNB()])
+@pytest.mark.parametrize("overrules", [False, True])
+def test_lies_in_second_answers_alone_are_evidence(learner, overrules):
+    """Where features tell nothing, what others have said of the same events tells it all."""
+    told = {"says": {"eve": lie}, "learner": learner, "overrules": overrules}
+    found = asked_twice(["ann", "bob", "cyd"], ["eve"], **told)
+    assert found.evidence_against("eve") > THRESHOLD
+    honest = asked_twice(["ann", "bob", "cyd"], ["dot"], **told)
+    assert honest.evidence_against("dot") < 10
+
+
+def test_second_answers_of_others_are_evidence_on_first_ones():
+    says = {"eve": lie}
+    found = asked_twice(["ann", "bob", "eve", "eve"], ["cyd"], says=says)
+    assert found.evidence_against("eve") > THRESHOLD
+    assert max(found.evidence_against(name) for name in ("ann", "bob", "cyd")) < 100
+    # Who is left out is no witness: the features alone tell nothing.
+    assert found.evidence_against("eve", without=["cyd"]) < THRESHOLD
+    assert found.evidence_against("eve", without=["ann", "bob"]) == 0  # one other is left
+
+
+def test_more_is_known_of_who_is_asked_about_what_others_have_labelled():
+    """With features that tell: the learner's word and that of the other one are added up."""
+    found = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie}, place=9.0)
+    alone = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie})
+    assert found.evidence_against("eve") > alone.evidence_against("eve") > THRESHOLD
+
+
+def test_a_second_word_that_has_prevailed_is_not_taught_to_the_learner_of_the_others():
+    first, second = ["ann", "bob"], ["eve"]
+    one = asked_twice(first, second, says={"eve": lie}, place=9.0)
+    other = asked_twice(first, second, says={"eve": lie}, place=9.0, overrules=True)
+    assert one.evidence_against("eve") == other.evidence_against("eve")
+    # Of one who was challenged and gave in it is not known by whom the label is.
+    for learner in (one, other):
+        x = {"a": 0.0, "b": 0.0}
+        learner.settle_one(x, 0, given=1, challenged=True, annotator="ann", event_id="e")
+        learner.note_second("e", 0, annotator="eve")
+    assert one.evidence_against("eve") == other.evidence_against("eve")
