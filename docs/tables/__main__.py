@@ -21,12 +21,15 @@ import learners
 import papers
 import people
 import speed
+import strategies
 from table import RESULTS, ROOT, Table, Where, cell, document, shown
 
 BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
 COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
 
-TABLES: dict[str, Table] = learners.TABLES | papers.TABLES | people.TABLES | speed.TABLES
+TABLES: dict[str, Table] = (
+    learners.TABLES | papers.TABLES | people.TABLES | speed.TABLES | strategies.TABLES
+)
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
