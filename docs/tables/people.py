@@ -15,6 +15,7 @@ _CONVERSED = {
     "wrong kept": "{wrong kept:.1%}",
     "µs": "{us per event:.0f}",
 }
+_AT_MOST = each("answers at most", **{"120 at most": 120, "no limit": None})
 _ABOVE = "{above first:+.3f} ± {se:.3f}"
 
 TABLES = {
@@ -67,10 +68,7 @@ TABLES = {
     "second-questions": Table(
         measured="annotators",
         head="answers | `overlap`",
-        rows=crossed(
-            each("answers at most", **{"120 at most": 120, "no limit": None}),
-            {"{overlap}": {}},
-        ),
+        rows=crossed(_AT_MOST, {"{overlap}": {}}),
         columns={
             "second questions": "{second:.0f}",
             "answers": "{answers:.0f}",
@@ -80,6 +78,23 @@ TABLES = {
             "wrong labels kept": "{wrong_kept:.1%}",
             "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
             "off": "{end, running:.3f}, {end, joint:.3f}",
+        },
+    ),
+    "asked-again": Table(
+        measured="annotators",
+        head="answers | `repeat`",
+        rows=crossed(_AT_MOST, {"{repeat}": {}}),
+        columns={
+            "asked again": "{second:.0f}",
+            "answers": "{answers:.0f}",
+            "labels": "{labels:.0f}",
+            "accuracy": "{accuracy:.3f}",
+            "gain": "{gain:+.3f} ± {gain_se:.3f}",
+            "wrong labels kept": "{wrong_kept:.1%}",
+            "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
+            "alike: 5 %": "{alike 0:.2f}",
+            "20 %": "{alike 1:.2f}",
+            "40 %": "{alike 2:.2f}",
         },
     ),
     "quarantine": Table(
@@ -104,7 +119,15 @@ TABLES = {
                 "quarantine": "with the liar, no quarantine",
                 "log": "all",
             },
+            "always lies, `overlap = 0.2`": {
+                "quarantine": "with the liar, overlap .2",
+                "log": "all",
+            },
             "lies about one class": {"quarantine": "lies about one class", "log": "all"},
+            "lies about one class, `overlap = 0.2`": {
+                "quarantine": "lies about one class, overlap .2",
+                "log": "all",
+            },
             "lies after 30 answers": {"quarantine": "lies after 30 answers", "log": "all"},
         },
         columns={

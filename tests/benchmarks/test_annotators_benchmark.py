@@ -28,10 +28,20 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
         "without the liar",
         "with the liar",
         "with the liar, no quarantine",
+        "with the liar, overlap .2",
         "lies about one class",
+        "lies about one class, overlap .2",
         "lies after 30 answers",
     ]
     assert lying["without the liar"]["named"] == 0
+    twice = [row for row in result["rows"] if "answers at most" in row]
+    assert [(row.get("overlap"), row.get("repeat")) for row in twice] == 2 * [
+        *((share, None) for share in (0.0, 0.1, 0.2)),
+        *((None, share) for share in (0.0, 0.1, 0.2)),
+    ]
+    # Only who is asked again can say the same once more.
+    again = [row["alike 0"] for row in twice if not row.get("repeat")]
+    assert again == [None] * len(again)
     # With fewer logs than five there is nothing to judge.
     assert result["acceptance"] == []
     assert "skipped: wisdm (needs --data)" in capsys.readouterr().out
