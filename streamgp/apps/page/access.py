@@ -221,6 +221,43 @@ class Traffic:
     streams: Counter[str] = field(default_factory=Counter)
 
 
+def note_response(
+    traffic: Traffic,
+    *,
+    route: str,
+    method: str,
+    status: int,
+    error: str,
+    cause: str | None = None,
+) -> None:
+    """Count a response, and log it if it refuses the request.
+
+    Parameters
+    ----------
+    traffic
+        What is counted.
+    route, method, status
+        The request, and how it was answered.
+    error
+        Why it was refused, if it was.
+    cause
+        What has failed in the server, None if nothing has.
+
+    """
+    traffic.requests[route, method, status] += 1
+    if status >= 400:
+        traffic.refused[error] += 1
+        say(
+            logging.WARNING if cause is None else logging.ERROR,
+            "refused",
+            status=status,
+            method=method,
+            route=route,
+            error=error,
+            **({} if cause is None else {"cause": cause}),
+        )
+
+
 class Guard:
     """ASGI middleware that lets in whom the door is for.
 
@@ -368,20 +405,14 @@ class Guard:
         matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
         route = next((route.path for route in matching), "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._traffic.requests[route, method, status] += 1
-        if status >= 400:
-            error = scope.get("streamgp.error", "http")
-            self._traffic.refused[error] += 1
-            cause = scope.get("streamgp.cause")
-            say(
-                logging.WARNING if cause is None else logging.ERROR,
-                "refused",
-                status=status,
-                method=method,
-                route=route,
-                error=error,
-                **({} if cause is None else {"cause": cause}),
-            )
+        note_response(
+            self._traffic,
+            route=route,
+            method=method,
+            status=status,
+            error=scope.get("streamgp.error", "http"),
+            cause=scope.get("streamgp.cause"),
+        )
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

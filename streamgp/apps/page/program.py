@@ -31,6 +31,7 @@ from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.page.access import Door, place_of
 from streamgp.apps.page.address import Address, check_address, hosts_of, listening, url_of
+from streamgp.apps.page.connections import connections
 from streamgp.apps.page.invites import Invites, Person, invites_of, state_of
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import PREFERENCES, PreferenceFile
@@ -261,7 +262,7 @@ async def run_server(
     server = _Server(
         uvicorn.Config(
             page.app,
-            http="h11",
+            http=connections(page.traffic),
             ws="none",
             lifespan="on",
             log_config=None,

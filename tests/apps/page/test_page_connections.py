@@ -1,0 +1,155 @@
+"""No client holds a connection by sending or reading too slowly, and what is no HTTP is refused."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from connectors.memory import MemoryTopics
+from streamgp.apps.page import connections
+from streamgp.apps.page.access import SECURITY_HEADERS
+from tests.helpers.page_server import Served, until
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with Served(MemoryTopics()) as served:
+        yield served
+
+
+def connect(served: Served) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", served.port))
+    connection.settimeout(60.0)
+    return connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """Return everything until the server closes the connection."""
+    found = b""
+    while chunk := connection.recv(1 << 16):
+        found += chunk
+    return found
+
+
+def head(served: Served, path: str, *fields: str) -> bytes:
+    lines = (f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{served.port}", *fields, "", "")
+    return "\r\n".join(lines).encode()
+
+
+def takes_more(connection: socket.socket, data: bytes) -> bool:
+    """Send, and say whether the connection is still there."""
+    try:
+        connection.sendall(data)
+    except TimeoutError:
+        return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    except ConnectionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("start", [b"", b"G", b"GET / HTTP/1.1\r\nHost: 127.0"])
+def test_a_request_that_never_ends_does_not_hold_its_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    with closing(connect(served)) as connection:
+        connection.sendall(start)
+        assert rest(connection) == b""
+
+
+def test_a_body_that_no_route_wants_does_not_hold_its_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    with closing(connect(served)) as connection:
+        connection.sendall(head(served, "/healthz", "Content-Length: 9"))
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"x")  # the server no longer takes it for idle
+        assert b"HTTP/1.1" not in rest(connection)
+
+
+def test_a_stream_stays_open_for_longer_than_a_head_may_take(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    with closing(connect(served)) as connection:
+        connection.sendall(head(served, "/api/stream"))
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.settimeout(1.0)
+        with pytest.raises(TimeoutError):
+            rest(connection)
+
+
+def test_a_client_that_reads_nothing_does_not_hold_its_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "STALL_S", 0.5)
+    with closing(socket.socket()) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(0.2)
+        connection.connect(("127.0.0.1", served.port))
+        asked = b"".join(head(served, "/static/texts/en.json") for _ in range(100))
+        until(lambda: not takes_more(connection, asked))
+
+
+NO_HTTP = {
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "no request line": b"hello\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "a negative length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", NO_HTTP)
+def test_what_is_no_http_is_refused_like_anything_else(
+    served: Served, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(connect(served)) as connection:
+        connection.sendall(NO_HTTP[name])
+        answer, _, body = rest(connection).partition(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"error":"bad_http"' in body
+    for header in SECURITY_HEADERS:
+        assert header.encode() in answer
+    until(lambda: caplog.records)
+    [line] = caplog.records
+    assert (line.name, line.levelno) == ("streamgp.page", logging.WARNING)
+    assert line.__dict__["fields"] == {
+        "status": 400,
+        "method": "other",
+        "route": "other",
+        "error": "bad_http",
+    }
+    assert (
+        'streamgp_page_refused_total{error="bad_http"} 1'
+        in served.browser().get("/metrics").body.decode()
+    )
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/stream"])
+def test_a_bad_chunk_after_the_response_ends_the_connection_and_nothing_else(
+    served: Served, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(connect(served)) as connection:
+        connection.sendall(head(served, path, "Transfer-Encoding: chunked"))
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"zz\r\n")
+        rest(connection)
+    until(lambda: served.page.traffic.streams.total() == 0)
+    assert served.browser().get("/healthz").status == 200
+    assert caplog.records == []
+
+
+def test_clients_that_reset_their_streams_leave_none_behind(served: Served) -> None:
+    for _ in range(20):
+        connection = connect(served)
+        connection.sendall(head(served, "/api/stream"))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    until(lambda: served.page.traffic.streams.total() == 0)
+    assert served.browser().get("/api/me").status == 200
