@@ -95,6 +95,17 @@ def tell(line: str) -> None:
         click.echo(printable(line), err=True)
 
 
+def seen(text: str) -> str:
+    """Return data as standard output is to get them, line by line.
+
+    A file or a pipe gets what stands in the topics; a terminal would obey some of it, so that it
+    gets everything that cannot be seen written out.
+    """
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def confirm(question: str) -> bool:
     """Ask on the terminal, or read the answer from wherever standard input comes from.
 

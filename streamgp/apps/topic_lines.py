@@ -14,7 +14,7 @@ import click
 
 from connectors.topics import BrokerError, Outgoing, TopicName, Topics
 from connectors.wire.record_lines import from_line, input_of, to_line
-from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, status_of, tell
+from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, seen, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S
 from streamgp.config.broker_url import FileAddress, parse_address
@@ -203,14 +203,17 @@ def print_records(
         If the output is not read any more.
 
     """
-    out = sys.stdout.buffer
+    out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
     with closing(topics.reader((topic,), from_end=not from_start)) as reader:
         while not stop() and not (once and reader.caught_up):
             for record in reader.poll(_PATIENCE_S):
                 outgoing = Outgoing(
                     topic=topic, key=record.key, value=record.value, headers=record.headers
                 )
-                out.write(to_line(outgoing, record.at) + b"\n")
+                line = to_line(outgoing, record.at)
+                if is_terminal:
+                    line = seen(line.decode("utf-8", "replace")).encode()
+                out.write(line + b"\n")
             out.flush()
             _check_read()
 

@@ -345,6 +345,7 @@ def audit(
       streamgp audit worker.toml --annotator bob --since 2d
       streamgp audit worker.toml --label hall --format csv
     """
+    from streamgp.apps.console import seen
     from streamgp.apps.maintenance.audit import Format, Wanted, audit_labels
     from streamgp.apps.maintenance.dead_letters import moment_of, now
 
@@ -357,7 +358,7 @@ def audit(
     how: Format = "json" if format == "json" else "csv" if format == "csv" else "text"
     text = audit_labels(config_file, wanted, format=how, last=last, broker=broker)
     if text:
-        click.echo(text)
+        click.echo(seen(text))
 
 
 # --- The command `streamgp retract`: every label of one annotator, taken back.

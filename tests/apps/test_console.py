@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from streamgp.apps.console import CALLS_PER_UPDATE, StatusLine, progress, steady, tell
+from streamgp.apps.console import CALLS_PER_UPDATE, StatusLine, progress, seen, steady, tell
 
 
 class Terminal(io.StringIO):
@@ -52,3 +52,13 @@ def test_terminal_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -
     assert steady(Gone()).write("over") == 4
     with progress() as show:
         show("rooms", 0.5)
+
+
+def test_data_are_written_out_on_a_terminal_and_as_they_are_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = 'e1,"\x1b]0;title\x07"\ne2,kit\u200bchen\ne3,k\xfcche'
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    assert seen(data) == data
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert seen(data) == 'e1,"\\x1b]0;title\\x07"\ne2,kit\\u200bchen\ne3,k\xfcche'
