@@ -17,7 +17,7 @@ from msgspec.structs import replace as changed
 from connectors.broker import Received
 from connectors.tables.log_source import LogSource
 from connectors.tables.readers import TableError
-from connectors.topics import BrokerError, Writer
+from connectors.topics import BrokerError, RefusedError, Writer
 from connectors.wire.outbound import Outbound
 from streamgp.apps.console import (
     DONE,
@@ -397,4 +397,9 @@ def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int
         f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, go on with "
         f"--from {producer.safe + 1}"
     )
-    return LOST_BROKER
+    return status_by(error)
+
+
+def status_by(error: BrokerError) -> int:
+    """Return the exit status of a sender whom the broker has stopped: 75 where waiting helps."""
+    return WRONG_USE if isinstance(error, RefusedError) else LOST_BROKER

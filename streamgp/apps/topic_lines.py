@@ -14,9 +14,9 @@ import click
 
 from connectors.topics import BrokerError, Outgoing, TopicName, Topics
 from connectors.wire.record_lines import from_line, input_of, to_line
-from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, seen, status_of, tell
+from streamgp.apps.console import DONE, WRONG_USE, Stop, number, seen, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
-from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S
+from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S, status_by
 from streamgp.config.broker_url import FileAddress, parse_address
 
 _PROGRAM = "send"
@@ -67,7 +67,7 @@ def send_lines(
                 f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
                 f"of the input are safe, go on with: tail -n +{sender.n_safe + 1}"
             )
-            return LOST_BROKER if isinstance(error, BrokerError) else WRONG_USE
+            return status_by(error) if isinstance(error, BrokerError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
         if stop():

@@ -133,8 +133,8 @@ def send(
       echo '{"key": "ann", "x": {"light": 0.5}}' | streamgp send worker.toml -
       streamgp send worker.toml - --topic answers < answers.jsonl
 
-    Exit status: 0 done, 2 wrong use or a damaged log, 75 the broker is lost, 130 ended by Ctrl-C,
-    129 because the terminal was closed, 143 by SIGTERM.
+    Exit status: 0 done, 2 wrong use, a damaged log or topics that may not be written, 75 the broker
+    is lost, 130 ended by Ctrl-C, 129 because the terminal was closed, 143 by SIGTERM.
     """
     if Path("-") in logs:
         _check_lines(click.get_current_context(), logs, topic, restore=restore)

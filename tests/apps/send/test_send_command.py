@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.memory import MemoryTopics
-from connectors.topics import BrokerError, Outgoing
+from connectors.topics import BrokerError, Outgoing, RefusedError
 from connectors.wire.codec import decode
 from streamgp.apps.send import MOST_IN_FLIGHT, EventProducer, Pace, RowRead
 from streamgp.interactive import Event, Rejected
@@ -268,6 +268,18 @@ def test_broker_lost_on_the_way_tells_which_rows_are_safe(
         "the broker does not answer; rows up to 30 are safe, go on with --from 31"
     )
     assert len(folder.events()) == 30
+
+
+def test_broker_that_refuses_is_not_one_to_wait_for(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamgp.apps.send.MOST_IN_FLIGHT", 1)
+    folder.broken.error = RefusedError
+    check = folder.broken.check
+    monkeypatch.setattr(
+        folder.broken, "check", lambda fails: check(fails or folder.broken.n_flushes > 2)
+    )
+    assert "rows up to 2 are safe, go on with --from 3" in wrong(status=2)
 
 
 # --- the producer alone

@@ -125,7 +125,7 @@ def test_a_signal_ends_it_with_all_that_came_sent(
     assert b"interrupted; go on with: tail -n +2" in sender.stderr.read()
 
 
-def test_when_the_broker_is_lost_it_says_where_to_go_on(
+def test_when_the_topics_are_gone_it_says_where_to_go_on(
     site: Site, sender: subprocess.Popen[bytes]
 ) -> None:
     assert sender.stdin is not None
@@ -136,7 +136,7 @@ def test_when_the_broker_is_lost_it_says_where_to_go_on(
     (site.path / "topics" / "topics.db").unlink()
     sender.stdin.write(EVENT + b"\n")
     sender.stdin.flush()
-    assert sender.wait(PATIENCE_S) == 75
+    assert sender.wait(PATIENCE_S) == 2  # starting it again would not help
     said = sender.stderr.read().decode()
     assert "topics.db was changed: it is not there" in said
     assert "the first 1 line of the input are safe, go on with: tail -n +2" in said
