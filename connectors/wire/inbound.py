@@ -27,14 +27,15 @@ from streamgp.interactive.messages import Answer, Event, Fault, Input, Rejected
 # outside.
 #
 # They end up in record keys, in state that is kept and on terminals: they have at most 1024
-# characters, none of them a control character, and all but annotators and labels have at least
-# one.
+# characters, none of them a control character or one that UTF-8 cannot write, and all but
+# annotators and labels have at least one.
 
 
 MAX_NAME = 1024
 """Characters of a name at most."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # from a command line that is not UTF-8
 
 
 def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
@@ -46,13 +47,16 @@ def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
     'must have at least one character, got none'
 
     """
-    if least <= len(name) <= most and (name.isprintable() or not _CONTROL.search(name)):
+    if least <= len(name) <= most and (
+        name.isprintable() or not (_CONTROL.search(name) or _SURROGATE.search(name))
+    ):
         return None
     if len(name) > most:
         return f"must have at most {most} characters, got {len(name)}: {name[:40]!r}..."
     if not name:
         return "must have at least one character, got none"
-    return f"must have no control characters, got {name!r:.80}"
+    what = "have no control characters" if _CONTROL.search(name) else "be valid Unicode"
+    return f"must {what}, got {name!r:.80}"
 
 
 @lru_cache(maxsize=1 << 14)

@@ -198,12 +198,15 @@ def invite(
       streamgp invite worker.toml ann --revoke
     """
     from connectors.storage.snapshots import StateError
+    from connectors.wire.inbound import flaw_of_name
     from streamgp.apps.deployment.answer_keys import signatures_of
     from streamgp.apps.deployment.deployment import load_deployed
     from streamgp.apps.page.invites import InviteError, invites_of
 
     if revoke and key is not None:
         raise click.UsageError("--revoke takes everything back; leave out --key")
+    if key is not None and (flaw := flaw_of_name(key)):
+        raise click.UsageError(f"--key {flaw}")
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST, got {url!r:.80}", param_hint="'--url'"

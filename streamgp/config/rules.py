@@ -150,7 +150,9 @@ def _own_class(name: str, keys: tuple[str, ...]) -> type[RuleSection]:
 
 
 def _section_class(name: str, makes: Callable[..., Any]) -> type[RuleSection]:
-    called = "Never" if makes is type(None) else makes.__name__
+    # An object that can be called, such as a partial, has no name of its own.
+    called = getattr(makes, "__name__", type(makes).__name__)
+    called = "Never" if makes is type(None) else called
     return _defined(called, name, _fields(makes), _made_by_=staticmethod(makes))
 
 

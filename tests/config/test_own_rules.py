@@ -23,6 +23,7 @@ from streamgp.query import AtMost
 
 MODULE = '''
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from river import preprocessing
@@ -105,6 +106,7 @@ def smooth():
 
 
 number = 3
+half_made = partial(Eager, mode="loud")
 '''
 
 
@@ -243,6 +245,9 @@ WRONG = {
     '[query]\nrule = "own_rules:number"': (
         'query.rule = "own_rules:number" is not allowed: number of own_rules is a int, expected a '
         "class, or a function that returns an object"
+    ),
+    '[query]\nrule = "own_rules:half_made"\nleast = 1': (
+        "query.least is not known (allowed: rule, share, mode)"
     ),
     '[query]\nrule = "own_rules:Mute"': ('query.rule = "own_rules:Mute" gives <own_rules.Mute'),
     '[query]\nrule = "own_rules:Eager"': "query.share is missing, expected a number from 0 to 1",

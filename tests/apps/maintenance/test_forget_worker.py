@@ -144,6 +144,7 @@ def test_one_learner_for_all_forgets_nobody(small: Small) -> None:
     [
         ("", "KEY must have at least one character, got none"),
         ("ann\x1fe1\x1f0", "KEY must have no control characters"),
+        ("a\udcff", "KEY must be valid Unicode, got 'a\\udcff'"),
         ("a" * 1025, "KEY must have at most 1024 characters, got 1025"),
     ],
 )

@@ -109,6 +109,9 @@ def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> Non
     assert "'ann' is not invited" in refused(run("invite", config, "ann", "--revoke"))
     assert "leave out --key" in refused(run("invite", config, "a", "--revoke", "--key", "k"))
     assert "expected http://" in refused(run("invite", config, "ann", "--url", "x.example"))
+    # What no event can have as its key limits an invite to nothing.
+    assert "--key must be valid Unicode" in refused(run("invite", config, "a", "--key", "\udcff"))
+    assert "--key must have no control" in refused(run("invite", config, "a", "--key", "k\x1b"))
     config.write_text(config.read_text() + "keyed = false\n")
     assert "--key is of no use" in refused(run("invite", config, "ann", "--key", "k"))
 
