@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from streamgp.config.secrets import kept_secret, readable
-from streamgp.config.validation import ConfigError, shown
+from streamgp.config.validation import ConfigError, is_host, shown
 
 if TYPE_CHECKING:
     from connectors.kafka.settings import Security
@@ -205,7 +205,7 @@ def parse_address(url: str) -> Address:
 def _server(url: str, text: str) -> str:
     match = _HOST.fullmatch(text)
     port = int(match[2] or _DEFAULT_PORT) if match else 0
-    if match is None or not 1 <= port <= 65535:
+    if match is None or not 1 <= port <= 65535 or not is_host(match[1]):
         raise ValueError(
             f"= {shown(url)} is not allowed: {shown(text)} is no server, expected HOST:PORT, as in "
             f'"kafka://host:{_DEFAULT_PORT}"'

@@ -273,6 +273,15 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
+def is_host(host: str) -> bool:
+    """Say whether a text can be looked up; for others the system has an error of its own kind."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return host.isprintable()
+
+
 def parse_bind(text: str) -> tuple[str, int]:
     """Return host and port of an address.
 
@@ -292,7 +301,8 @@ def parse_bind(text: str) -> tuple[str, int]:
         host = host[1:-1]
     elif ":" in host:
         colon = ""
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+    if not colon or not is_port or not is_host(host):
         raise ValueError(
             f"expected HOST:PORT, as in 127.0.0.1:8080 or [::1]:8080, got {text!r:.80}"
         )

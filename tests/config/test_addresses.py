@@ -61,6 +61,7 @@ def test_what_is_no_address_is_told_with_what_is_allowed(url: str) -> None:
         ("kafka://::1", "::1"),
         ("kafka://a/b", "a/b"),
         ("kafka://a;b", "a;b"),
+        ("kafka://a..b", "a..b"),
     ],
 )
 def test_what_is_no_server_is_told(url: str, server: str) -> None:

@@ -95,7 +95,7 @@ class LiveDesk:
     n_read
         Records read so far while the topics are read from their start, then None.
     failure
-        What ended one of the threads, where it was no trouble with the broker.
+        What ended one of the threads or tasks, where it was no trouble with the broker.
 
     """
 
@@ -190,6 +190,11 @@ class LiveDesk:
     def unlisten(self, event: asyncio.Event) -> None:
         """Leave an event alone."""
         self._listeners.discard(event)
+
+    def watch(self, task: asyncio.Task[None]) -> None:
+        """Take what has ended a task, if it was not cancelled, for a failure of the page."""
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._fail(failure)
 
     def notify(self) -> None:
         """Tell the listeners that something has changed."""

@@ -196,9 +196,7 @@ class PreferenceFile:
             If the file cannot be written.
 
         """
-        preferences.zone()
-        if (preferences.quiet_from is None) != (preferences.quiet_to is None):
-            raise ValueError("quiet_from and quiet_to belong together; give both, or none")
+        _check(preferences)
         if self._path is not None:
             with locked(self._path):
                 everything = {**_read(self._path), annotator: preferences}
@@ -206,14 +204,27 @@ class PreferenceFile:
         self._all[annotator] = preferences
 
 
+def _check(preferences: Preferences) -> None:
+    """Raise ValueError for what has the right form and means nothing."""
+    preferences.zone()
+    if (preferences.quiet_from is None) != (preferences.quiet_to is None):
+        raise ValueError("quiet_from and quiet_to belong together; give both, or none")
+
+
 def _read(path: Path) -> dict[str, Preferences]:
     data = read_snapshot(path)
     try:
-        return {} if data is None else msgspec.json.decode(data, type=dict[str, Preferences])
+        found = {} if data is None else msgspec.json.decode(data, type=dict[str, Preferences])
     except msgspec.DecodeError as error:
         raise StateError(
             f"{path} is no file of preferences ({error}); remove it to start over"
         ) from None
+    for annotator, preferences in found.items():
+        try:
+            _check(preferences)
+        except ValueError as error:  # it was edited, or this machine knows fewer time zones
+            raise StateError(f"{path}: {annotator!r}: {error}; mend the entry") from None
+    return found
 
 
 def as_json(preferences: Preferences) -> Mapping[str, Any]:

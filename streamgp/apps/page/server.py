@@ -197,6 +197,7 @@ class Page:
         self._live.start()
         self._live.listen(self._herald.news)
         telling = asyncio.create_task(self._herald.run())
+        telling.add_done_callback(self._live.watch)
         try:
             yield
         finally:

@@ -23,6 +23,7 @@ from connectors.wire.signatures import Signatures
 from streamgp.apps.page import live
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
+from streamgp.apps.page.streams import Herald
 from streamgp.interactive.messages import Answer, Cancel
 from streamgp.interactive.people import People
 from tests.helpers.deskwork import Broken
@@ -306,6 +307,17 @@ def test_two_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> 
     assert [answer.event_id for answer in found] == [f"e{n}" for n in range(N_QUESTIONS)]
     assert [answer.y for answer in found] == [f"l{n % 7}" for n in range(N_QUESTIONS)]
     assert n_kills == 5
+
+
+def test_a_failure_of_the_streams_ends_the_page(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(Herald, "tell_all", fail)
+    until(lambda: not served.is_running)
+    assert isinstance(served.live.failure, ArithmeticError)
 
 
 def test_a_failure_beside_the_requests_ends_the_page_and_tells_where(

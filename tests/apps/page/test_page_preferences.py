@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -105,6 +106,19 @@ def test_what_means_nothing_is_not_kept(wanted: Preferences, reason: str) -> Non
     with pytest.raises(ValueError, match=reason):
         file.put("ann", wanted)
     assert file.get("ann") == Preferences()
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"), [("time_zone", "IANA"), ("quiet_from", "belong together")]
+)
+def test_an_entry_that_was_edited_to_mean_nothing_is_named(
+    tmp_path: Path, entry: str, reason: str
+) -> None:
+    path = tmp_path / "preferences.json"
+    PreferenceFile(path).put("ann", Preferences(gap_s=5.0))
+    path.write_text(json.dumps({"ann": {entry: {"quiet_from": "22:00"}.get(entry, "Nowhere")}}))
+    with pytest.raises(StateError, match=f"'ann': .*{reason}"):
+        PreferenceFile(path)
 
 
 def test_midnight_utc_is_the_default_day() -> None:
