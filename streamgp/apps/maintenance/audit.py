@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,7 +21,7 @@ import click
 
 from connectors.topics import Record, TopicName
 from connectors.wire.codec import DecodeError, decode
-from connectors.wire.inbound import read
+from connectors.wire.inbound import read, taken_back
 from connectors.wire.outbound import letter_of
 from connectors.wire.state_records import History, HistoryError
 from streamgp.apps.console import aligned, clock_time, number
@@ -40,14 +41,16 @@ from streamgp.interactive.messages import (
     Message,
 )
 
-Kind: TypeAlias = Literal["asked", "said", "refused", "ended", "doubted", "learned", "retracted"]
+Kind: TypeAlias = Literal[
+    "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated"
+]
 Format: TypeAlias = Literal["text", "csv", "json"]
 
 _MOST_NAMES = 20
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # Of what happened at one moment, the cause comes before what came of it.
 _ORDER: tuple[Kind, ...] = (
-    "asked", "said", "refused", "ended", "doubted", "learned", "retracted",
+    "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated",
 )  # fmt: skip
 
 
@@ -65,7 +68,7 @@ class Step:
         `asked`: a label was asked for. `said`: an annotator answered. `refused`: the answer could
         not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
         `learned`: a label stands from now on, or none any more. `retracted`: a label was taken back
-        with all others of its annotator.
+        with all others of its annotator. `reinstated`: it was put back with them.
     annotator
         Who said it, or whose label it is.
     label, before
@@ -162,6 +165,7 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     """Return what happened, by the records of some topics in any order among each other."""
     histories: dict[int, History] = {}
     lines: dict[tuple[str | None, str], dict[int, LabelledExample]] = {}
+    put_back: dict[tuple[str | None, str], _PutBack] = {}
     steps: list[Step] = []
     heard: set[tuple[str | None, str]] = set()
     for record in records:
@@ -169,10 +173,15 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
             histories.setdefault(record.partition, History()).take(record)
         if record.topic == "dead-letters":
             steps += _refused(record, keyed)
+        elif record.topic == "consensus" and record.value is None:
+            if (event := _event_of_null(record, keyed)) in put_back:
+                put_back[event].note_null(record)
         elif record.topic != "state" and record.value is not None:
             message = _message(record, record.value, keyed)
             if isinstance(message, LabelledExample):
-                lines.setdefault((message.key, message.event_id), {})[message.sequence] = message
+                event = message.key, message.event_id
+                lines.setdefault(event, {})[message.sequence] = message
+                put_back.setdefault(event, _PutBack()).note_line(record, message)
             elif isinstance(message, Answer):
                 # It counts once, however often it was sent.
                 if (message.key, message.answer_id) not in heard:
@@ -186,8 +195,9 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
             # Taken out of the log, it was learned all the same.
             lines.setdefault((line.key, line.event_id), {}).setdefault(line.sequence, line)
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
-    for about in lines.values():
-        steps += _learned([about[sequence] for sequence in sorted(about)], rates)
+    for event, about in lines.items():
+        found = put_back.get(event, _PutBack()).found
+        steps += _learned([about[sequence] for sequence in sorted(about)], rates, found)
     return sorted(steps, key=lambda step: (step.at, _ORDER.index(step.what)))
 
 
@@ -214,7 +224,7 @@ def table(steps: Iterable[Step]) -> str:
     for step in steps:
         of = counts.setdefault(step.annotator, Counter())
         event = step.key, step.event_id
-        if step.what == "doubted":
+        if step.what in ("doubted", "reinstated"):
             whose[event] = step.annotator
         if step.what == "learned":
             before = whose.get(event, step.annotator)
@@ -367,9 +377,74 @@ def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
     return rates
 
 
-def _learned(lines: Sequence[LabelledExample], rates: _Rates) -> Iterator[Step]:
+class _PutBack:
+    """Lines of one event that were taken out of the log and came back, as an undo brings them.
+
+    Attributes
+    ----------
+    found
+        Of each undo the last line, when it was written, and the highest number of a line by then.
+
+    """
+
+    # _numbers  of the line that was written last under each key of a record
+    # _out      keys under which there is no line now
+    # _is_open  whether nothing was taken out since the last line came back
+    def __init__(self) -> None:
+        self.found: list[tuple[int, float, LabelledExample]] = []
+        self._numbers: dict[bytes | None, int] = {}
+        self._out: set[bytes | None] = set()
+        self._is_open = False
+
+    def note_null(self, record: Record) -> None:
+        """Take note that a line was taken out."""
+        self._out.add(record.key)
+        self._is_open = False
+
+    def note_line(self, record: Record, line: LabelledExample) -> None:
+        """Take note of a line."""
+        if record.key in self._out and self._numbers[record.key] == line.sequence:
+            if self._is_open:
+                self.found.pop()
+            self.found.append((max(self._numbers.values()), record.at, line))
+            self._is_open = True
+        self._numbers[record.key] = line.sequence
+        self._out.discard(record.key)
+
+
+def _event_of_null(record: Record, keyed: bool) -> tuple[str | None, str] | None:
+    """Return the event whose line a null has taken out, None if it is about no event."""
+    try:
+        gone = taken_back(record.key, keyed=keyed)
+    except DecodeError:
+        return None
+    return None if gone.event_id is None else (gone.key, gone.event_id)
+
+
+def _learned(
+    lines: Sequence[LabelledExample],
+    rates: _Rates,
+    put_back: Sequence[tuple[int, float, LabelledExample]],
+) -> Iterator[Step]:
     before: Label | None = None
+    waiting = list(put_back)
+
+    def reinstated(until: float) -> Iterator[Step]:
+        nonlocal before
+        while waiting and waiting[0][0] < until:
+            _, at, line = waiting.pop(0)
+            before = line.y
+            yield Step(
+                at=at,
+                key=line.key,
+                event_id=line.event_id,
+                what="reinstated",
+                annotator=line.annotator,
+                label=line.y,
+            )
+
     for line in lines:
+        yield from reinstated(line.sequence)
         if line.revision == 0:
             before = None  # an earlier event had the same id
         notes = [
@@ -390,6 +465,7 @@ def _learned(lines: Sequence[LabelledExample], rates: _Rates) -> Iterator[Step]:
             detail=", ".join(note for note in notes if note),
         )
         before = line.y
+    yield from reinstated(inf)
 
 
 def _retracted(history: History) -> Iterator[tuple[Step, LabelledExample]]:
@@ -436,6 +512,8 @@ def _words(step: Step) -> str:
             return f"{before} of {who} was doubted, {sure}; suggested {label}"
         case "retracted":
             return f"{label} was taken back with all other labels of {who}"
+        case "reinstated":
+            return f"{label} of {who} was put back"
         case "learned":
             if step.label is None:
                 return f"{before} was taken back: the event has no label"

@@ -152,6 +152,26 @@ def test_labels_that_were_taken_back_are_in_the_story(small: Small) -> None:
     assert [row["event_id"] for row in rows(small, "--annotator", "bob")].count("e2") == 9
 
 
+def test_labels_that_were_put_back_stand_in_the_story(small: Small) -> None:
+    for _ in range(2):
+        small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
+        small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
+    text = small.done("audit", "--event", "e2")
+    told = [line.split("  ")[2] for line in text.splitlines() if line.startswith("  ")]
+    assert told[-4:] == [
+        "'hall' was taken back: the event has no label",
+        "'hall' of bob was put back",
+        "'hall' was taken back: the event has no label",
+        "'hall' of bob was put back",
+    ]
+    [challenge] = [m for m in small.said("requests") if isinstance(m, Challenge)]
+    last = f"to {challenge.request_id}"
+    small.answer(challenge, "bath", "last", annotator="bob", supersedes=last)
+    small.work()
+    assert "'bath' of bob was learned in place of 'hall'" in small.done("audit", "--event", "e2")
+    assert "(no name)" not in small.done("audit")
+
+
 def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Small) -> None:
     def replaced() -> dict[str, str]:
         *rows, _, _ = map(str.split, small.done("audit").splitlines())
