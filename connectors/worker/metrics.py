@@ -46,6 +46,9 @@ DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5
 HEALTHY_S = 60.0
 """A worker without a cycle for so long hangs, as its file `alive` says, too."""
 SIGNALS = ("confidence", "requests")
+OTHERS = "(others)"
+MOST_NAMES = 200
+"""Annotators that are told apart."""
 """Watched for drift: the mean confidence of predictions, and the share of label requests."""
 _LOOK_EVERY_S = 1.0
 _BLOCK = 100
@@ -301,11 +304,14 @@ class RecentShares:
 
     def of(self, *, most: int) -> dict[str, float]:
         """Return the shares of the most frequent values, and of all others together."""
-        counts = self._before + self._now
+        counts: Counter[str] = Counter()
+        for label, count in (self._before + self._now).items():
+            counts[str(label)] += count  # the number 1 and the text "1" are one in a metric
         n = counts.total()
-        shares = {str(label): count / n for label, count in counts.most_common(most)}
+        shares = {label: count / n for label, count in counts.most_common(most)}
         if len(counts) > most:
-            shares["(others)"] = 1.0 - sum(shares.values())
+            rest = 1.0 - sum(shares.values())
+            shares[OTHERS] = shares.get(OTHERS, 0.0) + rest
         return shares
 
 
@@ -501,7 +507,11 @@ class WorkerMetrics:
         names: Counter[str | None] = Counter()
         for each in self.quarantined.values():
             names.update(each)
-        return {None: 0, **names} if self._names_annotators else {None: names.total()}
+        if not self._names_annotators:
+            return {None: names.total()}
+        # The empty name stands for all annotators.
+        named = sorted((name for name in names if name), key=lambda name: (-names[name], name))
+        return {None: 0, **{name: names[name] for name in named[:MOST_NAMES]}}
 
     @property
     def oldest_question(self) -> float | None:
@@ -550,7 +560,10 @@ class WorkerMetrics:
             return
         self.errors[None].note(wrong)
         name = line.given_by if line.challenged else line.annotator
-        if self._names_annotators and name is not None:
+        # The empty name stands for all annotators. Whoever may answer can make up names, and each
+        # would be a series for ever.
+        is_known = name in self.errors or len(self.errors) <= MOST_NAMES
+        if self._names_annotators and name and is_known:
             self.errors.setdefault(name, ErrorRate()).note(wrong)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError
 from connectors.wire.codec import encode
+from connectors.worker import metrics as counting
 from connectors.worker import worker as working
 from connectors.worker.batch import Batch
 from connectors.worker.metrics import (
@@ -289,6 +290,24 @@ def test_annotators_are_not_named_unless_wanted():
     # From 3.12 on Python's `sum` makes up for what is rounded off; a running sum does not.
     expected = (1.0 + sum(wrong)) / (5.0 + len(wrong))
     assert metrics.errors[None].estimate == pytest.approx(expected, rel=1e-14)
+
+
+def test_made_up_names_are_no_series_without_end(monkeypatch):
+    monkeypatch.setattr(counting, "MOST_NAMES", 3)
+    topics, metrics = MemoryTopics(), WorkerMetrics(names_annotators=True)
+    names = ["", "eve", "bob", "", "ann", "mal", "eve"]
+    put(topics, *(event(i) for i in range(1, 8)))
+    put(topics, *(replace(answer(i, "a"), annotator=who) for i, who in enumerate(names, 1)))
+    run(topics, metrics, batch=7)
+    # The empty name is that of all annotators: a second series of it would make all unreadable.
+    assert list(metrics.errors) == [None, "eve", "bob", "ann"]
+
+
+def test_labels_that_read_alike_have_one_share():
+    shares = RecentShares(10)
+    shares.count({7: 1, "7": 2, "(others)": 3, "b": 2, "c": 2})
+    assert shares.of(most=2) == {"7": 0.3, "(others)": 0.7}
+    assert shares.of(most=9) == {"7": 0.3, "(others)": 0.3, "b": 0.2, "c": 0.2}
 
 
 def test_confidence_and_shares_are_those_of_the_predictions():
