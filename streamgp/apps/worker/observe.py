@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
-from threading import Thread
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from connectors.worker.metrics import Histogram, WorkerMetrics
@@ -313,7 +313,12 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
         server.server_close()
 
 
+MOST_CONNECTIONS = 32
+"""Clients that are answered at the same time: each has a thread and a file of the worker's."""
+
+
 class _Server(socketserver.ThreadingTCPServer):
+    # _free  connections that may still be taken
     allow_reuse_address = True
     daemon_threads = True
 
@@ -321,7 +326,26 @@ class _Server(socketserver.ThreadingTCPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.metrics = metrics
         self.registry = registry_of(metrics)
+        self._free = Semaphore(MOST_CONNECTIONS)
         super().__init__((host, port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a client in a thread, or close the connection where too many are there."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # there is no thread that would do so
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a client."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has gone."""

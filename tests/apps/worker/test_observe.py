@@ -6,7 +6,9 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
@@ -16,9 +18,16 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from connectors.worker.metrics import WorkerMetrics
-from streamgp.apps.worker.observe import FAMILIES, PREFIX, observed, registry_of
+from streamgp.apps.worker.observe import (
+    FAMILIES,
+    MOST_CONNECTIONS,
+    PREFIX,
+    observed,
+    registry_of,
+)
 from streamgp.config.load import parse_worker
 from streamgp.config.validation import ConfigError
+from tests.helpers.small_deployment import wait_until
 from tests.helpers.worker_process import Process
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -64,6 +73,21 @@ def test_a_worker_without_a_cycle_for_a_minute_is_not_healthy(
     with observed("127.0.0.1:0") as observation:
         monkeypatch.setattr(WorkerMetrics, "is_alive", False)
         assert read(f"{observation.url}/healthz") == (503, "no cycle within a minute\n")
+
+
+def test_clients_that_say_nothing_take_no_more_than_their_share_of_the_worker() -> None:
+    with observed("127.0.0.1:0") as observation, ExitStack() as stack:
+        host, port = observation.url.removeprefix("http://").split(":")
+        n_threads = threading.active_count()
+        for _ in range(MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        wait_until(lambda: threading.active_count() == n_threads + MOST_CONNECTIONS)
+        with socket.create_connection((host, int(port)), timeout=60.0) as one_more:
+            assert one_more.recv(1) == b""
+        assert threading.active_count() == n_threads + MOST_CONNECTIONS
+        stack.close()
+        wait_until(lambda: threading.active_count() == n_threads)
+        assert read(f"{observation.url}/healthz") == (200, "ok\n")
 
 
 def test_head_has_no_body_and_other_methods_are_not_there() -> None:
