@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from table import Table, Where, crossed, each, spread
 
+_F1 = "{f1:.3f} ± {f1_se:.3f}"
+_ASKED = "{labels:.1f} + {challenges:.1f}"
 _GAUSSIANS: Mapping[str, Where] = {
     f"{order}, {noise:.0%}".replace("%", " %"): {"order": order, "noise": noise, "$limit": limit}
     for order in ("random", "sequential")
@@ -18,7 +20,7 @@ def _isgp(**titled: str) -> Table:
     return Table(
         measured="isgp",
         rows=each("learner", **titled),
-        columns=spread("{f1:.3f} ± {f1_se:.3f}<br>{labels:.1f} + {challenges:.1f}", _GAUSSIANS),
+        columns=spread(f"{_F1}<br>{_ASKED}", _GAUSSIANS),
     )
 
 
@@ -86,6 +88,35 @@ def _pool(pickers: Mapping[str, Where], *numbers: int) -> Table:
         head="labels |",
         rows=crossed({f"{n}": {"$n": n} for n in numbers}, pickers),
         columns={**of_pool, "mean": ({"pool": "mean"}, "{$n:.1f}")},
+    )
+
+
+_PLACED = each(
+    "learner",
+    **{
+        "paper: never challenging": "paper: never challenging",
+        "**paper: ISGP**": "paper: ISGP",
+        "paper: always challenging": "paper: always challenging",
+        "**default preset**": "default preset",
+        "default at ISGP's questions": "default at ISGP's questions",
+        "SRF at ISGP's questions": "SRF at ISGP's questions",
+    },
+)
+
+
+def _location(noise: float) -> Table:
+    """Return the table of who tells people's places how well."""
+    return Table(
+        measured="location",
+        head=f"{noise:.0%} wrong answers".replace("%", " %"),
+        rows=crossed(_PLACED, {"": {"noise": noise}}, by=""),
+        columns={
+            "F1": _F1,
+            "questions": _ASKED,
+            "justified": "{precision:.0%}",
+            "wrong kept": "{wrong_kept:.1%}",
+            "µs": "{us_per_event:.0f}",
+        },
     )
 
 
@@ -255,5 +286,17 @@ TABLES = {
         },
         10,
         50,
+    ),
+    "location-10": _location(0.1),
+    "location-40": _location(0.4),
+    "location-course": Table(
+        measured="location",
+        head="moments",
+        rows=_PLACED,
+        columns={
+            f"{noise:.0%}: {n}".replace("%", " %"): ({"noise": noise}, f"{{f1_at_{n}:.3f}}")
+            for noise in (0.1, 0.4)
+            for n in (25, 50, 100, 200, 300)
+        },
     ),
 }
