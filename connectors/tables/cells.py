@@ -9,6 +9,7 @@ Parquet.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,6 +21,9 @@ from streamgp.interactive.validation import LARGEST_LABEL
 
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
+_DECIMAL_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
+# What follows the number begins like no date, time, fraction or version does.
+_WITH_UNIT = re.compile(r"\s*[+-]?[0-9]+(?:[.,][0-9]+)?\s?([^\s0-9.,:;/_+-]\S{0,7})\s*")
 _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
 # What programs write in place of a number. Among texts each may be a value: none is a fault code.
@@ -97,6 +101,34 @@ def has_decimal_commas(cells: Sequence[Any]) -> bool:
     """
     n = sum(isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
     return 2 * n > len(cells)
+
+
+def first_with(sign: str, cells: Sequence[Any]) -> str | None:
+    """Return the first cell that is a number with a decimal comma or point, None without one.
+
+    Examples
+    --------
+    >>> first_with(",", ["7", "0.5", "1,234"]), first_with(".", ["7", "0.5", "1,234"])
+    ('1,234', '0.5')
+
+    """
+    pattern = _DECIMAL_COMMA if sign == "," else _DECIMAL_POINT
+    found = (cell for cell in cells if isinstance(cell, str) and pattern.fullmatch(cell))
+    return next(found, None)
+
+
+def has_units(cells: Sequence[Any]) -> bool:
+    """Say whether most cells are texts that would be numbers without the one unit behind them.
+
+    Examples
+    --------
+    >>> has_units(["3.4 kg", "12 kg", "n/a"]), has_units(["45%", "7%"]), has_units(["1st", "2nd"])
+    (True, True, False)
+
+    """
+    texts = (cell for cell in cells if isinstance(cell, str) and not is_number(cell))
+    units = Counter(found[1] for cell in texts if (found := _WITH_UNIT.fullmatch(cell)))
+    return 2 * max(units.values(), default=0) > len(cells)
 
 
 def float_of_text(cell: str) -> float | None:

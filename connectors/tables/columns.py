@@ -19,8 +19,10 @@ from typing import Any, TypeAlias
 
 from connectors.broker import Received
 from connectors.tables.cells import (
+    first_with,
     float_of_text,
     has_decimal_commas,
+    has_units,
     integer_of_text,
     is_integer_text,
     is_missing,
@@ -186,7 +188,7 @@ class FeatureColumns:
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
-        with_commas = []
+        with_commas, with_units = [], []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
             found = self._judge(name, cells)
@@ -194,6 +196,8 @@ class FeatureColumns:
                 said.setdefault(found[0], []).append(found[1])
             if has_decimal_commas(cells):
                 with_commas.append(name)
+            if has_units(cells):
+                with_units.append(f"{name} (for example {cells[0]!r:.40})")
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
@@ -202,6 +206,8 @@ class FeatureColumns:
                 "no numbers, as their decimal commas need semicolons between the cells of a table: "
                 + ", ".join(with_commas)
             )
+        if with_units:
+            notes(f"no numbers, as something stands behind them: {', '.join(with_units)}")
 
     @property
     def empty(self) -> bool:
@@ -409,7 +415,8 @@ class RowReader:
         self._classes: dict[Label, Label] = {}
         self._commas = table.decimal_comma
         self._written = {roles.key, None if roles.numbers else roles.label}
-        rows = [self._with_points(row.cells) for row in first if isinstance(row, Row)]
+        given = [row.cells for row in first if isinstance(row, Row)]
+        rows = [self._with_points(cells) for cells in given]
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
         if table.columns is not None:
             columns = table.columns
@@ -437,11 +444,15 @@ class RowReader:
             hint = _hint_of_numbers(roles.label, rows)
             if hint is not None:
                 notes(hint)
-        if roles.time is not None and _in_milliseconds(roles.time, rows):
-            notes(
-                f"times of {roles.time!r} look like milliseconds, and count as seconds: divide "
-                "them by 1000"
-            )
+        if self._commas:
+            numbers = [*names, roles.label] if roles.numbers and roles.label else names
+            signs = _both_signs(numbers, given)
+            if signs is not None:
+                notes(signs)
+        if roles.time is not None:
+            unlike = _unlike_seconds([row.get(roles.time) for row in rows])
+            if unlike is not None:
+                notes(f"times of {roles.time!r} {unlike}")
         judged = not (table.typed or roles.numbers)
         self._integers = self._judge_labels(rows) if judged else None
 
@@ -523,17 +534,51 @@ class RowReader:
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
 
 
-# The year 5138 in seconds, 1973 in milliseconds.
-_MILLISECONDS = 1e11
+def _both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
+    """Return a line if some numbers have a decimal comma, and others a decimal point.
+
+    One of the two may part thousands.
+    """
+    found = []
+    for sign in (",", "."):
+        cells = ((name, first_with(sign, [row.get(name) for row in rows])) for name in names)
+        found.append(next((f"{cell!r} in {name}" for name, cell in cells if cell), None))
+    if None in found:
+        return None
+    return (
+        f"commas and points both count as decimal signs: {found[0]}, {found[1]}; take out those "
+        "that part thousands"
+    )
 
 
-def _in_milliseconds(name: str, rows: list[dict[str, Any]]) -> bool:
-    """Say whether most times can hardly be seconds."""
+# Upwards of these, numbers are no seconds (the year 5138), no milliseconds, and so on.
+_UNITS = [
+    (1e11, "milliseconds", 10**3),
+    (1e14, "microseconds", 10**6),
+    (1e17, "nanoseconds", 10**9),
+]
+_DATE = re.compile(
+    r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+    r"(?:(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){1,2})?"
+)
+
+
+def _unlike_seconds(cells: Sequence[Any]) -> str | None:
+    """Say what times look like that can hardly be seconds."""
+    texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
+    if texts and all(map(_DATE.fullmatch, texts)):
+        return (
+            f"look like dates ({texts[0]}), and count as seconds: write them as 2026-08-01 or "
+            "2026-08-01T14:30:00"
+        )
     times = []
-    for row in rows:
+    for cell in cells:
         with suppress(ValueError):
-            times.append(time_of(row.get(name)))
-    return 2 * sum(at > _MILLISECONDS for at in times) > len(times)
+            times.append(time_of(cell))
+    for least, unit, n in reversed(_UNITS):
+        if 2 * sum(at > least for at in times) > len(times):
+            return f"look like {unit}, and count as seconds: divide them by {n}"
+    return None
 
 
 # Classes come again: of fewer labels, or where most have a second, nothing can be told.
@@ -561,6 +606,8 @@ def check_columns(columns: list[str], named: list[tuple[str, str]], path: object
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            if len(columns) == 1 and name in columns[0]:
+                hint = "; expected commas, semicolons or tabs between the cells"
             there = ", ".join(columns[:MOST_NAMED])
             more = len(columns) - MOST_NAMED
             there += f" and {more} more" if more > 0 else ""

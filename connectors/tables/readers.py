@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -179,6 +180,9 @@ def refuse_duplicates(columns: list[str], path: Path) -> None:
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
 _UNCLOSED = "a quote is not closed"
+# What spreadsheets take from the line before the header, in whatever country they are.
+_TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
+_QUOTED = re.compile(r'"[^"]*(?:"|$)')
 
 
 class _Lines:
@@ -236,7 +240,8 @@ _SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
 class CsvTable:
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
-    Spreadsheets write semicolons where the comma is the decimal sign.
+    A first line `sep=|` names another one. Spreadsheets write semicolons where the comma is the
+    decimal sign.
     """
 
     typed = False
@@ -249,13 +254,17 @@ class CsvTable:
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
-        first = next((line for line in self._lines if line.strip()), None)
-        if first is None:
+        full = (line for line in self._lines if line.strip())
+        first = next(full, "")
+        told = _TOLD.fullmatch(first.strip(" \r\n"))
+        if told is not None:
+            first = next(full, "")
+        if not first:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
         if self._lines.damage is not None:
             raise TableError(f"{path} {self._lines.damage}; {_SAVE_AS.format('CP1252')}")
-        # the most frequent one; the earlier of equals
-        delimiter = max(",;\t", key=first.count)
+        # The most frequent one, but for those within quotes; the earlier of equals.
+        delimiter = told[1] if told else max(",;\t", key=_QUOTED.sub("", first).count)
         self.decimal_comma = delimiter == ";"
         self._lines.again_from(self._lines.number - 1)
         self._reader = csv.reader(

@@ -111,6 +111,40 @@ def test_decimal_commas_that_cannot_be_read_are_noted(tmp_path):
     assert notes == []
 
 
+def test_numbers_with_points_and_with_commas_are_noted(tmp_path):
+    notes = []
+    table = ["1.234;1;x", "999;0,5;x"]
+    text = "\n".join(["a;b;room", *table])
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert [one.x for one in found] == [{"a": 1.234, "b": 1}, {"a": 999, "b": 0.5}]
+    assert notes == [
+        "commas and points both count as decimal signs: '0,5' in b, '1.234' in a; take out those "
+        "that part thousands"
+    ]
+    notes.clear()
+    drain(source(tmp_path, text, ignore=["b"], notes=notes.append))
+    assert notes == []  # a column that is not used says nothing
+
+
+@pytest.mark.parametrize(
+    ("cells", "noted"),
+    [
+        (["3.4 kg", "12 kg", "n/a"], True),
+        (["45%", "7%", "0.5%"], True),
+        (["-3°C", "21,5°C", "7°C"], True),
+        (["1st", "2nd", "3rd"], False),
+        (["hall", "bath 2", "2 rooms"], False),
+        (["1e-5", "2e-5", "3e-5"], False),
+    ],
+)
+def test_units_behind_numbers_are_noted(tmp_path, cells, noted):
+    notes = []
+    text = rows(*(f'"{cells[n % 3]}",1,x' for n in range(30)))
+    drain(source(tmp_path, text, notes=notes.append))
+    said = f"no numbers, as something stands behind them: a (for example {cells[0]!r})"
+    assert [note for note in notes if note.startswith("no numbers")] == [said] * noted
+
+
 def test_no_feature_says_why(tmp_path):
     counters = rows(*(f"{n},{n * n},x" for n in range(30)))
     with pytest.raises(
@@ -124,13 +158,33 @@ def test_no_feature_says_why(tmp_path):
         source(tmp_path, lists, name="log.jsonl", features=["a"])
 
 
-def test_times_in_milliseconds_are_noted(tmp_path):
-    milliseconds = "look like milliseconds, and count as seconds: divide them by 1000"
-    for unit, noted in ((1, []), (1000, [milliseconds])):
-        notes = []
-        text = rows(*(f"{1_700_000_000 * unit + n},1,x" for n in range(3)))
-        drain(source(tmp_path, text, time="a", notes=notes.append))
-        assert [note.removeprefix("times of 'a' ") for note in notes] == noted
+@pytest.mark.parametrize(
+    ("unit", "name"), [(10**3, "milliseconds"), (10**6, "microseconds"), (10**9, "nanoseconds")]
+)
+def test_times_in_other_units_are_noted(tmp_path, unit, name):
+    text = rows(*(f"{1_700_000_000 * unit + n},1,x" for n in range(3)))
+    assert notes_on_times(tmp_path, text) == [
+        f"times of 'a' look like {name}, and count as seconds: divide them by {unit}"
+    ]
+
+
+@pytest.mark.parametrize("time", ["20231114", "202311142213", "20231114221320"])
+def test_times_that_are_dates_without_hyphens_are_noted(tmp_path, time):
+    assert notes_on_times(tmp_path, rows(f"{time},1,x")) == [
+        f"times of 'a' look like dates ({time}), and count as seconds: write them as 2026-08-01 "
+        "or 2026-08-01T14:30:00"
+    ]
+
+
+@pytest.mark.parametrize("times", [[1_700_000_000] * 3, [20231114, 20231199], [0, 1, 2]])
+def test_seconds_are_not_noted(tmp_path, times):
+    assert notes_on_times(tmp_path, rows(*(f"{at},1,x" for at in times))) == []
+
+
+def notes_on_times(tmp_path, text):
+    notes = []
+    drain(source(tmp_path, text, time="a", notes=notes.append))
+    return notes
 
 
 def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
@@ -572,6 +626,12 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
 def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, match):
     with pytest.raises(TableError, match=match):
         source(tmp_path, **roles)
+
+
+@pytest.mark.parametrize("delimiter", ["|", " ", "~"])
+def test_a_header_of_one_cell_says_what_parts_cells(tmp_path, delimiter):
+    with pytest.raises(TableError, match=r"expected commas, semicolons or tabs between the cells$"):
+        source(tmp_path, CSV.replace(",", delimiter))
 
 
 def test_of_many_columns_some_are_named(tmp_path):

@@ -52,6 +52,23 @@ def test_the_delimiter_is_that_of_the_header(tmp_path, delimiter):
     assert cells(read(path)) == CELLS
 
 
+def test_delimiters_within_quotes_are_not_those_of_the_header(tmp_path):
+    path = write(tmp_path, b'"acc, x, y";"a ""b"", c";room\n1;2;p\n')
+    assert cells(read(path)) == [{"acc, x, y": "1", 'a "b", c': "2", "room": "p"}]
+
+
+@pytest.mark.parametrize("told", [b"sep=|\r\n", b'\n"sep=|"\n', b"\xef\xbb\xbfsep=| \n\n"])
+def test_a_line_before_the_header_may_name_the_delimiter(tmp_path, told):
+    path = write(tmp_path, told + CSV.replace(b",", b"|"))
+    assert cells(read(path)) == CELLS
+    assert read(path)[0].start == 2 + told.count(b"\n")
+
+
+def test_a_line_that_names_a_delimiter_is_no_table(tmp_path):
+    with pytest.raises(TableError, match="is empty; expected a table with a header and rows"):
+        open_table(write(tmp_path, b"sep=;\n\n"))
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("last", [b"", b"\n", b"\n\n  \n"])
