@@ -9,11 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import time
 import warnings
-from collections import UserList
+from collections import Counter, UserList
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from streamgp.common.feature_values import is_number
 from streamgp.common.normal import Normal
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.evaluation import RunStatistics
@@ -30,6 +32,7 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE
+from streamgp.interactive.validation import flaw_of_label
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
@@ -39,10 +42,16 @@ if TYPE_CHECKING:
 
     from streamgp.base import Features, Label
     from streamgp.evaluation.run_statistics import Target
-    from streamgp.interactive import Message
+    from streamgp.interactive import Fault, Message
     from streamgp.simulation import Annotator
 
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
+
+_TOLD_OF: dict[Fault, str] = {
+    "failed": "the model failed over",
+    "malformed": "the model cannot use",
+    "unlearnable": "the model cannot learn",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -196,7 +205,8 @@ def interactive_val_score(
     Warns
     -----
     RuntimeWarning
-        If the model raised an error over an input: that was rejected, and changed nothing.
+        If the model raised an error over inputs, or cannot use them: these were rejected, and
+        changed nothing.
 
     Examples
     --------
@@ -232,6 +242,11 @@ def interactive_val_score(
         answer_horizon_s=answer_horizon_s,
         people=people,
     )
+    if isinstance(annotator, SimulatedMeasurer) and target == "label":
+        raise TypeError(
+            f"SimulatedMeasurer answers with numbers, and {model} predicts classes; "
+            "take SimulatedAnnotator"
+        )
     game = _Game(loop, metric, _annotator_for(target) if annotator is None else annotator, target)
     started = time.perf_counter()
 
@@ -248,21 +263,24 @@ def interactive_val_score(
 
     n = 0
     for x, y, *_ in dataset:
+        if not isinstance(x, Mapping):
+            raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
+        truth = _truth_of(y, n, target)
         # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
-        truth = None if y != y else y  # NaN, as tables write it: unknown label
         event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=truth)
         game.play(event)
         n += 1
         if print_every and n % print_every == 0:
             report(n)
     game.finish()
-    if game.n_failed:
-        warnings.warn(
-            f"the model failed over {game.n_failed} of the inputs, which were rejected; the "
-            f"first time with {game.first_failure}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    for fault, what in _TOLD_OF.items():
+        if fault in game.faults:
+            warnings.warn(
+                f"{what} {game.faults[fault]} of the inputs, which were rejected; the first time: "
+                f"{game.reasons[fault]}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     if print_every and n > print_every and n % print_every:
         report(n)
     counts = game.statistics.summary()
@@ -287,8 +305,9 @@ class _Game:
         target: Target,
     ) -> None:
         self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
-        self.n_failed = self.n_taken_back = 0
-        self.first_failure = ""
+        self.n_taken_back = 0
+        self.faults: Counter[Fault] = Counter()
+        self.reasons: dict[Fault, str] = {}  # the first one of each fault
         self._model: Any = loop.model
         self._driver = Driver(loop, self._heed)
         self._queue = AnswerQueue(annotator)
@@ -329,9 +348,9 @@ class _Game:
             self._queue.cancel(message)
         elif isinstance(message, Retraction):
             self.n_taken_back += len(message.taken)
-        elif isinstance(message, Rejected) and message.fault == "failed":
-            self.n_failed += 1
-            self.first_failure = self.first_failure or message.reason
+        elif isinstance(message, Rejected):
+            self.faults[message.fault] += 1
+            self.reasons.setdefault(message.fault, message.reason)
 
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:
@@ -420,10 +439,27 @@ def _works(metric: Any, model: Any) -> bool:
     return bool(metric.works_with(model))
 
 
+def _truth_of(y: Any, n: int, target: Target) -> Label | None:
+    """Return the label of an event, None if it has none; refuse what is no label."""
+    if y is None or (isinstance(y, Real) and y != y):  # NaN, as tables write it
+        return None
+    flaw = flaw_of_label(y)
+    if flaw is None and target == "number" and not is_number(y):
+        flaw = f"the target of a regressor must be a number, got {y!r}"
+    if flaw is not None:
+        raise TypeError(f"y of event {n}: {flaw}")
+    return cast("Label", y)
+
+
 def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:
     if moment is None:
         return float(n)
-    value = x[moment] if isinstance(moment, str) else moment(cast("dict[Any, Any]", x))
+    if not isinstance(moment, str):
+        value = moment(cast("dict[Any, Any]", x))
+    elif moment in x:
+        value = x[moment]
+    else:
+        raise KeyError(f"event {n} has no feature {moment!r}, which is its moment")
     if isinstance(value, dt.datetime):
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value
         return utc.timestamp()

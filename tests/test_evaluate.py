@@ -483,6 +483,53 @@ def test_a_model_that_fails_over_an_event_is_told_of_and_the_others_are_scored()
     assert (result.n_events, result.n_rejected) == (6, 1)
 
 
+def test_a_model_that_cannot_use_an_event_is_told_of():
+    stream = [({"u": float(n), "at": dt.datetime(2026, 8, 1, n)}, "ab"[n % 2]) for n in range(6)]
+    with pytest.warns(RuntimeWarning, match=r"cannot use 6 of the inputs.*feature 'at' must be"):
+        result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy(), moment="at")
+    assert (result.n_asked, result.n_rejected) == (0, 6)
+
+
+def test_a_model_that_cannot_learn_a_label_is_told_of():
+    model = SkepticalClassifier(linear_model.LogisticRegression(), warm_up=0, seed=1)
+    with pytest.warns(RuntimeWarning, match=r"cannot learn \d+ of the inputs.*OneVsRestClassifier"):
+        result = interactive_val_score(
+            [(x, f"room {y}") for x, y in rooms(30)], model, metrics.Accuracy()
+        )
+    assert result.n_rejected == result.n_asked > 0
+
+
+@pytest.mark.parametrize("y", [("a",), b"a", ["a"], dt.date(2026, 8, 1), float("inf")])
+def test_what_is_no_label_raises(y):
+    stream = [({"u": 1.0}, "a"), ({"u": 2.0}, y)]
+    with pytest.raises(TypeError, match=r"^y of event 1: a label must be .*, got"):
+        interactive_val_score(stream, isgp(seed=1), metrics.Accuracy())
+
+
+def test_a_target_that_is_no_number_raises():
+    with pytest.raises(
+        TypeError, match=r"^y of event 0: the target of a regressor must be a number"
+    ):
+        interactive_val_score([({"u": 1.0}, "a")], SkepticalRegressor(GPRegressor()), metrics.MAE())
+
+
+def test_an_annotator_who_measures_is_not_for_classes():
+    with pytest.raises(TypeError, match=r"SimulatedMeasurer answers with numbers, and .* classes"):
+        interactive_val_score([], isgp(), metrics.Accuracy(), annotator=SimulatedMeasurer())
+
+
+def test_what_is_no_dict_of_features_raises():
+    with pytest.raises(TypeError, match=r"^x must be a dict of features, got NoneType$"):
+        interactive_val_score([(None, "a")], isgp(), metrics.Accuracy())
+
+
+def test_a_moment_that_is_not_there_raises():
+    with pytest.raises(KeyError, match="event 1 has no feature 't', which is its moment"):
+        interactive_val_score(
+            [({"t": 1.0}, "a"), ({"u": 1.0}, "a")], isgp(), metrics.Accuracy(), moment="t"
+        )
+
+
 def test_second_questions_are_counted_beside_the_first_ones():
     panel = AnnotatorPanel(
         [SimulatedAnnotator(0.2, name=name, seed=1) for name in ("ann", "bob")], seed=1
