@@ -30,7 +30,21 @@ _since_option = click.option(
 )
 
 
-@click.group("dead-letters")
+class _OptionsBehindTheFile(click.Group):
+    """A group whose options may follow CONFIG.toml, as they do in all other commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, those of the group first."""
+        file, behind = args[:1], args[1:]
+        if file and not file[0].startswith("-"):
+            n = 0
+            while n < len(behind) and behind[n].startswith("-"):
+                n += 2 if behind[n] == "--broker" else 1
+            args = [*behind[:n], *file, *behind[n:]]
+        return super().parse_args(ctx, args)
+
+
+@click.group("dead-letters", cls=_OptionsBehindTheFile)
 @config_argument
 @broker_option
 @click.pass_context

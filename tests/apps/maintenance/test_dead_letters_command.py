@@ -46,7 +46,7 @@ def number_of(small: Small, what: str) -> str:
     return found
 
 
-def test_broker_is_named_behind_the_command_or_before_the_file(
+def test_broker_is_named_behind_the_command_or_beside_the_file(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
@@ -62,7 +62,17 @@ def test_broker_is_named_behind_the_command_or_before_the_file(
     small.done("dead-letters", "resend", "--all", "--broker", "kafka://c")
     words = ["dead-letters", "--broker", "kafka://d", str(small.config_file), LIST]
     assert CliRunner().invoke(COMMANDS, words).exit_code == 0
-    assert opened == ["kafka://a", "kafka://b", "kafka://c", "kafka://d"]
+    words = ["dead-letters", str(small.config_file), "--broker", "kafka://e", LIST]
+    assert CliRunner().invoke(COMMANDS, words).exit_code == 0
+    assert opened == ["kafka://a", "kafka://b", "kafka://c", "kafka://d", "kafka://e"]
+
+
+def test_help_and_options_of_a_command_before_it_are_told_apart(small: Small) -> None:
+    shown = CliRunner().invoke(COMMANDS, ["dead-letters", str(small.config_file), "--help"])
+    assert shown.exit_code == 0
+    assert "resend  Put dead letters back" in shown.stdout
+    words = ["dead-letters", str(small.config_file), "--stage", "learn", LIST]
+    assert "No such option" in CliRunner().invoke(COMMANDS, words).stderr
 
 
 # --- list
