@@ -177,12 +177,14 @@ def refuse_duplicates(columns: list[str], path: Path) -> None:
 # --- Rows of text files: CSV with a header, and JSON lines.
 
 
+PEEK = 1 << 16
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
 _UNCLOSED = "a quote is not closed"
 # What spreadsheets take from the line before the header, in whatever country they are.
 _TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
+_N_SEEN = 20  # rows that may tell the delimiter
 
 
 class _Lines:
@@ -240,7 +242,8 @@ _SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
 class CsvTable:
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
-    A first line `sep=|` names another one. Spreadsheets write semicolons where the comma is the
+    If that does not part the first rows as it parts the header, another one of them may. A first
+    line `sep=|` names another one. Spreadsheets write semicolons where the comma is the
     decimal sign.
     """
 
@@ -254,6 +257,9 @@ class CsvTable:
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
+        # Seen, not read: what is wrong with these lines is told in their turn.
+        seen = self._file.stream.peek(PEEK).decode(errors="replace").split("\n")[:-1]
+        later = [line for line in seen if line.strip()][1 : _N_SEEN + 1]
         full = (line for line in self._lines if line.strip())
         first = next(full, "")
         told = _TOLD.fullmatch(first.strip(" \r\n"))
@@ -263,8 +269,7 @@ class CsvTable:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
         if self._lines.damage is not None:
             raise TableError(f"{path} {self._lines.damage}; {_SAVE_AS.format('CP1252')}")
-        # The most frequent one, but for those within quotes; the earlier of equals.
-        delimiter = told[1] if told else max(",;\t", key=_QUOTED.sub("", first).count)
+        delimiter = told[1] if told else _delimiter_of(first, later)
         self.decimal_comma = delimiter == ";"
         self._lines.again_from(self._lines.number - 1)
         self._reader = csv.reader(
@@ -377,6 +382,20 @@ class JsonTable:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _delimiter_of(header: str, rows: list[str]) -> str:
+    """Return the delimiter that a header has most of, or else one that parts most rows like it.
+
+    Delimiters within quotes do not count; the earlier of equals is taken.
+    """
+    first, *others = (_QUOTED.sub("", line) for line in (header, *rows))
+    candidates = sorted(",;\t", key=first.count, reverse=True)
+    for delimiter in candidates:
+        n = first.count(delimiter)
+        if n and 2 * sum(line.count(delimiter) == n for line in others) > len(others):
+            return delimiter
+    return candidates[0]
 
 
 def _with_room(line: str) -> str:
@@ -494,9 +513,6 @@ class ParquetTable:
 def _first(error: Exception) -> str:
     """Return the first line of an error."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-PEEK = 1 << 16
 
 
 class Table(Protocol):

@@ -57,6 +57,22 @@ def test_delimiters_within_quotes_are_not_those_of_the_header(tmp_path):
     assert cells(read(path)) == [{"acc, x, y": "1", 'a "b", c': "2", "room": "p"}]
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("t;acc (x, y, z);room\n1;2;p\n3;4;q\n", ["t", "acc (x, y, z)", "room"]),
+        ("a (m,s);b\n1,5;2,5\n3,5;4,5\n", ["a (m,s)", "b"]),
+        ("a;b\troom\n1\tp\n2\tq\n", ["a;b", "room"]),
+        ("a,b\nhall;1\nbath;2\n", ["a", "b"]),
+        ("a,b;c\n", ["a", "b;c"]),
+    ],
+)
+def test_of_two_delimiters_that_is_taken_which_parts_the_rows(tmp_path, text, columns):
+    table = open_table(write(tmp_path, text.encode()))
+    assert table.columns == columns
+    table.close()
+
+
 @pytest.mark.parametrize("told", [b"sep=|\r\n", b'\n"sep=|"\n', b"\xef\xbb\xbfsep=| \n\n"])
 def test_a_line_before_the_header_may_name_the_delimiter(tmp_path, told):
     path = write(tmp_path, told + CSV.replace(b",", b"|"))
