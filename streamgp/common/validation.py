@@ -64,6 +64,8 @@ def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) ->
     Give `most` where memory or time grow with the number at once, so that one that is mistyped is
     refused before the machine is exhausted.
 
+    True and False are refused, for `max_points=True` would keep one point.
+
     Examples
     --------
     >>> check_whole("n_models", 10.0, least=1)
@@ -78,6 +80,8 @@ def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) ->
     """
     too_many = isinstance(value, Real) and most < value < math.inf
     wanted = f"from {least} to {most}" if too_many else f"of at least {least}"
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number {wanted}, got {value}")
     check_number(
         name,
         value,

@@ -247,6 +247,13 @@ COUNTS = list(arguments(everything_public(), {"int", "Count", "Limit"}))
 
 
 @pytest.mark.parametrize(("maker", "name", "may_be_none"), COUNTS)
+def test_a_truth_value_counts_nothing(maker, name, may_be_none):  # noqa: ARG001
+    for value in (True, False):
+        with pytest.raises(TypeError, match=rf"{name} must be a whole number.*, got {value}"):
+            made(maker, name, value)
+
+
+@pytest.mark.parametrize(("maker", "name", "may_be_none"), COUNTS)
 def test_what_cannot_be_counted_is_refused_by_name(maker, name, may_be_none):  # noqa: ARG001
     for value in (10**30, 1e300):
         with pytest.raises(ValueError, match=rf"^{name} must be a whole number from \d+ to \d+"):
