@@ -8,7 +8,7 @@ all labels of the first rows are, else text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -440,21 +440,25 @@ class RowReader:
         )
         if self._features.empty:
             raise TableError(f"{path} {self._features.why_empty()}")
-        if roles.label is not None and not roles.numbers:
-            hint = _hint_of_numbers(roles.label, rows)
-            if hint is not None:
-                notes(hint)
-        if self._commas:
-            numbers = [*names, roles.label] if roles.numbers and roles.label else names
-            signs = _both_signs(numbers, given)
-            if signs is not None:
-                notes(signs)
-        if roles.time is not None:
-            unlike = _unlike_seconds([row.get(roles.time) for row in rows])
-            if unlike is not None:
-                notes(f"times of {roles.time!r} {unlike}")
+        for note in self._hints(names, given, rows):
+            if note is not None:
+                notes(note)
         judged = not (table.typed or roles.numbers)
         self._integers = self._judge_labels(rows) if judged else None
+
+    def _hints(
+        self, features: list[str], given: list[Cells], rows: list[Cells]
+    ) -> Iterator[str | None]:
+        """Say what the first rows may mean otherwise than they are read."""
+        roles = self._roles
+        if roles.label is not None and not roles.numbers:
+            yield _hint_of_numbers(roles.label, rows)
+            yield _hint_of_no_labels(roles.label, rows)
+        if self._commas:
+            numbers = [*features, roles.label] if roles.numbers and roles.label else features
+            yield _hint_of_both_signs(numbers, given)
+        if roles.time is not None:
+            yield _hint_of_times(roles.time, rows)
 
     def read(self, row: Row | BadRow) -> Received:
         """Return a row as an event, or as rejected."""
@@ -534,7 +538,7 @@ class RowReader:
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
 
 
-def _both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
+def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
     """Return a line if some numbers have a decimal comma, and others a decimal point.
 
     One of the two may part thousands.
@@ -563,13 +567,14 @@ _DATE = re.compile(
 )
 
 
-def _unlike_seconds(cells: Sequence[Any]) -> str | None:
-    """Say what times look like that can hardly be seconds."""
+def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
+    """Return a line if times look like something that can hardly be seconds."""
+    cells = [row.get(name) for row in rows]
     texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
     if texts and all(map(_DATE.fullmatch, texts)):
         return (
-            f"look like dates ({texts[0]}), and count as seconds: write them as 2026-08-01 or "
-            "2026-08-01T14:30:00"
+            f"times of {name!r} look like dates ({texts[0]}), and count as seconds: write them as "
+            "2026-08-01 or 2026-08-01T14:30:00"
         )
     times = []
     for cell in cells:
@@ -577,8 +582,24 @@ def _unlike_seconds(cells: Sequence[Any]) -> str | None:
             times.append(time_of(cell))
     for least, unit, n in reversed(_UNITS):
         if 2 * sum(at > least for at in times) > len(times):
-            return f"look like {unit}, and count as seconds: divide them by {n}"
+            return f"times of {name!r} look like {unit}, and count as seconds: divide them by {n}"
     return None
+
+
+# What programs write where nothing is known; "none" and "null" are classes as well.
+_NO_LABELS = frozenset(["na", "n/a", "#n/a", "?", "-"])
+
+
+def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
+    """Return a line if classes look like what stands for a missing label."""
+    labels = {str(row.get(name)).strip() for row in rows}
+    found = sorted(label for label in labels if label.lower() in _NO_LABELS)
+    if not found:
+        return None
+    return (
+        f"{', '.join(found)} in {name!r} counts as a class; leave the cell empty where there is no "
+        "label"
+    )
 
 
 # Classes come again: of fewer labels, or where most have a second, nothing can be told.

@@ -416,6 +416,19 @@ def test_labels_that_look_like_numbers_are_told_of(tmp_path, labels, hinted):
     assert bool(notes) is hinted
 
 
+def test_labels_that_may_stand_for_none_are_noted(tmp_path):
+    notes = []
+    found = drain(source(tmp_path, rows("1,2,p", "2,2,NA", "3,2,?"), notes=notes.append))
+    assert [one.truth for one in found] == ["p", "NA", "?"]
+    assert notes == [
+        "?, NA in 'room' counts as a class; leave the cell empty where there is no label"
+    ]
+    notes.clear()
+    drain(source(tmp_path, rows("1,2,none", "2,2,null", "3,2,"), notes=notes.append))
+    drain(source(tmp_path, rows("1,2,3", "2,2,NA"), numbers=True, notes=notes.append))
+    assert notes == []
+
+
 def test_labels_are_judged_by_the_first_one_if_the_first_rows_have_none(tmp_path):
     found = drain(source(tmp_path, rows(*["1,2,"] * 150, "1,2,7", "1,2,8")))
     assert [m.truth for m in found[-2:]] == [7, 8]
