@@ -49,6 +49,13 @@ _SCALED = {
 }
 
 
+_SETS = {
+    "`alpha` = .1": {"alpha": 0.1, "labelled": "all"},
+    "`alpha` = .2": {"alpha": 0.2, "labelled": "all"},
+    ".1, asked labels only": {"alpha": 0.1, "labelled": "asked"},
+}
+
+
 def _labelled(**where: Any) -> dict[str, Where]:
     return {"5 %": {"labels": 0.05, **where}, "10 %": {"labels": 0.1, **where}}
 
@@ -284,6 +291,19 @@ TABLES = {
             "random": "{advantage_random:+.3f}",
             "class after class": "{advantage_sequential:+.3f}",
             "recorded": "{advantage_recorded:+.3f}",
+        },
+    ),
+    "prediction-sets": Table(
+        measured="prediction_sets",
+        head="log",
+        rows=each("log", "wifi_rooms", "wisdm", "pendigits", "places_1", "occupancy", "elec2"),
+        columns={
+            "accuracy": (_SETS["`alpha` = .1"], "{accuracy:.3f}"),
+            **{
+                f"{sets}: {title}": (where, template)
+                for sets, where in _SETS.items()
+                for title, template in {"held": "{held:.3f}", "labels": "{in_set:.2f}"}.items()
+            },
         },
     ),
 }
