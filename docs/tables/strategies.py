@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from table import Table, Where, each
+from table import Table, Where, crossed, each, spread
 
 _DEFAULT = "SkepticalAsk"
 # What follows the name of a rule in the page: how many labels it asks for is turned by this.
@@ -31,6 +31,17 @@ _KNOBS = {
     },
 }
 _RULES: dict[str, Where] = each("rule", **_KNOBS)
+_LEARNERS = each(
+    "learner", **{"River's `ARFClassifier`": "ARFClassifier", "`GPClassifier`": "GPClassifier"}
+)
+_AT_AS_MANY_LABELS = each(
+    "rule",
+    **{
+        "`SkepticalAsk`": _DEFAULT,
+        "`BestVersusSecond` + `RateBudget`": "BestVersusSecond + RateBudget",
+        "`RandomAsk`": "RandomAsk",
+    },
+)
 _LOGS = ("wifi_rooms", "occupancy", "wisdm", "places_1", "elec2", "pendigits")
 _RATES = (0.05, 0.1, 0.2)
 
@@ -85,5 +96,23 @@ TABLES = {
             "River's `EntropySampler`": {"rule": "EntropySampler"},
         },
         columns={"mean accuracy": "{accuracy:.3f}", "µs per decision": "{us per decision:.0f}"},
+    ),
+    "equal-error": Table(
+        measured="equal_error",
+        head="learner | log",
+        rows=crossed(
+            _LEARNERS,
+            each("log", "wifi_rooms", "elec2", "wisdm", "occupancy", "pendigits", "mean"),
+        ),
+        columns=spread(
+            "{accuracy:.3f} ({labels:.0f})",
+            {"**`EqualErrorAsk`**": {"rule": "EqualErrorAsk"}, **_AT_AS_MANY_LABELS},
+        ),
+    ),
+    "equal-error-above": Table(
+        measured="equal_error",
+        head="learner",
+        rows=_LEARNERS,
+        columns=spread("{above:+.3f} ± {se:.3f}", _AT_AS_MANY_LABELS),
     ),
 }
