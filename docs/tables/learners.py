@@ -306,4 +306,45 @@ TABLES = {
             },
         },
     ),
+    "forest-growth": Table(
+        measured="forest",
+        head="ten trees, 20 tests",
+        rows={
+            "`inherit=False`": {"inherit": "False"},
+            "children inherit the examples (default)": {"inherit": "True"},
+        },
+        columns=spread(
+            "{wrong_%:.1f} ± {se:.1f}",
+            {f"`min_weight={weight}`": {"min_weight": weight} for weight in (100, 50, 25)},
+        ),
+    ),
+    "forest-parameters": Table(
+        measured="forest",
+        rows={
+            "default": {"parameters": "default"},
+            **{
+                f"`{values}`": {"parameters": values}
+                for values in ("n_models=30", "n_tests=10", "min_weight=20")
+            },
+        },
+        columns=spread(
+            "{wrong_%:.1f} ± {se:.1f}",
+            {
+                "labels are right": {"wrong_labels": 0.0},
+                "one in five is wrong": {"wrong_labels": 0.2},
+            },
+        ),
+    ),
+    "persistence": Table(
+        measured="persistence",
+        head="made up",
+        rows={"{stream}": {}},
+        columns={
+            "by each event": "{alone:.3f}",
+            "twelve": "{twelve:.3f}",
+            "thirteen": "{thirteen:.3f}",
+            "gain": "{gain:+.3f} ± {gain_se:.3f}",
+            "last answer repeated": "{repeated:.3f}",
+        },
+    ),
 }
