@@ -33,6 +33,31 @@ TABLES = {
             "challenges": "{challenges:.0f}",
         },
     ),
+    "four-people": Table(
+        measured="error_rates",
+        rows=each("annotator", "careful", "careless", "declines every second question", "stubborn"),
+        columns={
+            "told to err": ({"seed": 1}, "{told to err:.0%}"),
+            **{
+                f"seed {seed}": ({"seed": seed}, "{wrong:.0%}; {running:.0%}, {together:.0%}")
+                for seed in (1, 2, 3, 4)
+            },
+        },
+    ),
+    "by-all-answers": Table(
+        measured="error_rates",
+        head="log | wrong answers",
+        rows=crossed(
+            each("log", "wifi_rooms", "places_1", "occupancy", "wisdm"),
+            each("wrong_answers", **{"10 %": 0.1, "20 %": 0.2, "40 %": 0.4}),
+        ),
+        columns={
+            "accuracy by the running estimate": "{accuracy, running:.3f}",
+            "difference with the one by all answers": "{gain:+.3f} ± {gain_se:.3f}",
+            "challenges": "{challenges, running:.0f} → {challenges, together:.0f}",
+            "wrong labels kept": "{wrong_kept, running:.1%} → {wrong_kept, together:.1%}",
+        },
+    ),
     "reliability": Table(
         measured="annotators",
         head="stated P(wrong), from",
