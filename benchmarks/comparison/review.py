@@ -140,13 +140,12 @@ def play(
     challenge: ChallengeRule | None = None,
     review: LeaveOneOutReview | None = None,
     error_rate: float = _ERROR_RATE,
+    build: type[SkepticalClassifier] = SkepticalClassifier,
 ) -> Score:
     """Play a log once."""
     order = "recorded" if log.name != "wisdm" else "random"
     annotator = _Counting(error_rate=error_rate, classes=log.classes, seed=seed)
-    model = SkepticalClassifier(
-        GPClassifier(), SkepticalAsk(c), challenge, review=review, seed=seed
-    )
+    model = build(GPClassifier(), SkepticalAsk(c), challenge, review=review, seed=seed)
     result = interactive_val_score(
         log.played(order, seed), model, metrics.Accuracy(), annotator=annotator
     )

@@ -350,6 +350,22 @@ TABLES = {
             },
         },
     ),
+    "beliefs": Table(
+        measured="beliefs",
+        head="wrong answers",
+        rows={"{wrong_answers:.0%}": {"q": "default"}},
+        columns={
+            title: (
+                {"q": q},
+                "{accuracy:.3f}, {challenges:.0f} ({of_right_labels:.0f}), {wrong_kept:.1%}",
+            )
+            for title, q in {
+                "*q = s*": "s",
+                "*q = (1 − v) s + v / C* for all": "(1 - v) s + v / C for all",
+                "for known classes (default)": "default",
+            }.items()
+        },
+    ),
     "review-right": Table(
         measured="review",
         head="wrong answers",

@@ -1,0 +1,126 @@
+"""How the learner's probability of a label is read, to be weighed against the annotator's record.
+
+`P(wrong)` takes q, the learner's probability of the label, from a posterior: the share s of the
+label among the positive means, the variance v in units of the prior's, and the number C of classes.
+By default `q = (1 - v) s + v / C` for classes that are known, and a label never heard before is
+believed as far as the means leave something. Beside it `q = s`, and the hedged one for all labels,
+new ones included. `gain` is the accuracy minus that of the default, with the same annotators and
+draws; ± is the standard error over logs and seeds.
+
+Three logs, 2000 events each: wifi_rooms and places_1 (an ExtraSensory user) as recorded, wisdm,
+whose rows do not follow each other in time, in random order. Wrong answers are evenly any of the
+other classes. Five seeds.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from benchmarks._harness import Options, Outcome, Row, progress, run, standard_error
+from benchmarks._logs import Log, read_all
+from benchmarks.comparison.review import Score, play
+from streamgp import SkepticalClassifier
+from streamgp.base import Label, Posterior
+
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played."""
+
+    logs: Sequence[str] = ("wifi_rooms", "wisdm", "places_1")
+    n_events: int = 2000
+    n_seeds: int = 5
+    error_rates: Sequence[float] = (0.0, 0.1, 0.2, 0.4)
+
+
+QUICK = Plan(n_events=600, n_seeds=1, error_rates=(0.0, 0.2))
+
+
+class ByShare(SkepticalClassifier):
+    """A classifier whose probability of a label is its share of the positive means."""
+
+    def _probability_wrong(self, belief: Any, y: Label, rate: float) -> float:
+        return wrong_by_share(belief, y, rate, hedged=False)
+
+
+class ByShareOrPrior(SkepticalClassifier):
+    """A classifier that doubts also labels never heard before as far as it knows nothing."""
+
+    def _probability_wrong(self, belief: Any, y: Label, rate: float) -> float:
+        return wrong_by_share(belief, y, rate, hedged=True)
+
+
+MODELS: dict[str, type[SkepticalClassifier]] = {
+    _DEFAULT: SkepticalClassifier,
+    "s": ByShare,
+    "(1 - v) s + v / C for all": ByShareOrPrior,
+}
+
+
+def wrong_by_share(belief: Posterior, given: Label, error_rate: float, *, hedged: bool) -> float:
+    """Probability that a label is wrong, as `criteria.probability_wrong` but for q.
+
+    Parameters
+    ----------
+    belief
+        What the learner believes of the event.
+    given
+        The label.
+    error_rate
+        How often the annotator errs.
+    hedged
+        Whether q is `(1 - v) s + v / C`, instead of the share s.
+
+    """
+    n_classes = max(2, len(belief.mean) + (given not in belief.mean))
+    positive = sum(m for m in belief.mean.values() if m > 0.0)
+    q = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
+    if hedged:
+        v = min(belief.variance / belief.prior_variance, 1.0)
+        q = (1.0 - v) * q + v / n_classes
+    right, wrong = q * (1.0 - error_rate), (1.0 - q) * error_rate / (n_classes - 1)
+    return wrong / (right + wrong)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    return run("beliefs", measure, about=__doc__, argv=argv)
+
+
+def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
+    """Play all logs by each way to read q."""
+    plan = plan or (QUICK if options.quick else Plan())
+    logs, missing = read_all(plan.logs, options.data, plan.n_events)
+    seeds = range(options.seed, options.seed + plan.n_seeds)
+    rows = [row for rate in plan.error_rates for row in _compared(logs, seeds, rate)]
+    notes = [f"{plan.n_seeds} seeds, {plan.n_events} events."]
+    return Outcome(rows=rows, skipped=missing, notes=notes)
+
+
+def _compared(logs: Sequence[Log], seeds: Sequence[int], error_rate: float) -> Iterator[Row]:
+    """Yield what is challenged, by each way to read the learner's probabilities."""
+    default: list[Score] = []
+    for name, model in MODELS.items():
+        progress(f"{error_rate:.0%} wrong answers, q = {name}")
+        scores = [
+            play(log, seed, error_rate=error_rate, build=model) for log in logs for seed in seeds
+        ]
+        default = default or scores
+        gains = [one.accuracy - other.accuracy for one, other in zip(scores, default, strict=True)]
+        yield {
+            "wrong_answers": error_rate,
+            "q": name,
+            "accuracy": mean(score.accuracy for score in scores),
+            "gain": mean(gains),
+            "gain_se": standard_error(gains),
+            "labels": mean(score.n_asked for score in scores),
+            "challenges": mean(score.n_challenges for score in scores),
+            "of_right_labels": mean(score.n_unjustified for score in scores),
+            "wrong_kept": mean(score.wrong_kept for score in scores),
+        }
