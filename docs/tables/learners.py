@@ -49,6 +49,7 @@ _SCALED = {
 }
 
 
+_ORDERS = {"": "recorded", "shuffled ": "random"}
 _SETS = {
     "`alpha` = .1": {"alpha": 0.1, "labelled": "all"},
     "`alpha` = .2": {"alpha": 0.2, "labelled": "all"},
@@ -303,6 +304,57 @@ TABLES = {
                 f"{sets}: {title}": (where, template)
                 for sets, where in _SETS.items()
                 for title, template in {"held": "{held:.3f}", "labels": "{in_set:.2f}"}.items()
+            },
+        },
+    ),
+    "likelihoods": Table(
+        measured="ensembles",
+        rows=each(
+            "learner",
+            "regression",
+            "logistic",
+            "regression, 200 features",
+            **{"`GPClassifier(max_points=300)`": "GPClassifier(max_points=300)"},
+        ),
+        columns=spread(
+            "{accuracy:.3f}, {us:.0f} µs",
+            each(
+                "log",
+                **{
+                    "rooms (2000)": "wifi_rooms",
+                    "pendigits (1500)": "pendigits",
+                    "dna (1000)": "dna",
+                    "occupancy (2056)": "occupancy",
+                    "letter (1500)": "letter",
+                },
+            ),
+        ),
+    ),
+    "ensembles-asking": Table(
+        measured="ensembles",
+        head="rule",
+        rows=each(
+            "rule",
+            "at random",
+            **{
+                "`Variance()`": "Variance()",
+                "`KL(least_weight=0.01)`": "KL(least_weight=0.01)",
+            },
+        ),
+        columns={
+            **{
+                f"{title}TrumpApproval": (
+                    {"numbers": "TrumpApproval", "order": order},
+                    "{MAE:.3f} ± {sd:.3f}",
+                )
+                for title, order in _ORDERS.items()
+            },
+            **{
+                f"{title}ChickWeights": (
+                    {"numbers": "ChickWeights", "order": order},
+                    "{MAE:.1f} ± {sd:.1f}",
+                )
+                for title, order in _ORDERS.items()
             },
         },
     ),
