@@ -399,4 +399,45 @@ TABLES = {
             "last answer repeated": "{repeated:.3f}",
         },
     ),
+    "points-asking": Table(
+        measured="points",
+        rows={
+            "Elec2, recorded": {"log": "elec2, recorded"},
+            "WISDM, as in the file": {"log": "wisdm, recorded"},
+            "WISDM, class after class": {"log": "wisdm, sequential"},
+            "letters, random order": {"log": "letter, random"},
+            "pendigits, random order": {"log": "pendigits, random"},
+            "places of user 1, recorded": {"log": "places_1, recorded"},
+            "WiFi rooms, recorded": {"log": "wifi_rooms, recorded"},
+            "occupancy, recorded": {"log": "occupancy, recorded"},
+        },
+        columns={
+            "events": ({"points": "exact"}, "{events}"),
+            **spread(
+                "{right_%:.1f}, {asked:.0f} asked", each("points", "exact", "m = 500", "m = 200")
+            ),
+        },
+    ),
+    "points-learned": Table(
+        measured="points",
+        rows=each(
+            "given",
+            "pendigits",
+            **{
+                "letters": "letter",
+                "Elec2": "elec2",
+                "occupancy": "occupancy",
+                "WISDM": "wisdm",
+                "WiFi rooms": "wifi_rooms",
+            },
+        ),
+        columns=spread(
+            "{right_%:.1f}",
+            crossed(
+                each("hyperparameters", "given", "learned"),
+                each("points", "exact", "m = 500", "m = 200"),
+                by=", ",
+            ),
+        ),
+    ),
 }
