@@ -9,7 +9,7 @@ answers together.
 of all answers together, with the same annotators and draws: `gain` is its accuracy minus that of
 the default, ± the standard error over the seeds. The first 2000 events of four logs, as recorded,
 wisdm in random order, since its rows do not follow each other in time; one annotator who errs in
-10, 20 or 40 % of the answers, evenly among the other classes; five seeds.
+10, 20 or 40 % of the answers, evenly among the other classes; ten seeds.
 
 """
 
@@ -56,7 +56,7 @@ class Plan:
     n_seeds_of_people: int = 4
     logs: Sequence[str] = ("wifi_rooms", "places_1", "occupancy", "wisdm")
     n_events: int = 2000
-    n_seeds: int = 5
+    n_seeds: int = 10
     error_rates: Sequence[float] = (0.1, 0.2, 0.4)
 
 
