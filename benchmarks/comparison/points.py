@@ -1,4 +1,4 @@
-"""How many points a classifier should keep: by whom it asks, and by what it learns of its kernel.
+"""How many points a classifier should keep: what it asks, and what it learns of its kernel.
 
 `isgp()` keeps 500 points. In conversation with an annotator who errs in 20 % of the answers, evenly
 among the other classes, it is compared with the same model without a bound and with 200 points:
