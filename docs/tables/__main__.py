@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import boosting
 import learners
 import papers
 import people
@@ -27,9 +28,11 @@ from table import RESULTS, ROOT, Table, Where, cell, document, shown
 BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
 COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
 
-TABLES: dict[str, Table] = (
-    learners.TABLES | papers.TABLES | people.TABLES | speed.TABLES | strategies.TABLES
-)
+TABLES: dict[str, Table] = {
+    name: table
+    for module in (boosting, learners, papers, people, speed, strategies)
+    for name, table in module.TABLES.items()
+}
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
