@@ -13,8 +13,10 @@ from streamgp.apps.annotate.simulated import MAX_TRUTHS
 from streamgp.apps.annotate.terminal_ui import DEAF_S
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
+from streamgp.cli.maintenance import audit
 from streamgp.cli.page import invite, page
 from streamgp.cli.send import send
+from streamgp.cli.watch import watch
 
 PAGE = Path(__file__).parents[3] / "docs" / "annotating.md"
 if not PAGE.is_file():
@@ -25,7 +27,7 @@ TEXT = " ".join(PAGE.read_text(encoding="utf-8").split())
 def test_options_on_the_page_are_options_of_the_commands() -> None:
     known = {
         name
-        for command in (annotate, send, page, invite, demo)
+        for command in (annotate, audit, demo, invite, page, send, watch)
         for p in command.params
         for name in p.opts
     }
