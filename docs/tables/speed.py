@@ -209,4 +209,20 @@ TABLES = {
             "most": "{most ms:.0f}",
         },
     ),
+    "keys": Table(
+        measured="keys",
+        head="users",
+        rows={"{keys:,}": {}},
+        columns={
+            "ready": "{ready:,}",
+            "labels of each": "{labels per key}",
+            "bytes of one ready": "{bytes per key ready:,.0f}",
+            "in the file": "{bytes per key in the store:,.0f}",
+            "MB grown": "{memory MB:.0f}",
+            "MB if all were ready": "{all ready MB:,.0f}",
+            "events per second": "{events per s:,.0f}",
+            "µs of the learner": "{us per event ready:.0f}",
+            "µs of a visit": "{us per visit:.0f}",
+        },
+    ),
 }
