@@ -140,4 +140,4 @@ def test_the_list_names_page_file_and_date_of_a_table(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     (line,) = (line for line in lines if "table wifi" in line)
     assert re.fullmatch(r"docs/measured\.md:\d+ .* benchmarks/results/wifi\.json, .*20\d\d.*", line)
-    assert any("benchmarks.keys" in line and "typed" in line for line in lines)
+    assert any("benchmarks.boosting_speed" in line and "typed" in line for line in lines)
