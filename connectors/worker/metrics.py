@@ -560,7 +560,7 @@ class WorkerMetrics:
             return
         self.errors[None].note(wrong)
         name = line.given_by if line.challenged else line.annotator
-        # The empty name stands for all annotators. Whoever may answer can make up names, and each
+        # The empty name stands for all annotators. Annotators can make up names, and each
         # would be a series for ever.
         is_known = name in self.errors or len(self.errors) <= MOST_NAMES
         if self._names_annotators and name and is_known:

@@ -16,6 +16,14 @@ _CONVERSED = {
     "µs": "{us per event:.0f}",
 }
 _AT_MOST = each("answers at most", **{"120 at most": 120, "no limit": None})
+_TWICE = {
+    "answers": "{answers:.0f}",
+    "labels": "{labels:.0f}",
+    "accuracy": "{accuracy:.3f}",
+    "gain": "{gain:+.3f} ± {gain_se:.3f}",
+    "wrong labels kept": "{wrong_kept:.1%}",
+    "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
+}
 _ABOVE = "{above first:+.3f} ± {se:.3f}"
 
 TABLES = {
@@ -96,12 +104,7 @@ TABLES = {
         rows=crossed(_AT_MOST, {"{overlap}": {}}),
         columns={
             "second questions": "{second:.0f}",
-            "answers": "{answers:.0f}",
-            "labels": "{labels:.0f}",
-            "accuracy": "{accuracy:.3f}",
-            "gain": "{gain:+.3f} ± {gain_se:.3f}",
-            "wrong labels kept": "{wrong_kept:.1%}",
-            "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
+            **_TWICE,
             "off": "{end, running:.3f}, {end, joint:.3f}",
         },
     ),
@@ -111,12 +114,7 @@ TABLES = {
         rows=crossed(_AT_MOST, {"{repeat}": {}}),
         columns={
             "asked again": "{second:.0f}",
-            "answers": "{answers:.0f}",
-            "labels": "{labels:.0f}",
-            "accuracy": "{accuracy:.3f}",
-            "gain": "{gain:+.3f} ± {gain_se:.3f}",
-            "wrong labels kept": "{wrong_kept:.1%}",
-            "difference": "{wrong_kept_gain:+.1p} ± {wrong_kept_se:.1%}",
+            **_TWICE,
             "alike: 5 %": "{alike 0:.2f}",
             "20 %": "{alike 1:.2f}",
             "40 %": "{alike 2:.2f}",

@@ -1,6 +1,6 @@
 """Connections of the page: none is kept for a client that sends or reads too slowly.
 
-Whoever reaches the page may open connections, with an invite or without, and the server holds so
+Anyone who reaches the page may open connections, with an invite or without, and the server holds so
 many of them at most. So each needs an end: uvicorn has one for a connection that is idle after a
 request, but none for a client that never sends one to its end, or that reads no response.
 
