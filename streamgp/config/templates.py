@@ -66,8 +66,8 @@ noise_variance = {noise_variance}
 # time, window = 200 in its place: the latest so many examples, and no others.
 max_points = {max_points}
 # Whether it finds length scale and noise by itself, starting from the two above, whenever
-# the number of its examples has doubled. That event takes up to some seconds. "leave_one_out":
-# likewise, by what each example is predicted to be by all others.
+# the number of its examples has doubled; the work is spread over the examples that follow.
+# "leave_one_out": likewise, by what each example is predicted to be by all others.
 learn_hyperparameters = {learn_hyperparameters}
 # Whether it forgets all examples when labels are predicted wrongly more often than they were: for
 # a world that changes at times.

@@ -257,7 +257,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self._met[y] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
             self._core.restart_with(x, indicator, event_id)
-        self._core.tune(_as_they_are, _n_right, are_mixed)
+        self._core.tune(_as_they_are, _right, are_mixed)
 
     # --- many at once
 
@@ -439,9 +439,10 @@ def _as_they_are(Y: Array) -> Array:
     return Y
 
 
-def _n_right(means: Array, variances: Array, Y: Array) -> float:  # noqa: ARG001
-    """Number of labels that were predicted rightly before they were learned."""
-    return float(np.count_nonzero(means.argmax(axis=1) == Y.argmax(axis=1)))
+def _right(means: Array, variances: Array, Y: Array) -> Array:  # noqa: ARG001
+    """Whether labels were predicted rightly before they were learned, 1 or 0 (n,)."""
+    right: Array = (means.argmax(axis=1) == Y.argmax(axis=1)).astype(float)
+    return right
 
 
 class DriftWatch:

@@ -363,7 +363,9 @@ def _targets(value: float) -> Array:
     return np.array([value, 1.0])
 
 
-def _log_density(means: Array, variances: Array, Y: Array) -> float:
-    """Log density of targets by predictions before they were learned, but for a constant."""
+def _log_density(means: Array, variances: Array, Y: Array) -> Array:
+    """Log densities (n,) of targets by predictions before they were learned, but for a constant."""
     steps = Y - means
-    return -0.5 * float((steps * steps / variances[:, None] + np.log(variances)[:, None]).sum())
+    squares = steps * steps / variances[:, None] + np.log(variances)[:, None]
+    densities: Array = -0.5 * squares.sum(axis=1)
+    return densities

@@ -41,8 +41,8 @@ WORK = 4000.0
 # what it costs to give points up, shows only then.
 _TRIED_ON = 4
 
-Score: TypeAlias = Callable[[Array, Array, Array], float]
-"""How good means (n, m) and variances (n,) of observations predicted targets (n, m)."""
+Score: TypeAlias = Callable[[Array, Array, Array], Array]
+"""How good means (n, m) and variances (n,) of observations predicted targets (n, m), each (n,)."""
 
 
 class Tuning:
@@ -205,7 +205,10 @@ class Search:
 
     Those found are taken if what each example was predicted to be by those before it is no worse
     with them than with those in use, and with those given: by a process with as many points as that
-    of the learner. A copy repeats the steps that were done with its next ones.
+    of the learner. Once it has to give points up, others than those given must be better by more
+    than the standard error of that [^1]: the trial sees only the first of what is given up, and
+    length scales that suit all examples are mostly too short for a part of them. A copy repeats the
+    steps that were done with its next ones.
 
     Parameters
     ----------
@@ -225,6 +228,11 @@ class Search:
         given.
     adoption
         How far a process with these has come; None before the end.
+
+    References
+    ----------
+    [^1]: Breiman, L., Friedman, J., Olshen, R. and Stone, C., 1984. Classification and Regression
+        Trees, Section 3.4.3, the 1 SE rule.
 
     """
 
@@ -269,21 +277,32 @@ class Search:
         found = fitted.vector
         found[-1] = max(found[-1], math.log(self.min_noise_variance))
         best, taken = -math.inf, self.used
+        first: Array | None = None  # scores of those given, if they can be tried
         for vector in (None, found) if self.used is None else (None, self.used, found):
             these = self._with(vector)
             try:
                 means, variances = yield from self._prediction_steps(these)
             except NotPositiveDefiniteError:
                 continue
-            value = self.score(means, variances + these.noise_variance, self.Y)
+            scores = self.score(means, variances + these.noise_variance, self.Y)
+            value = float(scores.sum())
+            if first is None:
+                first = scores
+            elif self._gives_up:
+                value -= float(np.linalg.norm(scores - first))
             if value >= best:
                 best, taken = value, vector
         return taken
 
+    @property
+    def _gives_up(self) -> bool:
+        """Whether the learner has more examples than points."""
+        return self.max_points is not None and len(self.X) > self.max_points
+
     def _prediction_steps(self, these: Hyperparameters) -> Steps[tuple[Array, Array]]:
         """Compute what `predicted_before_learned` does, for a process with as many points."""
         X, Y, most = self.X, self.Y, self.max_points
-        if most is None or len(X) <= most:
+        if most is None or not self._gives_up:
             return (yield from prediction_steps(these, X, Y))
         gp = self.kind(these.kernel, these.noise_variance, most)
         means, variances = np.empty_like(Y), np.empty(len(Y))

@@ -156,7 +156,7 @@ def searched(tuner, prior, score):
 
 
 def nearest(means, _, Y):
-    return -float(np.square(means - Y).sum())
+    return -np.square(means - Y).sum(axis=1)
 
 
 @settings(max_examples=15, deadline=None)
@@ -194,7 +194,7 @@ def test_what_is_found_is_the_fit_by_the_criterion(criterion):
     Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         tuner.note(i, x, y)
-    found = searched(tuner, prior, lambda *_: 0.0)
+    found = searched(tuner, prior, lambda means, *_: np.zeros(len(means)))
     assert found is not None
     expected = at_once(fit_steps(prior, prior, X, Y, criterion=criterion))
     assert found.tolist() == expected.vector.tolist()
@@ -248,10 +248,43 @@ def test_hyper_parameters_that_predict_worse_are_not_taken():
         return searched(tuner, prior, score)
 
     best = []
-    found = search(lambda _, variances, __: best.append(variances[0]) or 0.0)
+
+    def equal(_, variances, __):
+        best.append(variances[0])
+        return np.zeros(len(variances))
+
+    found = search(equal)
     assert best[0] == pytest.approx(1.5)  # kernel and noise, as given
     assert found is not None  # of equals, the newest
-    assert search(lambda _, variances, __: -round(abs(variances[0] - 1.5), 9)) is None
+    assert search(lambda _, variances, __: -np.round(abs(variances[:1] - 1.5), 9)) is None
+
+
+@pytest.mark.parametrize(
+    ("max_points", "n_better", "n_worse", "are_taken"),
+    [
+        (None, 8, 8, True),  # nothing is given up: of equals, the newest
+        (64, 8, 8, True),
+        (63, 8, 8, False),
+        (63, 16, 12, False),  # 4 better, with a standard error of the square root of 28
+        (63, 17, 11, True),
+    ],
+)
+def test_where_points_are_given_up_they_must_be_better_than_by_chance(
+    max_points, n_better, n_worse, are_taken
+):
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner, tried = Tuning(max_points=max_points), []
+    for i, (x, y) in enumerate(squares(64)):
+        tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
+
+    def score(means, *_):
+        tried.append(means)
+        scores = np.zeros(len(means))
+        if len(tried) > 1:  # those given are tried first
+            scores[:n_better], scores[n_better : n_better + n_worse] = 1.0, -1.0
+        return scores
+
+    assert (searched(tuner, prior, score) is not None) == are_taken
 
 
 def test_a_noise_in_single_precision_stays_large_enough():
@@ -381,7 +414,7 @@ def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
 
     def score(means, variances, _):
         tried.append(np.column_stack([means, variances]))
-        return 0.0
+        return np.zeros(len(means))
 
     searched(tuner, prior, score)
     np.testing.assert_allclose(tried[0], expected, atol=1e-12)
@@ -406,9 +439,9 @@ def has_ended(search):
 def takes_over(monkeypatch, **options):
     """A bounded learner whose search has just ended, and one that has only begun it."""
     model, twin = (
-        GPClassifier(learn_hyperparameters=True, max_points=20, **options) for _ in range(2)
+        GPClassifier(learn_hyperparameters=True, max_points=80, **options) for _ in range(2)
     )
-    first, later = list(squares(63)), list(squares(40, seed=7))
+    first, later = list(squares(127)), list(squares(40, seed=7))
     n = learned_on(model, first, "first") and learned_on(model, later, "later", has_ended)
     assert n < 40
     learned_on(twin, first, "first")
@@ -437,7 +470,7 @@ def test_a_change_meanwhile_leaves_nothing_of_what_was_taken_over(monkeypatch, c
 
 def test_columns_and_classes_that_come_meanwhile_are_taken_over(monkeypatch):
     """At once or by and by: the hyper-parameters count from the same example on."""
-    kernel = SquaredExponential({"a": 0.5, "b": 2.0, "c": 1.0})
+    kernel = SquaredExponential({"a": 2.0, "b": 8.0, "c": 1.0})
     model, _ = takes_over(monkeypatch, kernel=kernel)
     before, later = model.hyperparameters, list(squares(55, seed=8))
     later[2:] = [
