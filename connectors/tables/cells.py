@@ -227,7 +227,9 @@ def time_of(cell: Any) -> float:
         at = float("nan")
     if isfinite(at):
         return at
-    raise ValueError(f"must be POSIX seconds or an ISO 8601 time, got {cell!r:.60}")
+    raise ValueError(
+        f"must be POSIX seconds or an ISO 8601 time such as 2026-03-02T14:19:00, got {cell!r:.60}"
+    )
 
 
 def seconds_of(cell: Any) -> float | None:

@@ -208,6 +208,11 @@ class LogSource:
         return self._ended
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows polled so far."""
+        return self._n_polled
+
+    @property
     def progress(self) -> float:
         """Share of the file that has been read, from 0 to 1."""
         if self._ended:
@@ -290,6 +295,11 @@ class WindowedLog:
     def exhausted(self) -> bool:
         """Whether every row was polled."""
         return self._log.exhausted
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows polled so far."""
+        return self._log.n_rows
 
     @property
     def progress(self) -> float:

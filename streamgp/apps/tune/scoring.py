@@ -72,12 +72,15 @@ class Recording:
         Why events could not be used, one line each.
     spans
         Times of the first and the last event of each key, POSIX seconds.
+    n_rows
+        Number of rows of the log that were read.
 
     """
 
     by_key: dict[str | None, list[Recorded]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
     spans: dict[str | None, tuple[float, float]] = field(default_factory=dict)
+    n_rows: int = 0
 
     @property
     def days(self) -> float:
@@ -124,6 +127,7 @@ def read_recording(path: Path, config: Config, *, source: str) -> Recording:
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
         except TableError as error:
             raise click.ClickException(str(error)) from None
+        recording.n_rows = log.n_rows
     _check(recording, path, config)
     notes.show()
     _tell_what_was_rejected(recording)

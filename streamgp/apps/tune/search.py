@@ -378,6 +378,8 @@ def search(
         f"\neach of {number(recording.n_examples, 'labelled event')} predicted before it was "
         f"learned; {number(len(recording.labels), 'class', 'classes')}"
     )
+    if recording.n_rows == config.log.limit:
+        click.echo(f"the log was read as far as its row {recording.n_rows}: --limit N reads more")
     replayed = _replayed(path, config, final, source=source)
     if replayed is None:
         tell("interrupted; of a part of the replays nothing is shown, and nothing is written")

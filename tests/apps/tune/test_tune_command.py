@@ -114,6 +114,19 @@ def test_accuracy_is_that_of_a_replay_in_which_every_label_is_asked_for(
     assert given[4] == "100 %"
 
 
+def test_it_says_so_where_the_limit_has_left_rows_out(log: Path, tmp_path: Path) -> None:
+    one = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
+    left_out = "the log was read as far as its row 60: --limit N reads more\n"
+    assert left_out in tune(log, *one, "--limit", "60").stdout
+    assert "as far as" not in tune(log, *one, "--limit", "121").stdout
+    # Of raw rows, not of windows.
+    raw = write(tmp_path / "raw.csv", [f"{i},{line}" for i, line in enumerate(rows(120))])
+    raw.write_text(raw.read_text().replace(HEADER, f"t,{HEADER}"))
+    windows = tmp_path / "windows.toml"
+    windows.write_text("[windows]\nlength_s = 5\n[log]\ntime = 't'\nignore = ['phone']\n")
+    assert left_out in tune(raw, *one, "--config", windows, "--limit", "60").stdout
+
+
 def test_everything_else_in_the_configuration_stays(log: Path, tmp_path: Path) -> None:
     start, best = tmp_path / "start.toml", tmp_path / "best.toml"
     start.write_text(

@@ -26,6 +26,7 @@ CSV = """light,noise,name,at,who,room
 0.25,NaN,cy,30,u1,
 """
 
+NO_TIME = "must be POSIX seconds or an ISO 8601 time such as 2026-03-02T14:19:00"
 
 NO_FEATURE = (
     r"has no column of numbers or of texts that come again besides label, time and key( \(.*\))?; "
@@ -338,8 +339,9 @@ def test_a_row_that_cannot_be_used_is_rejected_with_line_and_reason(tmp_path, ro
     ("row", "reason", "key"),
     [
         (",u1,1,p", "time 't' is missing", None),
-        ("soon,u1,1,p", "time 't' must be POSIX seconds or an ISO 8601 time, got 'soon'", None),
-        ("inf,u1,1,p", "time 't' must be POSIX seconds or an ISO 8601 time, got 'inf'", None),
+        ("soon,u1,1,p", f"time 't' {NO_TIME}, got 'soon'", None),
+        ("02.03.2026 14:19,u1,1,p", f"time 't' {NO_TIME}, got '02.03.2026 14:19'", None),
+        ("inf,u1,1,p", f"time 't' {NO_TIME}, got 'inf'", None),
         ("11,,1,p", "key 'k' is missing", None),
         ("11,u1,x,p", "'a' must be a number, got 'x'", "u1"),
     ],
@@ -577,7 +579,7 @@ def test_times_are_posix_seconds_or_iso_8601_in_utc(cell, at):
 
 @pytest.mark.parametrize("cell", [True, [1], "1_0", "nan", "tomorrow", 10**400, float("inf")])
 def test_what_is_no_time_is_refused(cell):
-    with pytest.raises(ValueError, match=r"^must be POSIX seconds or an ISO 8601 time, got "):
+    with pytest.raises(ValueError, match=f"^{NO_TIME}, got "):
         time_of(cell)
 
 
