@@ -11,6 +11,7 @@ Needs the extra `docs`.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import shutil
@@ -41,7 +42,9 @@ API = {
 
 def main() -> int:
     """Build the site and check its links; return the exit status."""
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "site").resolve()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "site", metavar="FOLDER")
+    target = parser.parse_args().folder.resolve()
     with tempfile.TemporaryDirectory() as folder:
         pages = Path(folder) / "pages"
         stage(pages)
