@@ -499,6 +499,10 @@ class MemoryTopics:
         with self._logs.news:
             return len(self._groups.get(group, ()))
 
+    def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
+        """Return an empty list: there are no other topics here."""
+        return []
+
     def close(self) -> None:
         """Close the connection: a client that still polls gets a `BrokerError`."""
         with self._logs.news:

@@ -467,6 +467,10 @@ class Topics(Protocol):
         """Return how many workers of a group are at work."""
         ...
 
+    def read_besides(self, group: str) -> list[str]:
+        """Return what else members of a group read: names on the broker, of other topics."""
+        ...
+
     def close(self) -> None:
         """Close the connection."""
         ...

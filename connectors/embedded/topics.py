@@ -232,6 +232,10 @@ class EmbeddedTopics:
         """Return 1 if a worker has the directory, of whatever group, else 0."""
         return int(is_held(self.directory))
 
+    def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
+        """Return an empty list: there are no other topics here."""
+        return []
+
     def close(self) -> None:
         """Close the worker clients that are open."""
         for client in self._clients:

@@ -377,13 +377,23 @@ class Administration:
 
     def members(self, group: str) -> dict[str, str]:
         """Return the number that each member of a group has there, by its instance name."""
+        return {
+            member["group_instance_id"] or member["member_id"]: member["member_id"]
+            for member in self._members(group)
+        }
+
+    def subscribed(self, group: str) -> set[str]:
+        """Return the names of the topics that members of a group read."""
+        # A member that is about to join has told nothing yet.
+        told = (member["member_metadata"] for member in self._members(group))
+        return {name for metadata in told if metadata for name in metadata["topics"]}
+
+    def _members(self, group: str) -> list[dict[str, Any]]:
         found = self._ask(
             f"describe group {group}", lambda client: client.describe_groups([group])[group]
         )
-        return {
-            member["group_instance_id"] or member["member_id"]: member["member_id"]
-            for member in found["members"]
-        }
+        members: list[dict[str, Any]] = found["members"]
+        return members
 
     def identity(self) -> str:
         """Return the numbers that the broker drew for the topics that hold what was learned."""

@@ -201,6 +201,10 @@ class KafkaTopics:
         """Return how many workers of a group are at work."""
         return len(self._administration.members(group))
 
+    def read_besides(self, group: str) -> list[str]:
+        """Return the names of other topics that members of a group read."""
+        return sorted(self._administration.subscribed(group) - {*self._names.values()})
+
     def close(self) -> None:
         """Close the connection."""
         self._administration.close()

@@ -290,7 +290,7 @@ url = "kafka://localhost:9092"
 #key_password_env = "KAFKA_KEY_PASSWORD"
 
 [topics]
-# What every name begins with.
+# What every name begins with. Deployments that share a cluster need a `group` of their own, too.
 prefix = {prefix}
 # For `streamgp run --create-topics`. More partitions let more workers share the load; their
 # number cannot be changed later. replication = -1: as many copies as the broker is set to.

@@ -212,6 +212,14 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
     inputs = InputProgress(topics, config.topics.names(), group)
     workers = f"{number(inputs.n_workers, 'worker')} at work in group {group!r}"
     yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
+    if besides := topics.read_besides(group):
+        yield Finding(
+            "warning",
+            "group",
+            f"members of group {group!r} read other topics, such as {besides[0]}: give each "
+            "deployment a group of its own, since of two workers with one group and instance name "
+            "the earlier one ends",
+        )
     troubles = inputs.troubles()
     with progress() as show:
         began = time.monotonic()

@@ -132,6 +132,17 @@ def test_what_workers_can_live_with_is_a_warning(config: Path, topics: FakeTopic
     assert found["learned"][0] == "ok"
 
 
+def test_a_group_that_reads_other_topics_is_warned_of(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "read_besides", lambda group: [f"{group}-of-others"])
+    status, found = checked(config)
+    assert status == 0
+    verdict, text = found["group"]
+    assert verdict == "warning"
+    assert text.startswith("members of group 'streamgp' read other topics, such as streamgp-of-oth")
+
+
 def test_wrong_configuration_is_all_there_is_to_say(config: Path) -> None:
     config.write_text("seed = 1")
     status, found = checked(config)

@@ -10,7 +10,7 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.topics import KafkaTopics
-from connectors.topics import ALL_TOPICS, BrokerError
+from connectors.topics import ALL_TOPICS, WORKER_INPUTS, BrokerError
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
     copy_all,
@@ -51,6 +51,18 @@ def test_topics_are_made_once_and_have_nothing_wrong_with_them_then(kafka, kafka
         assert topics.create() == []
         assert topics.problems() == topics.warnings() == []
         assert topics.n_partitions() == 3
+
+
+def test_a_group_that_two_deployments_share_is_noticed(kafka, kafka_prefix):
+    """Workers of both fence each other where they bear one name, whatever topics they read."""
+    group, other = f"{kafka_prefix}group", f"{kafka_prefix}other-"
+    with (
+        opened(kafka, kafka_prefix) as topics,
+        opened(kafka, other) as others,
+        linked(others, group),
+    ):
+        assert topics.read_besides(group) == [f"{other}{n}" for n in sorted(WORKER_INPUTS)]
+        assert others.read_besides(group) == []
 
 
 def test_only_what_is_missing_is_made(kafka, kafka_prefix):
