@@ -39,6 +39,8 @@ class Card:
         long as the event is remembered).
     labels
         The labels to choose from, in an order that probabilities never change.
+    labels_elsewhere
+        Labels that only other keys have, likewise; none where the annotator sees one key alone.
     given, given_at, given_by
         Of a challenge: the label that is in doubt, when it was given, and by whom: `you`, a name,
         or None where that is not known.
@@ -84,6 +86,7 @@ class Card:
     occurred_at: float
     expires_at: float | None
     labels: tuple[Label, ...]
+    labels_elsewhere: tuple[Label, ...]
     given: Label | None
     given_at: float | None
     given_by: str | None
@@ -175,6 +178,7 @@ class CardMaker:
         annotator: str,
         *,
         labels: Sequence[Label],
+        labels_elsewhere: Sequence[Label],
         shares: Shares | None,
         budget_left: QuestionsLeft | None,
         lease_until: float | None,
@@ -188,8 +192,8 @@ class CardMaker:
             The question.
         annotator
             Who sees it.
-        labels
-            The labels to choose from.
+        labels, labels_elsewhere
+            The labels to choose from, of its key and of other keys.
         shares
             What the prediction of its event said, None if that is not known.
         budget_left
@@ -217,6 +221,7 @@ class CardMaker:
             occurred_at=event_time(request),
             expires_at=request.expires_at,
             labels=tuple(labels),
+            labels_elsewhere=tuple(labels_elsewhere),
             given=None if challenge is None else challenge.given,
             given_at=None if challenge is None else self._given_at(challenge),
             given_by=None if challenge is None else _given_by(challenge, annotator),

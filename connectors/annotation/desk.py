@@ -51,6 +51,7 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 N_PAST = 10
+N_ELSEWHERE = 100
 """Answers in a history."""
 N_ANSWERS = 5_000
 """Answers whose ids are kept, of all annotators together, so that repeats are known."""
@@ -275,7 +276,7 @@ class AnnotationDesk:
         if question is None:
             return None
         self._leases[key_of(question)] = (annotator, now + self._lease_s)
-        return self._card(question, annotator, now)
+        return self._card(question, annotator, now, only_key)
 
     def peek(
         self,
@@ -292,12 +293,14 @@ class AnnotationDesk:
             return holder in (None, annotator) and self._id_of(question) != after
 
         question = self._inbox.next(now, annotator, only_key=only_key, where=is_free)
-        return None if question is None else self._card(question, annotator, now)
+        return None if question is None else self._card(question, annotator, now, only_key)
 
-    def card(self, annotator: str, card_id: str, now: float) -> Card | None:
+    def card(
+        self, annotator: str, card_id: str, now: float, *, only_key: str | None = None
+    ) -> Card | None:
         """Return a card by its id, None if it waits for no answer of this annotator."""
         question = self._open_question(annotator, card_id, now)
-        return None if question is None else self._card(question, annotator, now)
+        return None if question is None else self._card(question, annotator, now, only_key)
 
     def is_open(self, annotator: str, card_id: str, now: float) -> bool:
         """Say whether a card waits for an answer of this annotator."""
@@ -476,6 +479,16 @@ class AnnotationDesk:
         """Return the labels of a key, numbers first, then texts in the order of the alphabet."""
         return self._inbox.classes(key)
 
+    def labels_elsewhere(self, key: str | None) -> list[Label]:
+        """Return the labels that only other keys have, in the same order; of many the first ones.
+
+        Not those that read like one of this key, as the text "2" does beside the number.
+        """
+        if not self._keyed:
+            return []
+        here = {str(label) for label in self.labels(key)}
+        return [y for y in self._inbox.all_classes() if str(y) not in here][:N_ELSEWHERE]
+
     def history(self, annotator: str, now: float) -> list[Past]:
         """Return the last ten answers of an annotator that stand, the newest first."""
         return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
@@ -562,7 +575,7 @@ class AnnotationDesk:
         key, request_id = request_of(card_id, keyed=self._keyed)
         return self._inbox.question_of(key, request_id, now, annotator)
 
-    def _card(self, question: Question, annotator: str, now: float) -> Card:
+    def _card(self, question: Question, annotator: str, now: float, only_key: str | None) -> Card:
         request = question.request
         is_mine = self._holder(question, now) == annotator
 
@@ -575,6 +588,7 @@ class AnnotationDesk:
             question,
             annotator,
             labels=self.labels(request.key),
+            labels_elsewhere=self.labels_elsewhere(request.key) if only_key is None else (),
             shares=self._shares.get((request.key, request.event_id)),
             budget_left=self._budget.left(request.key, now),
             lease_until=self._leases[key_of(question)][1] if is_mine else None,
@@ -610,7 +624,8 @@ class AnnotationDesk:
         return Accepted(answer=answer, partition=partition)
 
     def _label_of(self, reply: Reply, request: Request) -> Label | None:
-        return label_of(reply, request, self.labels(request.key), of_numbers=self._of_numbers)
+        known = [*self.labels(request.key), *self.labels_elsewhere(request.key)]
+        return label_of(reply, request, known, of_numbers=self._of_numbers)
 
     def _read_label(self, value: Label, key: str | None) -> Label:
         return read_label(value, self.labels(key), of_numbers=self._of_numbers)

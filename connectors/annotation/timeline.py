@@ -106,6 +106,11 @@ class _OfKey:
         self.got: dict[Typed, float] = {}
         self.left: dict[Typed, float] = {}
 
+    def has_choice(self, typed: Typed) -> bool:
+        """Return whether an event has a label, or it was spoken of since one had it."""
+        seen = self.seen.get(typed, -inf)
+        return bool(self.counts.get(typed)) or seen > self.left.get(typed, -inf)
+
 
 class Timeline:
     """Labels of the events of all keys.
@@ -133,10 +138,12 @@ class Timeline:
     """
 
     # _of     by key
+    # _keys   of each label the keys for which it was mentioned, as far as it may be a choice there
     # _order  all events, in the order of their first mention
     def __init__(self, max_events: int = MAX_EVENTS) -> None:
         self._max_events = max_events
         self._of: dict[str | None, _OfKey] = {}
+        self._keys: dict[Typed, dict[str | None, None]] = {}
         self._order: dict[tuple[str | None, str], None] = {}
 
     def occurred(
@@ -169,7 +176,7 @@ class Timeline:
         event = None if event_id is None else found.events.get(event_id)
         if event is not None and event.answered_at > -inf and not is_same(event.label, label):
             return
-        self._see(found, label, at, got)
+        self._see(key, found, label, at, got)
 
     def label(
         self,
@@ -192,7 +199,7 @@ class Timeline:
         event = self._event(found, key, event_id, got)
         occurred_at = event.occurred_at if event.of_request else min(at, event.occurred_at)
         if label is not None:
-            self._see(found, label, at, got)
+            self._see(key, found, label, at, got)
         older, newer = (label, event.label) if at < event.answered_at else (event.label, label)
         if older is not None and not is_same(older, newer):
             left = max(at, event.answered_at)
@@ -227,15 +234,24 @@ class Timeline:
         found = self._of.get(key)
         if found is None:
             return set()
-        return {
-            typed
-            for typed, seen in found.seen.items()
-            if found.counts.get(typed) or seen > found.left.get(typed, -inf)
-        }
+        return {typed for typed in found.seen if found.has_choice(typed)}
 
     def all_choices(self) -> set[Typed]:
-        """Return the labels of all keys."""
-        return {typed for key in self._of for typed in self.choices(key)}
+        """Return the labels of all keys; it takes time for each label, not for each key."""
+        return {typed for typed in [*self._keys] if self._is_choice(typed)}
+
+    def _is_choice(self, typed: Typed) -> bool:
+        """Return whether any key has a label; keys that have it no longer are not asked again."""
+        keys = self._keys[typed]
+        while keys:
+            key = next(iter(keys))
+            found = self._of.get(key)
+            if found is not None and found.has_choice(typed):
+                return True
+            # It is a choice there again only once it was mentioned again, which puts the key back.
+            del keys[key]
+        del self._keys[typed]
+        return False
 
     def count(self, key: str | None, label: Label) -> int:
         """Return how many events of a key have a label."""
@@ -313,9 +329,9 @@ class Timeline:
         del self._order[key, event_id]
         return event
 
-    @staticmethod
-    def _see(found: _OfKey, label: Label, at: float, got: float) -> None:
+    def _see(self, key: str | None, found: _OfKey, label: Label, at: float, got: float) -> None:
         typed = _typed(label)
+        self._keys.setdefault(typed, {})[key] = None
         found.seen[typed] = max(at, found.seen.get(typed, -inf))
         found.got[typed] = max(got, found.got.get(typed, -inf))
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
 from connectors.annotation.label_index import near_duplicate, search
-from tests.helpers.page_scene import ROOMS, PageScene
+from tests.helpers.page_scene import ROOMS, PageScene, known, label_request
+from tests.page.conftest import missing
+
+try:
+    from playwright.sync_api import expect
+except ImportError:  # the fixture of the browser says so
+    expect = missing
 
 Look = Callable[..., Any]
 LETTERS = "abcdeéÄ -_12"
@@ -24,6 +31,32 @@ def drawn(rng: random.Random) -> str:
         letters[at : at + rng.randint(0, 2)] = rng.choices(LETTERS, k=rng.randint(0, 2))
         letters = letters or ["x"]
     return "".join(letters).strip() or "x"
+
+
+def test_labels_of_other_keys_are_offered_and_found(scene: PageScene, look: Look) -> None:
+    """A person who answers about several keys types no label twice, nor misspells it."""
+    at = time.time()
+    scene.write(*known(("garage", "kitchen"), at=at, key="bob"))
+    scene.write(*(label_request(n, at=at - 60.0, key="bob") for n in range(3)))
+    scene.start()
+    page = look()
+    card = page.locator("#card")
+    here = card.locator(".grid:not(.elsewhere) .choice .label")
+    elsewhere = card.locator(".elsewhere .choice .label")
+    expect(here).to_have_text(["garage", "kitchen"])
+    expect(elsewhere).to_have_text([room for room in ROOMS if room != "kitchen"])
+    # Typed with a slip, it is recognised.
+    page.keyboard.press("n")
+    page.keyboard.type("bathrom")
+    page.keyboard.press("Enter")
+    expect(page.locator(".did-you-mean .choice .label")).to_have_text("bathroom")
+    page.keyboard.press("Escape")
+    elsewhere.get_by_text("study", exact=True).click()
+    # From now on it is one of this key.
+    expect(here).to_have_text(["garage", "kitchen", "study"])
+    expect(elsewhere.get_by_text("study", exact=True)).to_have_count(0)
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)
+    assert [(one.key, one.y) for one in scene.answers()] == [("bob", "study")]
 
 
 def test_browser_finds_what_the_terminal_finds(scene: PageScene, look: Look) -> None:

@@ -332,7 +332,7 @@ class Page:
         """Return a card by its id."""
         person, card_id = person_of(request), request.path_params["card_id"]
         self._check_key(person, card_id)
-        card = self._desk.card(person.name, card_id, self._clock())
+        card = self._desk.card(person.name, card_id, self._clock(), only_key=person.key)
         if card is None:
             raise gone()
         self._herald.gave(person, card_id)
@@ -570,7 +570,7 @@ class Page:
         card: Card | None = None
         ahead: Card | None = None
         if first is not None:
-            card = desk.card(person.name, first, now)
+            card = desk.card(person.name, first, now, only_key=person.key)
         if card is None and pause is None:
             card = desk.next(person.name, now, only_key=person.key)
         if card is not None and pause is None:

@@ -235,6 +235,7 @@ def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites
     browser = person(served, invites, "ben", key="q")
     assert browser.get("/api/me").body["key"] == "q"
     assert browser.card()["event_id"] == "other"
+    assert browser.card()["labels_elsewhere"] == []
     assert browser.get("/api/next").body["ahead"] is None
     assert browser.get("/api/next").body["progress"]["waiting"] == 1
     assert browser.get("/api/card/k%2Fe1%2Flabel").status == 409

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from connectors.annotation.desk import LEASE_S
+from connectors.memory import MemoryTopics
 from streamgp.apps.page import server
 from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, RATE
 from streamgp.apps.page.invites import INVITES, LINK_VALID_S
 from streamgp.apps.page.preferences import PREFERENCES
 from streamgp.apps.replay.demo_stream import MOST_OPEN, N_TAUGHT
 from streamgp.cli.page import DEFAULT_BIND, page
+from tests.helpers.page_server import Served, request, said, write
 
 GUIDE = Path(__file__).parents[3] / "docs" / "annotating.md"
 if not GUIDE.is_file():
@@ -45,6 +47,23 @@ def test_options_of_the_page_are_explained() -> None:
     options = {name for p in page.params for name in p.opts if name.startswith("--")}
     explained = set(re.findall(r"--[a-z][a-z-]+", TEXT))
     assert options - {"--broker", "--log-format"} <= explained
+
+
+def test_the_answer_by_hand_is_taken() -> None:
+    [body] = re.findall(r"-d '(\{.*?\})'", TEXT)
+    headers = re.findall(r"-H '(\S+): (\S+)'", TEXT)
+    topics = MemoryTopics(1)
+    write(topics, request("1842", key="phone-3"))
+    with Served(topics) as served:
+        browser = served.browser()
+        assert json.loads(body)["card"] == browser.card()["id"]
+        # The server of the test has another port.
+        sent = {name: value.replace("127.0.0.1:8080", browser.host) for name, value in headers}
+        left_out = {"Origin": None, "X-Streamgp": None, "Content-Type": None}
+        taken = browser.send("POST", "/api/answers", data=body.encode(), headers=left_out | sent)
+        assert taken.status == 200
+    [answer] = said(topics, "answers")
+    assert (answer.event_id, answer.key, answer.y) == ("1842", "phone-3", "hall")
 
 
 def test_every_request_of_the_interface_is_listed() -> None:

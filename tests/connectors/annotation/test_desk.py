@@ -442,6 +442,26 @@ def test_labels_keep_their_types_though_json_has_fewer() -> None:
     assert found == ["1.0", "7", "'Hall'", "7", "True"]
 
 
+def test_labels_of_other_keys_are_offered_but_to_those_who_see_one_key_alone() -> None:
+    told = {"x": {}, "origin": "asked", "learned_at": 1.0}
+    lines = [
+        LabelledExample(event_id=f"e{i}", sequence=i, key=key, y=y, **told)
+        for i, (key, y) in enumerate([("a", "hall"), ("b", "den"), ("b", "hall"), ("b", "2")], 5)
+    ]
+    desk = desk_with(*lines, request("e1", key="a"), keyed=True)
+    card = desk.next("ann", 120.0)
+    assert card is not None
+    assert (card.labels, card.labels_elsewhere) == (("hall",), ("2", "den"))
+    only = desk.card("ann", card.id, 120.0, only_key="a")
+    assert only is not None
+    assert (only.labels, only.labels_elsewhere) == (("hall",), ())
+    # It keeps its type, where a text like a number would be one.
+    reply = Reply(card=card.id, answer_id="c1", action="label", label="2")
+    answer = desk.reply("ann", reply, 121.0).answer
+    assert answer is not None
+    assert answer.y == "2"
+
+
 def test_challenges_are_kept_changed_or_answered_by_another_label() -> None:
     said = {}
     for action in ("keep", "change", "label", "decline"):

@@ -42,6 +42,32 @@ def test_the_last_label_of_each_event_stands_in_whatever_order_it_is_read(
         assert (after.event_id if after else None) == (names[i + 1] if i + 1 < len(names) else None)
 
 
+@given(
+    moves=st.lists(
+        st.tuples(
+            st.sampled_from(["label", "mention", "forget", "look"]),
+            st.sampled_from("pqr"),
+            st.sampled_from("abc"),
+            st.sampled_from(["home", "work", "gym"]),
+        ),
+        max_size=30,
+    )
+)
+def test_labels_of_all_keys_are_those_of_each(moves: list[tuple[str, str, str, str]]) -> None:
+    timeline = Timeline(max_events=4)
+    for at, (what, key, event_id, label) in enumerate(moves):
+        now = {"at": float(at), "got": float(at)}
+        if what == "label":
+            timeline.label(key, event_id, label if at % 4 else None, **now)
+        elif what == "mention":
+            timeline.mention(key, label, event_id=event_id, **now)
+        elif what == "forget":
+            timeline.forget(key, float(at))
+        else:
+            timeline.all_choices()
+    assert timeline.all_choices() == set().union(*map(timeline.choices, "pqr"))
+
+
 def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
     timeline = Timeline(max_events=2)
     for i, label in enumerate(["home", "work", "gym"]):

@@ -6,6 +6,7 @@ import { ago, budgetShown, dayOf, hasText, likelihood, number, parts, span, text
 import { shownValue } from "./charts.js";
 
 const MOST_SHOWN = 400;
+const MOST_ELSEWHERE = 12;
 const WHY_NOT = ["unclear", "not_applicable", "bad_data"];
 
 /** Return the element and the keys of a card. */
@@ -254,12 +255,16 @@ class View {
   }
 }
 
-/** Buttons of labels with a field that searches among them. */
+/** Return all labels that a card offers: those of its key, then those that only others have. */
+const known = (card) => [...(card.labels ?? []), ...(card.labels_elsewhere ?? [])];
+
+/** Buttons of labels with a field that searches among them, and among those known elsewhere. */
 class Picker {
-  constructor(labels, { keys = new Map(), recent = [], pick, create = null, leave }) {
-    Object.assign(this, { labels, keys, recent, pick, create, leave });
+  constructor(labels, { elsewhere = [], keys = new Map(), recent = [], pick, create = null, leave }) {
+    Object.assign(this, { elsewhere, keys, recent, pick, create, leave, here: labels });
+    this.labels = [...labels, ...elsewhere];
     this.list = element("div", { class: "choices", id: "choices" });
-    this.field = labels.length > FEW ? this.searchField() : null;
+    this.field = this.labels.length > FEW ? this.searchField() : null;
     this.node = element("div", { class: "picker" }, this.field?.parentNode, this.list);
     this.fill();
   }
@@ -301,8 +306,8 @@ class Picker {
 
   fill() {
     const written = this.field?.value ?? "";
-    const found = search(written, this.labels);
     const isSearching = written.trim() !== "";
+    const found = isSearching ? search(written, this.labels) : this.here;
     const shown = found.slice(0, MOST_SHOWN);
     const children = [];
     if (!isSearching && this.recent.length > 0) {
@@ -316,6 +321,12 @@ class Picker {
       element("div", { class: "grid" }, shown.map((label, i) => this.labelButton(label, isSearching && i === 0))),
     );
     if (found.length > shown.length) children.push(element("p", { class: "quiet" }, text("search.more", { n: found.length - shown.length })));
+    if (!isSearching && this.elsewhere.length > 0) {
+      children.push(
+        element("h3", { class: "row-title" }, text("elsewhere_labels")),
+        element("div", { class: "grid elsewhere" }, this.elsewhere.slice(0, MOST_ELSEWHERE).map((label) => this.labelButton(label))),
+      );
+    }
     if (isSearching && this.create !== null && !this.labels.includes(written.trim())) {
       const best = found.length === 0;
       children.push(
@@ -354,15 +365,16 @@ class LabelView extends View {
   choices() {
     const { card } = this;
     const labels = card.labels ?? [];
-    this.keys = keysOf(card.key, labels);
+    this.keys = keysOf(card.key, known(card));
     this.picker = new Picker(labels, {
+      elsewhere: card.labels_elsewhere,
       keys: this.keys,
       recent: labels.length > FEW ? recentLabels(card.key, labels) : [],
       pick: (label) => this.reply({ action: "label", label }),
       create: (written) => this.askNew(written),
       leave: () => this.question.focus(),
     });
-    const none = labels.length === 0 ? element("p", { class: "quiet" }, text("label.first")) : null;
+    const none = known(card).length === 0 ? element("p", { class: "quiet" }, text("label.first")) : null;
     return [this.suggestion(), none, this.picker.node].filter(Boolean);
   }
 
@@ -413,7 +425,7 @@ class LabelView extends View {
   }
 
   submitNew(written, said) {
-    const labels = this.card.labels ?? [];
+    const labels = known(this.card);
     let label;
     try {
       label = typedLabel(written, labels);
@@ -615,18 +627,19 @@ class ChallengeView extends View {
   }
 
   askAnother() {
-    const { given, suggested, labels = [] } = this.card;
+    const { given, suggested, labels = [], labels_elsewhere: elsewhere = [] } = this.card;
     if (this.isOfNumbers) {
       const form = new NumberForm(this.card, (reply) => this.reply({ action: "change", ...reply }));
       this.open("another", form.node);
       return;
     }
-    const others = labels.filter((label) => label !== given && label !== suggested);
-    const picker = new Picker(others, {
+    const isOther = (label) => label !== given && label !== suggested;
+    const picker = new Picker(labels.filter(isOther), {
+      elsewhere: elsewhere.filter(isOther),
       pick: (label) => this.reply({ action: "change", label }),
       leave: () => this.leave(),
     });
-    const none = others.length === 0 ? element("p", { class: "quiet" }, text("another.none")) : null;
+    const none = picker.labels.length === 0 ? element("p", { class: "quiet" }, text("another.none")) : null;
     this.open("another", element("p", {}, text("another.ask")), none, picker.node);
   }
 

@@ -122,7 +122,11 @@ export class Desk {
     if (label !== null && card.kind !== "number") {
       noteRecent(card.key, label);
       // The next card was loaded before the label was there.
-      if (this.ahead?.key === card.key) this.ahead = { ...this.ahead, labels: withLabel(this.ahead.labels ?? [], label) };
+      if (this.ahead?.key === card.key) {
+        const labels = withLabel(this.ahead.labels ?? [], label);
+        const elsewhere = (this.ahead.labels_elsewhere ?? []).filter((one) => !labels.includes(one));
+        this.ahead = { ...this.ahead, labels, labels_elsewhere: elsewhere };
+      }
     }
     this.#local.set(entry.id, past(entry, label));
     this.told("history");
