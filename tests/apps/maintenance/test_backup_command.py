@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -149,6 +151,40 @@ def test_a_backup_moves_between_kafka_and_a_directory(
         found = predictions(small, 2 * third)
     assert found == {name: expected[name] for name in found}
     assert len(found) == N - 2 * third
+
+
+def test_open_questions_are_seen_again_once_their_lines_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Learners know their open questions from the backup, annotators from the topic `requests`."""
+    small = Small(tmp_path, monkeypatch)
+    here, there = tmp_path / "here", tmp_path / "there"
+
+    def on(where: Path) -> None:
+        small.config_file.write_text(TEXT.replace("kafka://nowhere", f"file://{where}"))
+
+    def command(*arguments: str, lines: str | None = None) -> str:
+        call = [sys.executable, "-m", "streamgp", *arguments]
+        return subprocess.run(call, input=lines, text=True, capture_output=True, check=True).stdout
+
+    config = str(small.config_file)
+    on(here)
+    with closing(EmbeddedTopics(here)) as topics, elsewhere(small, topics):
+        topics.create()
+        small.put(*inputs(small))
+        small.work()
+        small.done("backup", tmp_path / "backup")
+        asked = answers(small)
+    requests = command("watch", config, "--follow", "requests", "--from-start", "--once")
+    on(there)
+    with closing(EmbeddedTopics(there)) as topics, elsewhere(small, topics):
+        topics.create()
+        small.done("restore", tmp_path / "backup", "--yes")
+        command("send", config, "-", "--topic", "requests", "--restore", lines=requests)
+        assert answers(small) == asked != []
+        small.put(asked[-1])
+        small.work()
+        assert small.records("dead-letters") == []
 
 
 def test_a_backup_beside_a_worker_is_of_one_moment(small: Small) -> None:
