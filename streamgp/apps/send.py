@@ -27,6 +27,7 @@ from streamgp.apps.console import (
     Stop,
     number,
     progress,
+    span,
     status_of,
     tell,
 )
@@ -45,6 +46,7 @@ MOST_IN_FLIGHT = 1000
 """Rows sent and not known to be safe."""
 UNSAFE_FOR_S = 0.25
 _NAP_S = 0.05
+_TOLD_S = 5.0
 
 Say: TypeAlias = Callable[[str, float], None]
 """Called with a line about how far it is, and the share that is done."""
@@ -156,7 +158,7 @@ class EventProducer:
         """
         try:
             for row in rows:
-                if should_stop() or not self._wait_for(row, should_stop):
+                if should_stop() or not self._wait_for(row, should_stop, say):
                     break
                 self._send(row)
                 self.last = row.number
@@ -169,8 +171,8 @@ class EventProducer:
             raise
         self._flush()
 
-    def _wait_for(self, row: RowRead, should_stop: Callable[[], bool]) -> bool:
-        """Wait until it is a row's turn; return whether it is."""
+    def _wait_for(self, row: RowRead, should_stop: Callable[[], bool], say: Say) -> bool:
+        """Wait until it is a row's turn, and say so where that is long; return whether it is."""
         speed, event = self._pace.speed, row.message
         if speed is None or isinstance(event, Rejected):
             return True
@@ -183,6 +185,9 @@ class EventProducer:
                 return False
             if wait_s > _NAP_S and self._n_unsafe:
                 self._flush()
+            if wait_s >= _TOLD_S:  # a night in the log must not look like a command that hangs
+                sent = f"{number(self.n_sent, 'event')} sent"
+                say(f"{sent}, the next one in {span(wait_s)}", row.share)
             self._sleep(min(wait_s, _NAP_S))
         return True
 

@@ -342,6 +342,17 @@ def test_rows_go_at_so_many_times_their_pace_and_are_safe_meanwhile() -> None:
     assert writer.flushed == [1, 2, 3, 4]
 
 
+def test_a_long_wait_is_told() -> None:
+    """A night in the log does not look like a command that hangs."""
+    one, _, _ = producer(Pace(speed=60.0))
+    said: list[str] = []
+    one.run(rows(0.0, 60.0, 960.0), lambda: False, lambda line, _share: said.append(line))
+    waiting = [line for line in dict.fromkeys(said) if "next" in line]
+    assert waiting[0] == "2 events sent, the next one in 15 s"
+    assert waiting[-1] == "2 events sent, the next one in 5 s"
+    assert said[-1] == "3 events sent"
+
+
 def test_rows_that_cannot_be_read_do_not_set_the_pace() -> None:
     one, writer, _ = producer(Pace(speed=1.0))
     bad = Rejected(subject="row 1", fault="malformed", reason="line 2: no", at=1e9)
