@@ -3,6 +3,8 @@
 import importlib
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -70,3 +72,10 @@ def test_every_deprecated_name_is_listed():
     ]
     assert listed == sorted(deprecated)
     assert streamgp.__version__.startswith("0.1.")
+
+
+def test_help_of_the_builder_builds_nothing(tmp_path):
+    call = [sys.executable, DOCS / "site" / "build.py", "--help"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "FOLDER" in done.stdout
+    assert list(tmp_path.iterdir()) == []
