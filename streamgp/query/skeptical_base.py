@@ -204,6 +204,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _error_estimate_type  the class of that
     # _of_labels  names of what labels have made in `state`, beside `taught`
     model: Any
+    query: Any
     budget: Budget | None
     warm_up: int
     seed: int | None
@@ -376,7 +377,9 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _configuration(self) -> list[object]:
         budget = Unlimited() if self.budget is None else self.budget
-        rules = self._query_rule, self._challenge_rule, budget
+        # The one handed over, not the copy in use, which may have learned from answers.
+        query = self._query_rule if self.query is None else self.query
+        rules = query, self._challenge_rule, budget
         return [self.model, *rules, self.warm_up, self.seed]
 
     def examples(self) -> list[Example]:

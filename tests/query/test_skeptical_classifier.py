@@ -34,7 +34,7 @@ from streamgp import (
     srf,
 )
 from streamgp.base import Decision, LearnerFailedError
-from streamgp.interactive import Event, InteractiveLoop, Prediction, Rejected
+from streamgp.interactive import Answer, Event, InteractiveLoop, Prediction, Rejected
 from streamgp.kernels import SquaredExponential
 from streamgp.query import (
     AlwaysAsk,
@@ -933,6 +933,40 @@ def test_a_strategy_that_cannot_use_a_label_is_named():
     with pytest.raises(LearnerFailedError, match=r"^Hearing\.hear cannot use a label: max\(\)"):
         model.learn_one({"a": 1.0}, "p")
     assert model.n_learned == 1
+
+
+class Rare:
+    """A strategy that learns, and does not keep all that it was made of."""
+
+    def __init__(self, seed=0):  # noqa: ARG002
+        self.n_heard = 0
+
+    def decide(self, belief, draw):  # noqa: ARG002
+        return Decision.of(1.0, 0.0, "Rare")
+
+    def hear(self, belief, y):  # noqa: ARG002
+        self.n_heard += 1
+
+    def state(self):
+        return {"n": self.n_heard}
+
+    def load_state(self, state):
+        self.n_heard = state["n"]
+
+
+def test_what_a_strategy_has_learned_is_no_part_of_the_configuration():
+    loop = InteractiveLoop(SkepticalClassifier(GPClassifier(), Rare(), seed=1))
+    before = loop.model.fingerprint()
+    [_, request] = loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), now=0.0)
+    answer = Answer(
+        answer_id="a", event_id="e", request_id=request.request_id, y="x", answered_at=1.0
+    )
+    loop.on_answer(answer, now=1.0)
+    assert loop.model.fingerprint() == before
+    again = InteractiveLoop.restore(
+        loop.snapshot(), SkepticalClassifier(GPClassifier(), Rare(), seed=1)
+    )
+    assert again.model.state()["query"] == {"n": 1}
 
 
 def test_a_label_never_heard_before_is_doubted_only_where_that_is_wanted():
