@@ -51,8 +51,9 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 N_PAST = 10
-N_ELSEWHERE = 100
 """Answers in a history."""
+N_ELSEWHERE = 100
+"""Labels of other keys that a card offers, at most."""
 N_ANSWERS = 5_000
 """Answers whose ids are kept, of all annotators together, so that repeats are known."""
 N_SHARES = 20_000

@@ -1,10 +1,10 @@
-"""Backups: what the topics `state` and `consensus` hold, as files of lines with checksums.
+"""Backups: what `state` and `consensus` hold, and open questions, as files of lines with checksums.
 
-A directory has two files for each partition, `partition-<n>.state.jsonl` and
-`partition-<n>.consensus.jsonl`, with a record a line (`connectors.wire.record_lines`), and
-`manifest.json`, which is written last: without it nothing is a backup. The manifest says of each
-file how many records and bytes it has and which SHA-256, and has a checksum itself. All files are
-their owner's alone, as they hold what people said.
+A directory has three files for each partition, `partition-<n>.state.jsonl`,
+`partition-<n>.consensus.jsonl` and `partition-<n>.requests.jsonl`, with a record a line
+(`connectors.wire.record_lines`), and `manifest.json`, which is written last: without it nothing is
+a backup. The manifest says of each file how many records and bytes it has and which SHA-256, and
+has a checksum itself. All files are their owner's alone, as they hold what people said.
 
 """
 
@@ -25,9 +25,10 @@ from streamgp.common.private_files import make_directory
 
 MANIFEST = "manifest.json"
 VERSION = 1
+REQUESTS: TopicName = "requests"
 
 Contents: TypeAlias = Mapping[Place, Sequence[Outgoing]]
-"""Records of the topics `state` and `consensus`, by partition, in their order."""
+"""Records of the topics `state`, `consensus` and `requests`, by partition, in their order."""
 
 
 class BackupError(ValueError):
@@ -130,7 +131,7 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     except OSError as error:
         raise state_error(f"cannot write a backup to {directory}", error) from error
     files = []
-    for topic in sorted(COMPACTED):
+    for topic in (*sorted(COMPACTED), REQUESTS):
         for partition in range(manifest.n_partitions):
             records = contents.get((topic, partition), ())
             data = b"".join(to_line(record, manifest.at) + b"\n" for record in records)
@@ -215,7 +216,7 @@ def _manifest(directory: Path) -> Manifest:
 
 def _record(path: Path, number: int, file: BackupFile, line: bytes) -> Outgoing:
     read = from_line(file.topic, line)
-    if read is None or read.key is None:
+    if read is None or (read.key is None and file.topic in COMPACTED):
         raise BackupError(f"{path}, line {number}, is no record of {file.topic}; {_OTHER}")
     return Outgoing(
         topic=file.topic,

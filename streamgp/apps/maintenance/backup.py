@@ -1,8 +1,9 @@
 """Backup of what workers have learned, and its return (`streamgp backup`, `streamgp restore`).
 
 A backup holds of each partition the records of `state` and `consensus` that count, as of a moment
-at which no batch was half written, and where the workers read on then. Put back on any broker, the
-same inputs from there on get the same predictions, bitwise.
+at which no batch was half written, the questions that were open then, and where the workers read
+on. Put back on any broker, the same inputs from there on get the same predictions, bitwise, and
+annotators see the same questions.
 
 Restoring marks every partition first, and signs it with the configuration last: whatever happens in
 between, no worker goes on with half of it, and the same command ends it.
@@ -11,16 +12,24 @@ between, no worker goes on with half of it, and the same command ends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from time import time, time_ns
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from msgspec.structs import replace
 
-from connectors.storage.backups import BackupError, Contents, Manifest, read_backup, write_backup
+from connectors.storage.backups import (
+    REQUESTS,
+    BackupError,
+    Contents,
+    Manifest,
+    read_backup,
+    write_backup,
+)
 from connectors.storage.snapshots import write_snapshot
 from connectors.topics import (
     COMPACTED,
@@ -33,7 +42,7 @@ from connectors.topics import (
     partition_of,
 )
 from connectors.wire import state_records
-from connectors.wire.codec import DecodeError
+from connectors.wire.codec import DecodeError, decode
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     CONFIGURATION,
@@ -50,6 +59,7 @@ from connectors.worker.compatibility import (
     check_signed,
 )
 from connectors.worker.losses import FORGOTTEN, failed_in, losses_in
+from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__
 from streamgp.apps.console import clock_time, confirm, number
@@ -63,6 +73,7 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.apps.maintenance.rebuild import check_idle, marks, write_state
 from streamgp.interactive.keyed import BUDGET
+from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.state.serialize import HEAD
 
 _N_TRIES = 3
@@ -91,6 +102,7 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
             for partition, history in histories.items():
                 if history.configuration is not None:
                     check_signed(partition, history.configuration, loops.configuration, there.group)
+            waiting = _waiting(histories, loops, at)
         except HistoryError as error:
             raise click.ClickException(damage(error, there.config)) from None
         except UnfitTopicsError as error:
@@ -99,6 +111,14 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
             raise click.ClickException(
                 f"no worker of group {there.group} has learned anything; there is nothing to back "
                 "up"
+            )
+        questions = _questions(there, loops, waiting)
+        contents |= questions
+        n_lost = len(waiting) - sum(map(len, questions.values()))
+        if n_lost:
+            click.echo(
+                f"{number(n_lost, 'open question')} no longer in topic {there.name_of(REQUESTS)}, "
+                "and not in the backup: after a restore no annotator sees them"
             )
         manifest = Manifest(
             group=there.group,
@@ -115,7 +135,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
         _write_positions(there, directory, manifest)
         n_bytes = sum(file.n_bytes for file in written.files)
         click.echo(
-            f"{_told(histories.values())} in {number(manifest.n_partitions, 'partition')} "
+            f"{_told(histories.values(), contents)} in "
+            f"{number(manifest.n_partitions, 'partition')} "
             f"backed up to {directory} ({n_bytes / 1e6:.1f} MB)"
         )
 
@@ -186,10 +207,61 @@ def _outgoing(record: Record) -> Outgoing:
     )
 
 
+_Waiting: TypeAlias = tuple[int, str, str]
+"""A question that is open: its partition, the entity of its learner, and its id."""
+
+
+def _waiting(histories: Mapping[int, History], loops: LoopSettings, at: float) -> set[_Waiting]:
+    """Return the questions that wait for an answer, as the learners know them."""
+    in_memory = dataclasses.replace(loops, max_keys=None)
+    found: set[_Waiting] = set()
+    for n, history in histories.items():
+        # There is no snapshot that could not be used.
+        partition = Partition(n, in_memory, None, now=at, note=lambda _: None)
+        partition.bring_up(history)
+        found |= {
+            (n, loops.entity(key), request_id)
+            for key, request_id, _ in partition.loops.open_events()
+        }
+    return found
+
+
+def _questions(
+    there: Deployment, loops: LoopSettings, waiting: Collection[_Waiting]
+) -> dict[Place, list[Outgoing]]:
+    """Return the records of open questions, each as it was asked last."""
+    if not waiting:
+        return {}
+    last: dict[_Waiting, Record] = {}
+    with closing(there.topics.reader((REQUESTS,))) as reader:
+        for record in all_of(reader, what="reading questions"):
+            request = _request_of(record.value)
+            if request is not None:
+                place = record.partition, loops.entity(request.key), request.request_id
+                if place in waiting:
+                    last.pop(place, None)
+                    last[place] = record
+    found: dict[Place, list[Outgoing]] = {}
+    for record in last.values():
+        found.setdefault((REQUESTS, record.partition), []).append(_outgoing(record))
+    return found
+
+
+def _request_of(value: bytes | None) -> LabelRequest | Challenge | None:
+    """Return the question that a record asks; None if it is about one, or no worker wrote it."""
+    try:
+        request = decode(value or b"")
+    except DecodeError:
+        return None
+    return request if isinstance(request, LabelRequest | Challenge) else None
+
+
 def _histories(contents: Contents) -> dict[int, History]:
     """Return what records come to, by partition."""
     histories: dict[int, History] = {}
     for (topic, partition), records in sorted(contents.items(), reverse=True):
+        if topic == REQUESTS:
+            continue
         history = histories.setdefault(partition, History())
         for offset, each in enumerate(records):
             history.take(
@@ -223,13 +295,17 @@ def _by_topic(positions: Mapping[Place, int]) -> dict[str, dict[int, int]]:
     return found
 
 
-def _told(histories: Iterable[History]) -> str:
+def _told(histories: Iterable[History], contents: Contents) -> str:
     n_learners = n_lines = 0
+    n_questions = sum(len(kept) for (topic, _), kept in contents.items() if topic == REQUESTS)
     for history in histories:
         for entity in history.entities():
             n_learners += HEAD in history.names(entity)
             n_lines += len(history.consensus_keys(entity))
-    return f"{number(n_learners, 'learner')} with {number(n_lines, 'line')} of consensus"
+    return (
+        f"{number(n_learners, 'learner')} with {number(n_lines, 'line')} of consensus and "
+        f"{number(n_questions, 'open question')}"
+    )
 
 
 # --- putting it back
@@ -265,7 +341,7 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         _check_empty(there)
         _check_positions(there, manifest, directory, is_alike=len(histories) == n_partitions)
         click.echo(
-            f"{directory}: {_told(histories.values())}, of {clock_time(manifest.at)}\n"
+            f"{directory}: {_told(histories.values(), contents)}, of {clock_time(manifest.at)}\n"
             "of the inputs of that time everything is in it before these offsets: "
             f"{_offsets_told(manifest)}"
         )
@@ -323,6 +399,13 @@ def _moved(
         return partition_of(entity.encode() if entity else None, n_partitions)
 
     for (topic, partition), kept in sorted(contents.items(), reverse=True):
+        if topic == REQUESTS:
+            for record in kept:
+                question = _request_of(record.value)
+                if question is not None:
+                    to = target(loops.entity(question.key), partition)
+                    records.append(outbox.message(question, to))
+            continue
         for record in kept:
             entity, *names = parts_of(record.key)
             to = target(entity, partition)
