@@ -550,7 +550,7 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
     data
         The bytes.
     max_bytes
-        How many there may be; who reads inputs from outside allows `MAX_INPUT_BYTES`.
+        How many there may be, 16 MiB by default; who reads inputs from outside allows 1 MiB.
 
     Raises
     ------
