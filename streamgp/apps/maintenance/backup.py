@@ -399,14 +399,13 @@ def _moved(
         return partition_of(entity.encode() if entity else None, n_partitions)
 
     for (topic, partition), kept in sorted(contents.items(), reverse=True):
-        if topic == REQUESTS:
-            for record in kept:
+        for record in kept:
+            if topic == REQUESTS:
                 question = _request_of(record.value)
                 if question is not None:
                     to = target(loops.entity(question.key), partition)
                     records.append(outbox.message(question, to))
-            continue
-        for record in kept:
+                continue
             entity, *names = parts_of(record.key)
             to = target(entity, partition)
             if topic == "consensus":
