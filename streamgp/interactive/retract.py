@@ -22,7 +22,7 @@ from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
 from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
-    from streamgp.base import Label, State
+    from streamgp.base import State
     from streamgp.interactive.event_store import EventStore
     from streamgp.interactive.moderator import Moderator
     from streamgp.interactive.rollback import Rollback
@@ -135,33 +135,37 @@ def without(
     ([('den', 'bob'), ('bath', 'bob')], 1)
 
     """
-    left: list[LabelledExample] = []
+    left: dict[str, list[LabelledExample]] = {}
     taken: list[LabelledExample] = []
-    spoken: dict[str, Label | None] = {}  # the last label that is left of an event
+    first: dict[str, LabelledExample] = {}  # the last word about an event beside second answers
+    stands: dict[str, LabelledExample] = {}  # the same of those that are left
     touched: set[str] = set()  # events of which words are gone
     for line in in_force(log):
+        event_id = line.event_id
+        lines = left.setdefault(event_id, [])
         if line.y is None:
-            left.append(line)
+            lines.append(line)
             continue
+        is_second = line.origin == "aggregated"
         found: LabelledExample | None = line
         if since is None or line.learned_at >= since:
             found = _without(line, annotator)
-        before = spoken.get(line.event_id)
-        if found is None:
-            touched.add(line.event_id)
-        elif line.event_id in touched and before is None:
-            # The word that it corrects is gone, and it is the first one now.
-            found = _as_first(found)
-        elif line.event_id in touched and line.origin == "aggregated" and line.given is not None:
-            # What has prevailed over the second answer was, or has corrected, a word that is gone.
-            found = replace(line, y=before, given=None if line.given == before else line.given)
+        if found is not None and event_id in touched:
+            if is_second:
+                found = _as_second(found, first.get(event_id), stands.get(event_id), lines)
+            elif not lines:
+                # The word that it corrects is gone, and it is the first one now.
+                found = _as_first(found)
+        if not is_second:
+            first[event_id] = line
+            if found is not None:
+                stands[event_id] = found
         if found != line:
             taken.append(line)
-            touched.add(line.event_id)
+            touched.add(event_id)
         if found is not None:
-            left.append(found)
-            spoken[line.event_id] = found.y
-    return left, taken
+            lines.append(found)
+    return _by_sequence(chain.from_iterable(left.values())), taken
 
 
 def with_again(
@@ -465,14 +469,48 @@ def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
     return replace(first, y=y, annotator=line.given_by, privileged=None, std=None)
 
 
-def _as_first(line: LabelledExample) -> LabelledExample | None:
-    """Return a line as if it told the first word about its event, None if it tells none."""
-    if line.origin != "aggregated":
-        return replace(line, origin="asked", probability_wrong=0.0)
-    if line.annotator is None:
-        return None  # a second answer was taken back
-    y = line.y if line.given is None else line.given
-    return replace(line, origin="asked", probability_wrong=0.0, y=y, given=None)
+def _as_first(line: LabelledExample) -> LabelledExample:
+    """Return a line as if it told the first word about its event."""
+    return replace(line, origin="asked", probability_wrong=0.0)
+
+
+def _as_second(
+    line: LabelledExample,
+    first: LabelledExample | None,
+    stands: LabelledExample | None,
+    before: list[LabelledExample],
+) -> LabelledExample | None:
+    """Return what a line about a second answer says where words about its event are gone.
+
+    Parameters
+    ----------
+    line
+        The line.
+    first
+        That of the word against which the answer was weighed; None if the log lacks it.
+    stands
+        What is left beside second answers; None for nothing.
+    before
+        What is left of the event before the line. Second answers are taken out of it if they were
+        taken back, and nothing stands beside them.
+
+    """
+    if stands is not None and stands == first:
+        return line
+    has_prevailed = line.annotator is not None and line.given is None
+    # What came with the word that is gone says nothing of another one.
+    known = line.privileged if has_prevailed and first and line.y != first.y else None
+    if stands is None:
+        if line.annotator is None:
+            before.clear()
+            return None
+        y = line.y if line.given is None else line.given
+        word = replace(line, y=y, given=None, privileged=known)
+        return replace(word, origin="revised") if before else _as_first(word)
+    if has_prevailed:
+        return replace(line, privileged=known)
+    given = None if line.given == stands.y else line.given
+    return replace(line, y=stands.y, given=given, privileged=stands.privileged)
 
 
 def _speaks(line: LabelledExample, annotator: str) -> bool:

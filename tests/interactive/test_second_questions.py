@@ -323,6 +323,8 @@ def test_without_an_annotator_the_learner_is_what_the_rest_of_the_log_teaches(se
     loop, log = played(seed, BOTH)
     done = loop.retract(who, log, loop._moderator.consensus.sequence)
     assert who not in {line.annotator for line in done.log if line.y is not None}
+    others = {(line.event_id, y) for line in in_force(log) for by, y in words_in(line) if by != who}
+    assert {(example.event_id, example.y) for example in loop.model.examples()} <= others
     assert loop.model.as_held(examples_in(done.log)) == loop.model.examples()
     taught = loop.model.unlearned()
     assert not [one for one in teach(taught, done.log, observed=True) if one.refusal]
@@ -330,6 +332,14 @@ def test_without_an_annotator_the_learner_is_what_the_rest_of_the_log_teaches(se
     if done.retraction is not None:
         again = loop.reinstate(done.retraction, done.log, 1e6)
         assert list(again.log) == in_force(log)
+
+
+def words_in(line):
+    """Who says what in a line of the log."""
+    y = line.y if line.given is None else line.given
+    if line.origin == "aggregated":
+        return [] if line.annotator is None else [(line.annotator, y)]
+    return [(line.annotator, line.y), *([(line.given_by, y)] if line.challenged else [])]
 
 
 def test_a_second_word_stands_alone_if_the_first_one_is_taken_out():
@@ -350,6 +360,46 @@ def test_a_second_word_stands_alone_if_the_first_one_is_taken_out():
     # A second answer that was taken back says nothing on its own.
     revoked = [lines[0], replace(lines[1], annotator=None, given=None)]
     assert without(revoked, ANN) == ([], revoked)
+
+
+SUE = "sue"
+FIRST, SECOND = (ANN, "a", None), (BOB, "c", None)
+TAKEN_BACK = (BOB, None, "second")
+
+
+@pytest.mark.parametrize(
+    ("words", "who", "stands"),
+    [
+        ([FIRST, SECOND, TAKEN_BACK], ANN, None),
+        ([FIRST, SECOND, (ANN, "b", "first"), TAKEN_BACK], ANN, None),
+        ([FIRST, SECOND, TAKEN_BACK, (BOB, "d", "second")], ANN, "d"),
+        ([FIRST, SECOND, TAKEN_BACK, (SUE, "b", "first")], ANN, "b"),
+        ([FIRST, SECOND, (BOB, "d", "second")], ANN, "d"),
+        ([FIRST, SECOND, (SUE, "b", "first"), TAKEN_BACK], SUE, "a"),
+        ([FIRST, SECOND, (SUE, "b", "first"), (BOB, "d", "second")], SUE, "ad"),
+        ([FIRST, SECOND, (SUE, "d", "second")], BOB, "ad"),
+    ],
+)
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_words_about_second_answers_are_those_that_are_left(words, who, stands, gives_way):
+    """A word is an annotator, a label, and which answer it supersedes; of two, either may stand."""
+    conversation = talk(replace(OVERLAP, supervisors=frozenset([SUE])))
+    lines = [m for m in conversation.event("e") if isinstance(m, LabelledExample)]
+    last, questions = {}, ["label", "label/second"]
+    for n, (annotator, y, superseded) in enumerate(words, 1):
+        if superseded == "second":
+            conversation.learner.gives_way = gives_way
+        request = None if superseded else questions.pop(0)
+        name = superseded or ("first" if request == "label" else "second")
+        about = {"supersedes": last.get(name)} if superseded else {}
+        lines += conversation.answer("e", y, request, annotator=annotator, **about)
+        last[name] = f"a{n}"
+    lines = [m for m in lines if isinstance(m, LabelledExample)]
+    assert len(lines) == len(words)
+    left, taken = without(lines, who)
+    found = None if not left else left[-1].y
+    assert found == (stands if stands != "ad" else "ad"[gives_way])
+    assert all(line in left or line in taken for line in lines)
 
 
 # --- restart, rollback
