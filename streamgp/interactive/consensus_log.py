@@ -102,6 +102,11 @@ class HeldLines:
             self._about.pop(event_id, None)
 
 
+def last_word(lines: Sequence[LabelledExample]) -> LabelledExample | None:
+    """Return the line with the last word about an event beside second answers, None for none."""
+    return next((line for line in reversed(lines) if line.origin != "aggregated"), None)
+
+
 class Consensus:
     """The consensus log of one model, as it is written.
 

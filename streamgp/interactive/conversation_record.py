@@ -192,6 +192,16 @@ class Record(msgspec.Struct, eq=False):
         """Annotators of the accepted answers, each once."""
         return list(dict.fromkeys(name for name, _ in self.answers if name is not None))
 
+    def last_answer_of(self, annotator: str | None) -> str | None:
+        """Return the id of the last answer of an annotator, but for that to the second question.
+
+        That of the event for a label that came with it; `standing` if no such answer is known.
+        """
+        second = None if self.second is None else self.second.answer_id
+        default = self.event.event_id if annotator is None else self.standing
+        found = (i for name, i in reversed(self.answers) if name == annotator and i != second)
+        return next(found, default)
+
     @property
     def was_asked_back(self) -> bool:
         """Whether the label request was made by a look through the latest events."""

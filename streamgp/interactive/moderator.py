@@ -7,11 +7,12 @@ records. Which state follows, and which messages, stands in `transitions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.consensus_log import Consensus
+from streamgp.interactive.consensus_log import Consensus, last_word
 from streamgp.interactive.conversation_record import (
     GivenLabel,
     Question,
@@ -384,20 +385,25 @@ class Moderator:
         return annotator is not None and annotator not in record.speakers
 
     def follow(
-        self, record: Record, line: LabelledExample | None, revision: int, now: float, why: str
+        self,
+        record: Record,
+        line: LabelledExample,
+        lines: Sequence[LabelledExample],
+        now: float,
+        why: str,
     ) -> list[Cancel]:
         """Make a conversation agree with a log out of which lines were taken, or put back.
 
-        A challenge of the label that stood is cancelled.
+        A challenge of the label that stood is cancelled. Who has given what stands can correct it.
 
         Parameters
         ----------
         record
             The conversation.
         line
-            The line by which a label stands now; None if none does.
-        revision
-            That of the last line about the event.
+            The last line about the event.
+        lines
+            Those about it that were learned, in their order.
         now
             The time, in seconds.
         why
@@ -410,21 +416,34 @@ class Moderator:
             assert isinstance(cancel, Cancel)
             cancels.append(cancel)
             self._end_question(record, "erase", now)
-        record.revision = revision
+        record.revision = line.revision
         record.state, record.label = "withdrawn", None
-        record.second = _put_aside(record.second)
-        if line is not None and line.y is not None:
-            record.state = "learned"
-            record.label = GivenLabel(
-                y=line.y,
-                origin=line.origin,
-                answer_id=record.standing or "",
-                annotator=line.annotator,
-                late=line.late,
-                privileged=line.privileged,
-                std=line.std,
-            )
-            record.standing_by = record.labelled_by
+        told = next((each for each in reversed(lines) if each.origin == "aggregated"), None)
+        if told is None or line.y is None:
+            record.second = _put_aside(record.second)
+        if line.y is None:
+            return cancels
+        word = last_word(lines) or line
+        if record.standing_by != word.annotator:
+            record.standing = record.last_answer_of(word.annotator)
+        record.state = "learned"
+        record.label = GivenLabel(
+            y=line.y,
+            origin=line.origin,
+            answer_id=record.standing or "",
+            annotator=word.annotator,
+            late=line.late,
+            privileged=line.privileged,
+            std=line.std,
+        )
+        record.standing_by = record.labelled_by
+        if record.second is not None and told is not None and word.y is not None:
+            by = told.annotator or record.second.annotator
+            answer_id = record.second.answer_id
+            if by != record.second.annotator:
+                answer_id = record.last_answer_of(by)
+            first = replace(record.label, y=word.y, origin=word.origin)
+            record.second = replace(record.second, answer_id=answer_id, annotator=by, first=first)
         return cancels
 
     def disregard(self, record: Record, now: float, why: str) -> Cancel:

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.printable import printable
+from streamgp.interactive.consensus_log import last_word
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
@@ -411,12 +412,13 @@ def _relearned(
         for line in after
     ]
     messages: list[Message] = []
-    was, stands = _last_lines(before), _last_lines(log)
+    was, left = _about(before), _about(log)
     changed = {line.event_id for line in _differing(before, log)}
-    for event_id in [event_id for event_id in {**was, **stands} if event_id in changed]:
-        old, line = was.get(event_id), stands.get(event_id)
+    for event_id in [event_id for event_id in {**was, **left} if event_id in changed]:
+        lines = left.get(event_id, [])
+        old, line = _last(was.get(event_id, [])), _last(lines)
         if not is_undo and old is not None and old.y is not None:
-            said = _said(old, line, moderator.consensus.sequence + 1, now)
+            said = _said(old, lines, moderator.consensus.sequence + 1, now)
             if said is not None:
                 moderator.consensus.sequence += 1
                 log.append(said)
@@ -426,9 +428,8 @@ def _relearned(
         if record is not None and (record.is_learned or record.revision) and line is not None:
             rollback.touch(record)
             memory.segments.note(record)
-            standing = None if line.y is None else line
             why = _WHY_AGAIN if is_undo else _WHY
-            messages += moderator.follow(record, standing, line.revision, now, why)
+            messages += moderator.follow(record, line, lines, now, why)
     state = model.state_taught_as(taught)
     rollback.call(model.reset_to, state, examples_in(log))
     moderator.consensus.lines.replace(log)
@@ -519,9 +520,13 @@ def _speaks(line: LabelledExample, annotator: str) -> bool:
 
 
 def _said(
-    old: LabelledExample, line: LabelledExample | None, sequence: int, now: float
+    old: LabelledExample, lines: Sequence[LabelledExample], sequence: int, now: float
 ) -> LabelledExample | None:
-    """Return the line that says what stands now, None if that is what stood before."""
+    """Return the line that says what stands now, None if that is what stood before.
+
+    `lines` is what is left of the event.
+    """
+    line = _last(lines)
     if line is None or line.y is None:
         return LabelledExample(
             event_id=old.event_id,
@@ -535,11 +540,15 @@ def _said(
         )
     if line.y == old.y and type(line.y) is type(old.y) and line.privileged == old.privileged:
         return None
+    # A line about a second answer that has not prevailed is in the name of its annotator as well.
+    has_prevailed = line.origin == "aggregated" and line.given is None and line.annotator
+    word = line if has_prevailed else last_word(lines) or line
     return replace(
         line,
         revision=old.revision + 1,
         sequence=sequence,
         origin="revised",
+        annotator=word.annotator,
         learned_at=now,
         probability_wrong=None,
         challenged=False,
@@ -548,8 +557,16 @@ def _said(
     )
 
 
-def _last_lines(lines: Iterable[LabelledExample]) -> dict[str, LabelledExample]:
-    return {line.event_id: line for line in lines}
+def _about(lines: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:
+    """Return the lines about each event."""
+    about: dict[str, list[LabelledExample]] = {}
+    for line in lines:
+        about.setdefault(line.event_id, []).append(line)
+    return about
+
+
+def _last(lines: Sequence[LabelledExample]) -> LabelledExample | None:
+    return lines[-1] if lines else None
 
 
 def _differing(

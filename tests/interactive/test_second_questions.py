@@ -402,6 +402,71 @@ def test_words_about_second_answers_are_those_that_are_left(words, who, stands, 
     assert all(line in left or line in taken for line in lines)
 
 
+A1, A2 = ("ann", "a", {"request_id": "e/label"}), ("bob", "c", {"request_id": "e/label/second"})
+CORRECTED = ("sue", "b", {"supersedes": "a1"})
+
+
+@pytest.mark.parametrize(
+    ("words", "who", "stands", "corrections"),
+    [
+        ([A1, A2], ANN, ("c", BOB), [(BOB, "a2")]),
+        ([A1, A2], BOB, ("a", ANN), [(ANN, "a1")]),
+        ([A1, CORRECTED], SUE, ("a", ANN), [(ANN, "a1")]),
+        ([A1, A2, CORRECTED], SUE, ("?", None), [(ANN, "a1"), (BOB, "a2")]),
+        ([A1, A2, CORRECTED], ANN, ("b", SUE), [(SUE, "a3")]),
+    ],
+)
+def test_who_has_given_what_stands_after_a_retraction_can_correct_it(
+    words, who, stands, corrections
+):
+    people = People(overlap=1.0, supervisors=frozenset([SUE]), quarantine=False)
+    for annotator, answer_id in corrections:
+        model = SkepticalClassifier(
+            GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), warm_up=0, seed=1
+        )
+        loop = InteractiveLoop(model, people=people)
+        loop.on_event(Event(event_id="e", x={"f": 1.0}, occurred_at=0.0), 0.0)
+        log = []
+        for n, (by, y, about) in enumerate(words, 1):
+            answer = Answer(
+                answer_id=f"a{n}", event_id="e", y=y, annotator=by, answered_at=1.0, **about
+            )
+            log += [m for m in loop.on_answer(answer, 1.0) if isinstance(m, LabelledExample)]
+        done = loop.retract(who, log, 2.0)
+        line = done.log[-1]
+        if stands[0] == "?":  # either of both words, in the name of who has said it
+            stands = ("a", ANN) if line.y == "a" else ("c", BOB)
+        assert (line.y, line.annotator) == stands
+        again = InteractiveLoop.from_parts(loop.parts(), done.log, model.clone(), people=people)
+        assert again.snapshot() == loop.snapshot()
+        for each in (loop, again):
+            word = Answer(
+                answer_id="new", event_id="e", y="d", annotator=annotator, answered_at=3.0,
+                supersedes=answer_id,
+            )  # fmt: skip
+            [line] = each.on_answer(word, 3.0)
+            assert isinstance(line, LabelledExample)
+            assert (line.annotator, line.revision) == (annotator, done.log[-1].revision + 1)
+
+
+def test_a_label_that_came_with_its_event_can_be_superseded_again_after_a_retraction():
+    model = SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), query.NeverChallenge(), warm_up=0, seed=1
+    )
+    loop = InteractiveLoop(model)
+    log = loop.on_event(Event(event_id="e", x={"f": 1.0}, y="a", occurred_at=0.0), 0.0)[1:]
+    words = [
+        Answer(
+            answer_id=f"of {by}", event_id="e", y=y, annotator=by, answered_at=1.0, supersedes="e"
+        )
+        for by, y in ((EVE, "b"), (BOB, "c"))
+    ]
+    log += loop.on_answer(words[0], 1.0)
+    loop.retract(EVE, log, 2.0)
+    [line] = loop.on_answer(words[1], 3.0)
+    assert (line.y, line.annotator, line.revision) == ("c", BOB, 3)
+
+
 # --- restart, rollback
 
 
