@@ -25,12 +25,13 @@ Harm: TypeAlias = Literal["kill", "term", "stop"]
 HARMS: tuple[Harm, ...] = ("kill", "term", "stop")
 _SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
 _RESTART_S = 0.5
-_ENVIRONMENT = {
+ENVIRONMENT = {
     **os.environ,
     "PYTHONHASHSEED": "0",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONUNBUFFERED": "1",
 }
+"""Of every program."""
 
 
 class Program:
@@ -55,7 +56,7 @@ class Program:
             self._process = subprocess.Popen(
                 [*guard, sys.executable, *arguments],
                 cwd=ROOT,
-                env=_ENVIRONMENT,
+                env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -63,6 +63,13 @@ class Sender:
             if self._try(lambda writer: writer.flush()):
                 self._unsure.clear()
 
+    def close(self) -> None:
+        """Close the connections."""
+        if self._writer is not None:
+            with suppress(BrokerError):
+                self._writer.close()
+        self._topics.close()
+
     def _try(self, write: Callable[[Writer], None]) -> bool:
         try:
             if self._writer is None:
