@@ -333,6 +333,8 @@ class OnKafka(Stage):
     # _busy     of each key with a turn under way: the numbers of its inputs that have not shown,
     #           all of them, and the place and offset of the last one
     # _read_to  how far the topics were read
+    # _kill_at, _kill_after  when the worker is killed, and after how many inputs it is decided when
+    # _is_over  whether no more harm is done
     # _up_at    when the broker is started again, None while it runs
     # _down_at  when it is killed next
     def __init__(self, home, broker, n_keys, n_events, seed):
@@ -342,7 +344,7 @@ class OnKafka(Stage):
         self._topics, self._sender = topics_of(broker.servers), Sender(broker.servers)
         self._topics.create()
         self._reader, self._read_to, self._busy = None, {}, {}
-        self._worker, self._kill_at = None, 0.0
+        self._worker, self._kill_at, self._kill_after, self._is_over = None, math.inf, 0, False
         self.n_outages, self._up_at = 0, None
         self._down_at = time.monotonic() + 10.0
 
@@ -400,6 +402,7 @@ class OnKafka(Stage):
 
     def end(self):
         self._bring_back()
+        self._is_over = True
         self._kill_at = self._down_at = math.inf
         self._wait(self._is_quiet)
         self._worker.send(signal.SIGTERM)
@@ -431,9 +434,12 @@ class OnKafka(Stage):
             assert status not in FINAL, self._worker.tail()
             name = ["run", str(self.config), "--instance", "w", "--log-format", "json"]
             self._worker = Program("worker", ["-m", "streamgp", *name], self._logs)
-            # It takes about two seconds until it has begun.
-            if self._kill_at != math.inf:
-                self._kill_at = now + self.rng.uniform(1.0, 6.0)
+            # As a rule it has begun by then; it takes some seconds.
+            self._kill_after = self.script.n + self.rng.randint(5, 40)
+            is_soon = not self._is_over and self.rng.random() < 0.2
+            self._kill_at = now + self.rng.uniform(0.5, 4.0) if is_soon else math.inf
+        elif self._kill_at == math.inf and self.script.n >= self._kill_after and not self._is_over:
+            self._kill_at = now + self.rng.uniform(0.0, 0.5)
 
     def _kill(self):
         if self._worker is not None and self._worker.status is None:
@@ -446,7 +452,7 @@ class OnKafka(Stage):
         if self._up_at is not None:
             self._broker.start()
             self._up_at = None
-            self._down_at = time.monotonic() + self.rng.uniform(15.0, 40.0)
+            self._down_at = time.monotonic() + self.rng.uniform(30.0, 60.0)
 
     def _hear(self):
         """Read on; what was read before a broker was away comes once more."""
@@ -500,6 +506,6 @@ def test_a_worker_that_is_killed_disputes_as_one_that_never_was(broker_of_ones_o
         records = play(stage, N_EVENTS)
     kinds = judge(stage, records, time.time())
     print(stage.n_kills, "kills,", stage.n_outages, "of the broker,", stage.script.n, "inputs")
-    assert stage.n_kills >= 15
+    assert stage.n_kills >= 20
     assert stage.n_outages >= 1
     assert [what for what in HAPPENED if not kinds[what]] == []
