@@ -488,6 +488,7 @@ class InteractiveLoop(RestartableLoop):
                 refused = rejected(answer.answer_id, answer.key, "excessive", excess, now)
                 return [*before, refused, *self._asked_again(named, now)]
         self._rollback.touch(record)
+        barred = self._moderator.excluded(record) if record.state == "compared" else None
         try:
             messages = self._moderator.hear(record, answer, now)
         except MisfitError as misfit:
@@ -499,7 +500,8 @@ class InteractiveLoop(RestartableLoop):
         self._note(record)
         second = self._compared(record, messages, now)
         messages += self._cleared(messages, now)
-        messages = [*before, *messages, *self._asked_again(named, now), *second]
+        again = self._asked_again(named, now) or self._asked_others(record, barred, now)
+        messages = [*before, *messages, *again, *second]
         return self._reviewed([*messages, *self._asked_later(now)], now)
 
     def _compared(self, record: Record, said: list[Message], now: float) -> list[Message]:
@@ -564,6 +566,19 @@ class InteractiveLoop(RestartableLoop):
             elif record.state in ("asked", "compared"):
                 messages.append(self._moderator.ask_again(record, now))
         return messages
+
+    def _asked_others(
+        self, record: Record, barred: tuple[str, ...] | None, now: float
+    ) -> list[Message]:
+        """Ask a second question again if one more annotator than those barred has spoken since.
+
+        `barred` is None where no second question was open.
+        """
+        if barred is None or record.state != "compared":
+            return []
+        if self._moderator.excluded(record) == barred:
+            return []
+        return [self._moderator.ask_again(record, now)]
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.

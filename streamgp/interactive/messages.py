@@ -115,7 +115,7 @@ class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
     quarantine, and of a second question for another annotator those who have spoken about the event
     before. `annotator` is the only one whose answer is taken, None for any other than the excluded.
     A request whose `reason` is `ASKED_AGAIN` is an open one once more, as there is one more of
-    those in quarantine.
+    those excluded.
 
     A second question about an event has an id of its own, `<event_id>/label/second` or, for the
     same annotator, `<event_id>/label/again`. It tells nothing of what was said before.

@@ -172,8 +172,15 @@ class Moderator:
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
 
+    def excluded(self, record: Record) -> tuple[str, ...]:
+        """Return the annotators whose answers to the question about an event are not taken."""
+        second = record.second
+        if second is None or record.state != "compared" or second.to is not None:
+            return self.quarantined
+        return tuple(dict.fromkeys((*self.quarantined, *record.speakers)))
+
     def ask_again(self, record: Record, now: float) -> LabelRequest:
-        """Return the open label request of an event for all who are not in quarantine by now."""
+        """Return the open label request of an event for all who are not excluded by now."""
         request = record.request
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
@@ -248,9 +255,6 @@ class Moderator:
     ) -> LabelRequest:
         """Return a label request, without the numbers of a rule where no rule has decided."""
         event, second = record.event, record.second
-        excluded = self.quarantined
-        if second is not None and record.state == "compared" and second.to is None:
-            excluded = tuple(dict.fromkeys((*excluded, *record.speakers)))
         return LabelRequest(
             request_id=request_id,
             event_id=event.event_id,
@@ -263,7 +267,7 @@ class Moderator:
             expires_at=expires_at,
             occurred_at=record.occurred_before(now),
             excerpt=plain_excerpt(event.excerpt),
-            excluded=excluded,
+            excluded=self.excluded(record),
             annotator=None if second is None or record.state != "compared" else second.to,
         )
 

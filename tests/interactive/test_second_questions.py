@@ -286,6 +286,18 @@ def test_a_second_question_is_sent_again_without_who_is_in_quarantine():
     assert again.excluded == (EVE, ANN)
 
 
+def test_a_second_question_is_sent_again_without_the_supervisor_who_has_spoken_meanwhile():
+    conversation = talk(replace(OVERLAP, supervisors=frozenset({"sue"})))
+    asked(conversation)
+    line, again = conversation.answer("e", "b", annotator="sue", supersedes="a1")
+    assert (line.y, line.annotator, conversation.state("e")) == ("b", "sue", "compared")
+    assert (again.request_id, again.reason) == ("e/label/second", ASKED_AGAIN)
+    assert again.excluded == (ANN, "sue")
+    # Of the next words of theirs there is nothing new to say.
+    [line] = conversation.answer("e", "c", annotator="sue", supersedes="a2")
+    assert (line.y, conversation.state("e")) == ("c", "compared")
+
+
 def test_what_only_an_annotator_in_quarantine_is_asked_is_taken_back(monkeypatch):
     monkeypatch.setattr(moderator, "LATER", 1)
     conversation = judging(REPEAT)
