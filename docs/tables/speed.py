@@ -173,6 +173,30 @@ TABLES = {
         rows={"{latency} | {at events per s:.0f}": {}},
         columns={"half within": "{p50 ms:.0f}", "99 % within": "{p99 ms:.0f}"},
     ),
+    "takeovers": Table(
+        measured="takeovers",
+        head="what happens to one of two workers | `leave`",
+        rows=crossed(
+            each(
+                "what",
+                "SIGTERM for good",
+                "stopped, and started again",
+                "a second worker starts",
+            ),
+            {"true": {"leave": True}, "false": {"leave": False}},
+        )
+        | crossed(
+            each("what", "killed for good", "killed, and started again"),
+            {"false": {"leave": False}},
+        ),
+        columns={
+            "trials": "{trials}",
+            "its own partitions": "{own s:.1f}",
+            "most": "{own, most s:.1f}",
+            "those of the other": "{others s:.1f}",
+            "most of these": "{others, most s:.1f}",
+        },
+    ),
     "egp-speed": Table(
         measured="egp_speed",
         head="experts | labels",

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from kafka import KafkaConsumer
-from kafka.structs import OffsetAndMetadata
 
 from connectors.kafka.client import Connection
+from connectors.kafka.client_import import KafkaConsumer, OffsetAndMetadata
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, TopicName
 from connectors.wire import state_records
@@ -39,13 +38,20 @@ _CLASSES = ("hall", "kitchen", "lounge", "study")
 _LONG_AGO = 1_700_000_000.0
 
 
-def event(number: int, rng: np.random.Generator, *, labelled: bool = False, at: float) -> Event:
+def event(
+    number: int,
+    rng: np.random.Generator,
+    *,
+    labelled: bool = False,
+    at: float,
+    n_keys: int = N_KEYS,
+) -> Event:
     """Return an event of one of the keys, the classes apart from each other."""
     room = int(rng.integers(len(_CLASSES)))
     x = rng.normal(loc=float(room), scale=0.5, size=_N_FEATURES).round(6)
     return Event(
         event_id=f"event-{number:08}",
-        key=f"key-{number % N_KEYS:03}",
+        key=f"key-{number % n_keys:03}",
         x={f"feature-{i}": float(value) for i, value in enumerate(x)},
         occurred_at=at,
         y=_CLASSES[room] if labelled else None,
