@@ -61,6 +61,35 @@ def _labelled(**where: Any) -> dict[str, Where]:
     return {"5 %": {"labels": 0.05, **where}, "10 %": {"labels": 0.1, **where}}
 
 
+_PEERS = {
+    "`GPClassifier()`": {"classifier": "GPClassifier()"},
+    "`max_points=200`": {"classifier": "GPClassifier(max_points=200)"},
+    "`learn_hyperparameters=True`": {"classifier": "exact, learning hyper-parameters"},
+    "both": {"classifier": "200 points, learning hyper-parameters"},
+    **each(
+        "classifier",
+        "scikit-learn's GP, refitted",
+        "River AMF",
+        "River KNN",
+        "River ARF",
+        "River Hoeffding tree",
+        "River Gaussian naive Bayes",
+    ),
+    "no change: the last label": {"classifier": "no change"},
+}
+_PEERS_LOGS = each(
+    "log",
+    **{
+        "ImageSegments (2310)": "ImageSegments",
+        "Pendigits": "pendigits, recorded",
+        "WISDM": "wisdm, recorded",
+        "WiFi rooms (2000)": "wifi_rooms, random",
+        "Elec2": "elec2, recorded",
+        "Phishing (1250)": "Phishing",
+        "mean": "mean",
+    },
+)
+
 TABLES = {
     "hyperparameters": Table(
         measured="hyperparameters",
@@ -205,39 +234,9 @@ TABLES = {
         },
         columns=_BOUNDED,
     ),
-    "peers": Table(
-        measured="peers",
-        rows={
-            "`GPClassifier()`": {"classifier": "GPClassifier()"},
-            "`max_points=200`": {"classifier": "GPClassifier(max_points=200)"},
-            "`learn_hyperparameters=True`": {"classifier": "exact, learning hyper-parameters"},
-            "both": {"classifier": "200 points, learning hyper-parameters"},
-            **each(
-                "classifier",
-                "scikit-learn's GP, refitted",
-                "River AMF",
-                "River KNN",
-                "River ARF",
-                "River Hoeffding tree",
-                "River Gaussian naive Bayes",
-            ),
-            "no change: the last label": {"classifier": "no change"},
-        },
-        columns=spread(
-            "{accuracy_%:.1f}",
-            each(
-                "log",
-                **{
-                    "ImageSegments (2310)": "ImageSegments",
-                    "Pendigits": "pendigits, recorded",
-                    "WISDM": "wisdm, recorded",
-                    "WiFi rooms (2000)": "wifi_rooms, random",
-                    "Elec2": "elec2, recorded",
-                    "Phishing (1250)": "Phishing",
-                    "mean": "mean",
-                },
-            ),
-        ),
+    "peers": Table(measured="peers", rows=_PEERS, columns=spread("{accuracy_%:.1f}", _PEERS_LOGS)),
+    "peers-times": Table(
+        measured="peers", rows=_PEERS, columns=spread("{us_at_the_end:.0f}", _PEERS_LOGS)
     ),
     "temporal": Table(
         measured="temporal",
