@@ -49,7 +49,7 @@ def test_sentences_below_the_table_of_the_demo_say_what_it_says(page):
     )[0]
     believed, left = re.findall(r"^GP, never .* +(\d+) +0 +- +(\d+) %", table, re.M)[0]
     said = " ".join(page.text.split())
-    assert f"challenges {challenges} answers, two of three rightly" in said
+    assert f"challenges {challenges} answers, and about two in three" in said
     assert int(precision) == pytest.approx(200 / 3, abs=3)
     assert "asks for more labels, keeps seven times the share of wrong ones" in said
     assert int(believed) > int(asked)
