@@ -42,11 +42,23 @@ _short_code = lru_cache(maxsize=4096)(_code)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a feature is None or NaN."""
+    """Whether a feature is None, NaN or pandas.NA.
+
+    Examples
+    --------
+    >>> is_missing(float("nan")), is_missing(0.0)
+    (True, False)
+
+    """
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA and arrays, of which nothing can be said
-        return False
+    except (TypeError, ValueError):  # pandas.NA, and arrays, of which nothing can be said
+        return _is_na(value)
+
+
+def _is_na(value: object) -> bool:
+    # By its name, as pandas takes long to import.
+    return type(value).__name__ == "NAType"
 
 
 def check_features(x: object) -> None:
@@ -97,6 +109,8 @@ def as_number(name: FeatureName, value: Any) -> float:
     except (TypeError, ValueError):  # an array
         number = None
     if number is None:
+        if _is_na(value):
+            return 0.0
         raise TypeError(
             f"feature {name!r} must be a number or a text, got {value!r}; encode it or leave it out"
         )
@@ -197,6 +211,8 @@ def plain_name(name: FeatureName) -> bool | int | float | str:
     """Return the name of a feature as a plain JSON value; raises ValueError if it is none."""
     if type(name) is str:  # as nearly always: the state of scaling names each feature three times
         return name
+    if type(name).__module__ == "numpy" and hasattr(name, "item"):  # as names of columns may be
+        name = name.item()
     if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
         return name
     raise ValueError(f"only features named by a text or a number can be saved, got {name!r}")
@@ -206,7 +222,9 @@ def _plain_value(name: FeatureName, value: Any) -> Any:
     if type(value) is float:
         # JSON has no NaN and no infinity.
         return value if math.isfinite(value) else {"float": repr(value)}
-    if value is None or type(value) in (bool, int, str):
+    if value is None or _is_na(value):
+        return None
+    if type(value) in (bool, int, str):
         return value
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return _plain_value(name, value.item())

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,6 +195,31 @@ def test_features_survive_as_they_were_received():
     [example] = again.on_answer(answer, now=1.0)
     assert list(example.x.items()) == list(x.items())
     assert [type(v) for v in example.x.values()] == [type(v) for v in x.values()]
+
+
+def test_scalars_of_numpy_are_saved_as_plain_values():
+    """Rows of pandas and arrays bring them: times, ids, names of features, settings."""
+    loop = InteractiveLoop(
+        isgp(seed=1), expires_after_s=np.float64(60.0), answer_horizon_s=np.int64(90)
+    )
+    key, x = np.str_("u"), {np.str_("light"): np.float32(0.5), np.int64(3): np.int64(1)}
+    event = Event(event_id=np.str_("e"), key=key, x=x, occurred_at=np.float64(0.5))
+    _, request = loop.on_event(event, now=np.float64(0.5))
+    again = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
+    assert again.snapshot() == loop.snapshot()
+    answer = Answer(
+        answer_id=np.str_("a"),
+        request_id=request.request_id,
+        event_id="e",
+        key=key,
+        y=np.int64(2),
+        annotator=np.str_("ann"),
+        answered_at=np.float64(1.5),
+    )
+    for one in (loop, again):
+        [example] = one.on_answer(answer, now=np.float64(1.5))
+        assert example.x == {"light": 0.5, 3: 1}
+    assert again.snapshot() == loop.snapshot()
 
 
 # --- snapshots that cannot be restored

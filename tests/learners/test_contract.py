@@ -392,13 +392,13 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
     with pytest.raises(TypeError, match=r"y must be a label, got \[1\]; do not learn events"):
         model.learn_one({"a": 1.0, "b": 1.0}, [1])
     if name not in TAKES_NO_TEXT:  # those of River find words of their own
-        for value, shown in ((pandas.NA, "<NA>"), (np.ones(2), "array")):
-            refused = rf"feature 'a' must be a number or a text, got {shown}"
+        x = {"a": np.ones(2), "b": 1.0}
+        refused = "feature 'a' must be a number or a text, got array"
+        with pytest.raises(TypeError, match=refused):
+            model.learn_one(x, 1)
+        if not isinstance(model, SkepticalClassifier):
             with pytest.raises(TypeError, match=refused):
-                model.learn_one({"a": value, "b": 1.0}, 1)
-            if not isinstance(model, SkepticalClassifier):
-                with pytest.raises(TypeError, match=refused):
-                    model.predict_proba_one({"a": value, "b": 1.0})
+                model.predict_proba_one(x)
 
 
 def test_a_label_must_not_be_missing(learner):

@@ -85,7 +85,7 @@ class Snapshot:
                 blobs=[len(blob) for blob in self.blobs],
                 environment=None if self.environment is None else dict(self.environment),
             ),
-            enc_hook=_refuse,
+            enc_hook=_plain,
         )
         size = _HEAD.size + len(header) + sum(map(len, self.blobs)) + _DIGEST_SIZE
         parts = [_HEAD.pack(_MAGIC, VERSION, size, len(header)), header, *self.blobs]
@@ -183,5 +183,10 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=_DIGEST_SIZE).digest()
 
 
-def _refuse(value: object) -> None:
+def _plain(value: Any) -> bool | int | float | str:
+    """Return the plain value of a scalar of numpy: a time, an id or a setting of a caller's."""
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        plain = value.item()
+        if isinstance(plain, bool | int | float | str):
+            return plain
     raise TypeError(f"a snapshot holds plain JSON values, got {value!r:.60}")
