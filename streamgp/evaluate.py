@@ -314,7 +314,7 @@ class _Game:
         self._metric = metric
         self._parts = _parts(metric)
         self._wants_labels = bool(getattr(metric, "requires_labels", True))
-        self._wants_distribution = any(isinstance(one, DistributionMetric) for one in self._parts)
+        self._wants_distribution = any(map(_needs_distribution, self._parts))
         self._truth: Label | None = None
         self._x: Features = {}
 
@@ -365,7 +365,7 @@ class _Game:
         # Nothing was learned since the prediction, which itself says mean and variance only.
         distribution = _with_density(self._model.predict_one(self._x, with_dist=True))
         for metric in self._parts:
-            wants = isinstance(metric, DistributionMetric)
+            wants = _needs_distribution(metric)
             metric.update(y_true=truth, y_pred=distribution if wants else mean)
 
 
@@ -380,6 +380,11 @@ class DensityDistribution(Protocol):
 def _parts(metric: Any) -> list[Any]:
     """Return the metrics of a sum, or the only one."""
     return list(metric) if isinstance(metric, UserList) else [metric]
+
+
+def _needs_distribution(metric: Any) -> bool:
+    """Whether a metric, or that of which one of River is a window, judges distributions."""
+    return isinstance(getattr(metric, "obj", metric), DistributionMetric)
 
 
 def _with_density(distribution: Any) -> Any:
@@ -434,7 +439,7 @@ def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
 def _works(metric: Any, model: Any) -> bool:
     from river import base
 
-    if isinstance(metric, DistributionMetric):
+    if _needs_distribution(metric):
         return isinstance(model, base.Regressor)
     return bool(metric.works_with(model))
 

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river import evaluate, utils
 from river import metrics as river_metrics
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from streamgp import EnsembleGPClassifier, EnsembleGPRegressor
+from streamgp import EnsembleGPClassifier, EnsembleGPRegressor, interactive_val_score
 from streamgp.common.normal import GaussianMixture, Normal
 from streamgp.metrics import CRPS, NMSE, NPLL, IntervalCoverage
 
@@ -162,3 +163,50 @@ def test_numbers_of_numpy_are_predictions():
         one.update(y, np.float32(1.5))
         other.update(y, 1.5)
     assert one.get() == other.get()
+
+
+KINDS = [NMSE, NPLL, CRPS, IntervalCoverage]
+pairs_of = st.lists(st.tuples(st.floats(-9.0, 9.0), st.floats(-9.0, 9.0)), min_size=1, max_size=9)
+
+
+def normal(mu):
+    return Normal(mu=mu, sigma=2.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(pairs_of, pairs_of, st.lists(st.integers(0, 3), min_size=9, max_size=9))
+def test_weights_repeat_a_prediction_and_reverting_undoes_it(kind, kept, others, weights):
+    weighted, repeated = kind(), kind()
+    differ = [(-5.0, 0.0), (5.0, 0.0)]
+    for (y, mu), n in zip([*differ, *kept], [1, 1, *weights], strict=False):
+        weighted.update(y, normal(mu), w=float(n))
+        scored(repeated, [(y, normal(mu))] * n)
+    for y, mu in others:
+        weighted.update(y, normal(mu), w=2.0)
+    for y, mu in others:
+        weighted.revert(y, normal(mu), w=2.0)
+    assert weighted.works_with_weights
+    assert weighted.get() == pytest.approx(repeated.get(), rel=1e-6, abs=1e-6)
+
+
+def test_they_stand_beside_metrics_of_river_and_in_windows():
+    rng = random.Random(0)
+    stream = [({"a": a}, a * a) for a in (rng.gauss(0.0, 1.0) for _ in range(60))]
+    alone, beside = NMSE(), NMSE()
+    together = river_metrics.base.Metrics([river_metrics.MAE(), beside])
+    for metric in (alone, together):
+        evaluate.progressive_val_score(stream, EnsembleGPRegressor(seed=1), metric)
+    assert beside.get() == alone.get() > 0.0
+    latest = [utils.Rolling(kind, window_size=60) for kind in KINDS]
+    for rolling, kind in zip(latest, KINDS, strict=True):
+        metric = kind()
+        for one in (rolling, metric):
+            interactive_val_score(stream, EnsembleGPRegressor(seed=1), one)
+        assert rolling.get() == pytest.approx(metric.get())
+
+
+def test_a_prediction_that_is_no_number_is_not_taken_for_a_good_one():
+    for pair in ((math.nan, 1.0), (3.0, math.nan)):
+        metric = NMSE()
+        scored(metric, [(1.0, 1.0), (2.0, 2.0), pair])
+        assert math.isnan(metric.get())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import evaluate, linear_model, naive_bayes, utils
+from river import evaluate, linear_model, metrics, naive_bayes, utils
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
@@ -225,6 +225,35 @@ def test_reverting_undoes_updates(kind, kept, others):
     for y, p in others:
         metric.revert(y, p)
     assert metric.get() == pytest.approx(scored(kind(), kept).get(), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ALL)
+@given(forecasts(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_a_weight_counts_a_prediction_so_often(kind, pairs, weights):
+    weighted, repeated = kind(), kind()
+    for (y, p), n in zip(pairs, weights, strict=False):
+        weighted.update(y, p, w=float(n))
+        scored(repeated, [(y, p)] * n)
+    assert weighted.works_with_weights
+    assert weighted.get() == pytest.approx(repeated.get())
+    weighted.update("den", {"den": 0.7, "hall": 0.3}, w=2.5)
+    weighted.revert("den", {"den": 0.7, "hall": 0.3}, w=2.5)
+    assert weighted.get() == pytest.approx(repeated.get(), abs=1e-6)
+
+
+def test_they_stand_beside_metrics_of_river():
+    alone, beside = [kind() for kind in ALL], [kind() for kind in ALL]
+    together = metrics.base.Metrics([metrics.Accuracy(), *beside, metrics.LogLoss()])
+    stream = list(datasets.WiFiRooms().take(60))
+    evaluate.progressive_val_score(stream, naive_bayes.GaussianNB(), together)
+    for metric in alone:
+        evaluate.progressive_val_score(stream, naive_bayes.GaussianNB(), metric)
+    assert [m.get() for m in beside] == [m.get() for m in alone]
+    together = metrics.base.Metrics([metrics.Accuracy(), Brier()])
+    alone = Brier()
+    for metric in (together, alone):
+        interactive_val_score(stream, GPClassifier(), metric)
+    assert together[1].get() == alone.get()
 
 
 @pytest.mark.parametrize("kind", ALL)

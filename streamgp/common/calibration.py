@@ -237,7 +237,7 @@ class Bin:
     Parameters
     ----------
     n
-        How many there are.
+        How many there are; the sum of their weights, if they have some.
     mean
         Mean of their probabilities.
     share
@@ -245,7 +245,7 @@ class Bin:
 
     """
 
-    n: int
+    n: float
     mean: float
     share: float
 
@@ -275,19 +275,19 @@ class Bins:
 
     def __init__(self, n_bins: int) -> None:
         n_bins = check_whole("n_bins", n_bins, 1, _MOST_BINS)
-        self._n = [0] * n_bins
-        self._hits = [0] * n_bins
+        self._n: list[float] = [0] * n_bins
+        self._hits: list[float] = [0] * n_bins
         self._total = [0.0] * n_bins
 
-    def add(self, probability: float, came_true: bool, step: int = 1) -> None:
-        """Count `step` forecasts; -1 takes one back."""
+    def add(self, probability: float, came_true: bool, weight: float = 1) -> None:
+        """Count a forecast; a negative weight takes it back."""
         last = len(self._n) - 1
         i = min(max(int(probability * (last + 1)), 0), last)
-        self._n[i] += step
-        self._hits[i] += step * came_true
-        self._total[i] += step * probability
+        self._n[i] += weight
+        self._hits[i] += weight * came_true
+        self._total[i] += weight * probability
 
-    def add_zeros(self, n: int) -> None:
+    def add_zeros(self, n: float) -> None:
         """Count so many forecasts of 0 that did not come true."""
         self._n[0] += n
 
@@ -296,7 +296,7 @@ class Bins:
         counted = zip(self._n, self._hits, self._total, strict=True)
         return [Bin(n=n, mean=total / n, share=hits / n) for n, hits, total in counted if n]
 
-    def counts(self) -> list[tuple[int, int]]:
+    def counts(self) -> list[tuple[float, float]]:
         """Return how many came true, and how many did not, of each interval."""
         return [(hits, n - hits) for n, hits in zip(self._n, self._hits, strict=True)]
 

@@ -60,12 +60,12 @@ class Moments:
         variance = self.variance
         return math.sqrt(variance) if variance > rounding * rounding else 1.0
 
-    def add(self, value: float) -> None:
-        """Add a number."""
-        self.n += 1
+    def add(self, value: float, weight: float = 1) -> None:
+        """Add a number, which counts as often as its weight says; that is above 0."""
+        self.n += weight
         delta = value - self.mean
-        self.mean += delta / self.n
-        self.m2 += delta * (value - self.mean)
+        self.mean += weight * delta / self.n
+        self.m2 += weight * delta * (value - self.mean)
 
     def merge(self, n: int, mean: float, m2: float) -> None:
         """Add `n` numbers by their mean and sum of squared distances from it (Chan et al.)."""
@@ -75,15 +75,15 @@ class Moments:
         self.m2 += m2 + delta * delta * self.n * n / total
         self.n = total
 
-    def remove(self, value: float) -> None:
-        """Take a number back that was added."""
-        self.n -= 1
-        if self.n == 0:
-            self.mean = self.m2 = 0.0
+    def remove(self, value: float, weight: float = 1) -> None:
+        """Take a number back that was added with this weight."""
+        self.n -= weight
+        if self.n < 1e-9 * weight:  # what is left is rounding, if anything
+            self.n, self.mean, self.m2 = 0, 0.0, 0.0
             return
         delta = value - self.mean
-        self.mean -= delta / self.n
-        self.m2 = max(self.m2 - delta * (value - self.mean), 0.0)
+        self.mean -= weight * delta / self.n
+        self.m2 = max(self.m2 - weight * delta * (value - self.mean), 0.0)
 
     def fade(self, share: float) -> None:
         """Let all numbers so far count less: as this share of what they counted."""

@@ -253,7 +253,7 @@ class Calibration:
     def _sides(self) -> tuple[int, int]:
         """Return the numbers of right and of wrong predictions."""
         counts = self._by_confidence.counts()
-        return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
+        return int(sum(right for right, _ in counts)), int(sum(wrong for _, wrong in counts))
 
 
 # --- Errors of numeric predictions, quality of their distributions, and what is

@@ -19,7 +19,7 @@ from streamgp.base import Distribution
 from streamgp.common.normal import GaussianMixture, is_inside, mean_distance
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_number
-from streamgp.metrics.metric import Metric
+from streamgp.metrics.metric import WeightedMetric
 
 
 class Density(Distribution, Protocol):
@@ -49,18 +49,14 @@ class MixtureOfNormals(Protocol):
         """The parts."""
 
 
-class DistributionMetric(Metric):
+class DistributionMetric(WeightedMetric):
     """Base class of metrics that need the distribution of a number, not only its mean.
 
     `interactive_val_score` hands it over; River's evaluators do not.
     """
 
-    def update(self, y_true: float, y_pred: Any) -> None:
-        """Count one prediction."""
-        raise NotImplementedError
 
-
-class NMSE(Metric):
+class NMSE(WeightedMetric):
     """Mean squared error divided by the variance of the targets: 1 for who predicts their mean.
 
     0 before the first update, and as long as the targets do not differ.
@@ -80,25 +76,6 @@ class NMSE(Metric):
         self._targets = Moments()
         self._squares = 0.0
 
-    def update(self, y_true: float, y_pred: Distribution | float) -> None:
-        """Count one prediction.
-
-        Parameters
-        ----------
-        y_true
-            The target.
-        y_pred
-            The prediction, or its distribution.
-
-        """
-        if isinstance(y_pred, float | Real):
-            step = y_true - float(y_pred)
-        else:
-            _check(y_pred, "mu")
-            step = y_true - y_pred.mu
-        self._squares += step * step
-        self._targets.add(y_true)
-
     def works_with(self, model: base.Estimator) -> bool:
         """Whether the model predicts numbers."""
         return isinstance(model, base.Regressor)
@@ -106,7 +83,16 @@ class NMSE(Metric):
     def get(self) -> float:
         """Return the mean squared error in units of the variance of the targets."""
         variance = self._targets.variance
-        return self._squares / self._targets.n / variance if variance > 0.0 else 0.0
+        return self._squares / self._targets.n / variance if variance != 0.0 else 0.0
+
+    def _note(self, y_true: float, y_pred: Distribution | float, weight: float) -> None:
+        if isinstance(y_pred, float | Real):
+            step = y_true - float(y_pred)
+        else:
+            _check(y_pred, "mu")
+            step = y_true - y_pred.mu
+        self._squares += weight * step * step
+        _count(self._targets, y_true, weight)
 
 
 class NPLL(DistributionMetric):
@@ -131,21 +117,6 @@ class NPLL(DistributionMetric):
         self._targets = Moments()
         self._log_densities = 0.0
 
-    def update(self, y_true: float, y_pred: Density) -> None:
-        """Count one prediction.
-
-        Parameters
-        ----------
-        y_true
-            The target.
-        y_pred
-            Its predicted distribution.
-
-        """
-        _check(y_pred, "log_density")
-        self._log_densities += y_pred.log_density(y_true)
-        self._targets.add(y_true)
-
     def get(self) -> float:
         """Return the mean negative log density."""
         targets = self._targets
@@ -153,6 +124,11 @@ class NPLL(DistributionMetric):
             return 0.0
         unit = 0.5 * math.log(targets.variance) if targets.variance > 0.0 else 0.0
         return -self._log_densities / targets.n - unit
+
+    def _note(self, y_true: float, y_pred: Density, weight: float) -> None:
+        _check(y_pred, "log_density")
+        self._log_densities += weight * y_pred.log_density(y_true)
+        _count(self._targets, y_true, weight)
 
 
 class CRPS(DistributionMetric):
@@ -180,27 +156,17 @@ class CRPS(DistributionMetric):
     """
 
     def __init__(self) -> None:
-        self._n = 0
+        self._n = 0.0
         self._total = 0.0
-
-    def update(self, y_true: float, y_pred: Distribution) -> None:
-        """Count one prediction.
-
-        Parameters
-        ----------
-        y_true
-            The target.
-        y_pred
-            Its predicted distribution, a normal one or a mixture of such.
-
-        """
-        _check(y_pred, "mu")
-        self._total += _crps(y_true, y_pred)
-        self._n += 1
 
     def get(self) -> float:
         """Return the mean score."""
         return self._total / self._n if self._n else 0.0
+
+    def _note(self, y_true: float, y_pred: Distribution, weight: float) -> None:
+        _check(y_pred, "mu")
+        self._total += weight * _crps(y_true, y_pred)
+        self._n += weight
 
 
 class IntervalCoverage(DistributionMetric):
@@ -228,23 +194,8 @@ class IntervalCoverage(DistributionMetric):
     def __init__(self, level: float = 0.9) -> None:
         check_number("level", level, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         self.level = level
-        self._n = 0
-        self._n_inside = 0
-
-    def update(self, y_true: float, y_pred: Cumulative) -> None:
-        """Count one prediction.
-
-        Parameters
-        ----------
-        y_true
-            The target.
-        y_pred
-            Its predicted distribution.
-
-        """
-        _check(y_pred, "cdf")
-        self._n_inside += is_inside(y_true, y_pred.cdf(y_true), y_pred.mu, self.level)
-        self._n += 1
+        self._n = 0.0
+        self._n_inside = 0.0
 
     def get(self) -> float:
         """Return the share; 0 before the first update."""
@@ -256,6 +207,19 @@ class IntervalCoverage(DistributionMetric):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {self.get():.2%}"
+
+    def _note(self, y_true: float, y_pred: Cumulative, weight: float) -> None:
+        _check(y_pred, "cdf")
+        self._n_inside += weight * is_inside(y_true, y_pred.cdf(y_true), y_pred.mu, self.level)
+        self._n += weight
+
+
+def _count(targets: Moments, y: float, weight: float) -> None:
+    """Count a target, or take it back if the weight is negative."""
+    if weight > 0:
+        targets.add(y, weight)
+    else:
+        targets.remove(y, -weight)
 
 
 def _crps(y: float, distribution: Distribution) -> float:

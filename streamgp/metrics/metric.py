@@ -39,3 +39,36 @@ class Metric(base.Base):
 
     def __str__(self) -> str:
         return repr(self)
+
+
+class WeightedMetric(Metric):
+    """Base class of metrics of predictions, each of which may count more or less than others."""
+
+    @property
+    def works_with_weights(self) -> bool:
+        return True
+
+    def update(self, y_true: Any, y_pred: Any, w: float = 1) -> None:
+        """Count one prediction.
+
+        Parameters
+        ----------
+        y_true
+            The label or target.
+        y_pred
+            What was predicted.
+        w
+            How much it counts; nothing if that is 0.
+
+        """
+        if w > 0:
+            self._note(y_true, y_pred, w)
+
+    def revert(self, y_true: Any, y_pred: Any, w: float = 1) -> None:
+        """Take one prediction back, of the weight that it was counted with."""
+        if w > 0:
+            self._note(y_true, y_pred, -w)
+
+    def _note(self, y_true: Any, y_pred: Any, weight: float) -> None:
+        """Count a prediction, or take it back if the weight is negative."""
+        raise NotImplementedError

@@ -22,12 +22,12 @@ from streamgp.common.calibration import (
     squared_distance,
 )
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
-from streamgp.metrics.metric import Metric
+from streamgp.metrics.metric import WeightedMetric
 
 _CELLS_PER_OCTAVE = 1024
 
 
-class ProbabilityMetric(Metric):
+class ProbabilityMetric(WeightedMetric):
     """Base class of metrics of class probabilities."""
 
     @property
@@ -39,7 +39,7 @@ class ProbabilityMetric(Metric):
         """Whether the model predicts classes."""
         return isinstance(model, base.Classifier)
 
-    def update(self, y_true: Label, y_pred: Mapping[Label, float]) -> None:
+    def update(self, y_true: Label, y_pred: Mapping[Label, float], w: float = 1) -> None:
         """Count one prediction.
 
         Parameters
@@ -48,18 +48,17 @@ class ProbabilityMetric(Metric):
             The label.
         y_pred
             The probability of each known class.
+        w
+            How much it counts; nothing if that is 0.
 
         """
         if y_pred:
-            self._note(y_true, y_pred, 1)
+            super().update(y_true, y_pred, w)
 
-    def revert(self, y_true: Label, y_pred: Mapping[Label, float]) -> None:
-        """Take one prediction back."""
+    def revert(self, y_true: Label, y_pred: Mapping[Label, float], w: float = 1) -> None:
+        """Take one prediction back, of the weight that it was counted with."""
         if y_pred:
-            self._note(y_true, y_pred, -1)
-
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        raise NotImplementedError
+            super().revert(y_true, y_pred, w)
 
 
 class _ByUncertainty(ProbabilityMetric):
@@ -75,16 +74,16 @@ class _Mean(_ByUncertainty):
 
     def __init__(self, uncertainty: str = "bvsb") -> None:
         super().__init__(uncertainty)
-        self._n = 0
+        self._n = 0.0
         self._total = 0.0
 
     def get(self) -> float:
         """Return the mean; 0 before the first prediction that counts."""
         return self._total / self._n if self._n else 0.0
 
-    def _count(self, value: float, step: int) -> None:
-        self._n += step
-        self._total += step * value
+    def _count(self, value: float, weight: float) -> None:
+        self._n += weight
+        self._total += weight * value
 
 
 class Overconfidence(_Mean):
@@ -115,9 +114,9 @@ class Overconfidence(_Mean):
 
     """
 
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        if not is_right(p, y_true):
-            self._count(1.0 - self._uncertainty(p), step)
+    def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
+        if not is_right(y_pred, y_true):
+            self._count(1.0 - self._uncertainty(y_pred), weight)
 
 
 class Underconfidence(_Mean):
@@ -144,9 +143,9 @@ class Underconfidence(_Mean):
 
     """
 
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        if is_right(p, y_true):
-            self._count(self._uncertainty(p), step)
+    def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
+        if is_right(y_pred, y_true):
+            self._count(self._uncertainty(y_pred), weight)
 
 
 class RightWrongAUC(_ByUncertainty):
@@ -188,8 +187,8 @@ class RightWrongAUC(_ByUncertainty):
         """Return the area; 0 as long as no prediction was right, or none was wrong."""
         return area_under_curve(self._seen.cells()) or 0.0
 
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        self._seen.add(self._uncertainty(p), is_right(p, y_true), step)
+    def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
+        self._seen.add(self._uncertainty(y_pred), is_right(y_pred, y_true), weight)
 
 
 class CalibrationError(ProbabilityMetric):
@@ -243,8 +242,8 @@ class CalibrationError(ProbabilityMetric):
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {self.get():.2%}"
 
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        self._bins.add(max(p.values()), is_right(p, y_true), step)
+    def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
+        self._bins.add(max(y_pred.values()), is_right(y_pred, y_true), weight)
 
 
 class Brier(ProbabilityMetric):
@@ -299,7 +298,7 @@ class Brier(ProbabilityMetric):
     def __init__(self, n_bins: int = 10) -> None:
         self.n_bins = n_bins
         Bins(n_bins)  # refuses what is no number of them
-        self._n = 0
+        self._n: float = 0
         self._squares = 0.0
         self._classes: dict[Label, Bins] = {}
 
@@ -323,15 +322,15 @@ class Brier(ProbabilityMetric):
         shares = [sum(b.n * b.share for b in bins) / self._n for bins in self._filled()]
         return sum(share * (1.0 - share) for share in shares)
 
-    def _note(self, y_true: Label, p: Mapping[Label, float], step: int) -> None:
-        for label in (*p, y_true):
+    def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
+        for label in (*y_pred, y_true):
             if label not in self._classes:
                 self._classes[label] = Bins(self.n_bins)
                 self._classes[label].add_zeros(self._n)
-        self._n += step
+        self._n += weight
         for label, bins in self._classes.items():
-            bins.add(p.get(label, 0.0), label == y_true, step)
-        self._squares += step * squared_distance(p, y_true)
+            bins.add(y_pred.get(label, 0.0), label == y_true, weight)
+        self._squares += weight * squared_distance(y_pred, y_true)
 
     def _filled(self) -> list[list[Bin]]:
         return [bins.filled() for bins in self._classes.values()] if self._n else []

@@ -42,6 +42,19 @@ def test_numbers_that_are_merged_are_those_added_one_by_one(values, others):
     assert merged.m2 == pytest.approx(added.m2, abs=1e-6)
 
 
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.integers(1, 4)), min_size=1, max_size=20))
+def test_a_weighted_number_counts_as_often_as_its_weight_says(pairs):
+    weighted, repeated = Moments(), of([value for value, n in pairs for _ in range(n)])
+    for value, n in pairs:
+        weighted.add(value, 0.1 * n)
+    assert 10.0 * weighted.n == pytest.approx(repeated.n)
+    assert weighted.mean == pytest.approx(repeated.mean, abs=1e-9)
+    assert weighted.variance == pytest.approx(repeated.variance, abs=1e-6)
+    for value, n in pairs:
+        weighted.remove(value, 0.1 * n)
+    assert (weighted.n, weighted.mean, weighted.m2) == (0, 0.0, 0.0)
+
+
 def test_when_all_are_gone_it_begins_anew():
     moments = of([5.0])
     moments.remove(5.0)
