@@ -30,8 +30,10 @@ from streamgp.learners.river_adapters import (
     EstimatorOptions,
     Unretained,
     as_classifier,
+    check_frame,
     feature_rows,
     frame_like,
+    labelled_rows,
     series_like,
     split,
 )
@@ -172,11 +174,12 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a data frame, one after the other."""
-        for x, label in zip(feature_rows(X), y.tolist(), strict=True):
+        for x, label in labelled_rows(X, y):
             self.learn_one(x, label)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probability of each known class for each row of a data frame."""
+        check_frame(X)
         parts = [X.iloc[n : n + _ROWS] for n in range(0, max(len(X), 1), _ROWS)]
         P = np.concatenate([_mean(self._weak.probabilities_many(part)) for part in parts])
         return frame_like(X, dict(zip(self.labels, P.T, strict=True)))

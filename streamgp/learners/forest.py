@@ -19,7 +19,14 @@ from streamgp.base import Array, Features, Label, State, check_kind, check_label
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_flag, check_number, check_whole
 from streamgp.features import ColumnsWithGaps
-from streamgp.learners.river_adapters import Unretained, feature_rows, frame_like, series_like
+from streamgp.learners.river_adapters import (
+    Unretained,
+    feature_rows,
+    frame_like,
+    labelled_rows,
+    one_for_each_row,
+    series_like,
+)
 from streamgp.trees.forest import Forest
 from streamgp.trees.storage import Limits
 
@@ -391,8 +398,9 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: pd.Series | None = None) -> None:
         """Learn the rows of a data frame, one after the other; each weighs 1 if `w` is None."""
-        weights = [1.0] * len(X) if w is None else w.tolist()
-        for x, label, weight in zip(feature_rows(X), y.tolist(), weights, strict=True):
+        examples = labelled_rows(X, y)
+        weights = [1.0] * len(X) if w is None else one_for_each_row(X, "w", w)
+        for (x, label), weight in zip(examples, weights, strict=True):
             self.learn_one(x, label, w=weight)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:

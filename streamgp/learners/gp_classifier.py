@@ -30,7 +30,7 @@ from streamgp.learners.gp_core import (
 )
 from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
-from streamgp.learners.river_adapters import feature_rows, frame_like, series_like
+from streamgp.learners.river_adapters import feature_rows, frame_like, labelled_rows, series_like
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,7 +263,7 @@ class GPClassifier(base.MiniBatchClassifier):
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a data frame, one after the other."""
-        for x, label in zip(feature_rows(X), y.tolist(), strict=True):
+        for x, label in labelled_rows(X, y):
             self.learn_one(x, label)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:

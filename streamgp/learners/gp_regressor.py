@@ -19,7 +19,12 @@ from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import PROGRESS, FeatureGP, GPSettings, Learn
-from streamgp.learners.river_adapters import checked_target, feature_rows, series_like
+from streamgp.learners.river_adapters import (
+    checked_target,
+    feature_rows,
+    labelled_rows,
+    series_like,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +228,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a data frame, one after the other."""
-        for x, target in zip(feature_rows(X), y.tolist(), strict=True):
+        for x, target in labelled_rows(X, y):
             self.learn_one(x, target)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:

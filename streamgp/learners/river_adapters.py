@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from river import base
@@ -17,13 +17,55 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def check_frame(X: object) -> None:
+    """Refuse what is no data frame of pandas: raise TypeError."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        remedy = "X.to_pandas()" if hasattr(X, "to_pandas") else "pandas.DataFrame(X)"
+        raise TypeError(
+            f"X must be a data frame of pandas, got {type(X).__name__}; {remedy} is one"
+        )
+
+
 def feature_rows(X: pd.DataFrame) -> list[Features]:
-    """Return the rows of a data frame as dictionaries of features, each with its column's type."""
+    """Return the rows of a data frame as dictionaries of features, each with its column's type.
+
+    Raises
+    ------
+    TypeError
+        If it is no data frame of pandas.
+
+    """
+    check_frame(X)
     names = X.columns.tolist()
     columns: list[list[Any]] = [X.iloc[:, j].tolist() for j in range(len(names))]
     if not columns:
         return [{} for _ in range(len(X))]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def labelled_rows(X: pd.DataFrame, y: Iterable[Any]) -> list[tuple[Features, Any]]:
+    """Return the rows of a data frame, each with its label or target.
+
+    Raises
+    ------
+    TypeError
+        If it is no data frame of pandas.
+    ValueError
+        If there are not as many labels as rows.
+
+    """
+    rows = feature_rows(X)
+    return list(zip(rows, one_for_each_row(X, "y", y), strict=True))
+
+
+def one_for_each_row(X: pd.DataFrame, name: str, values: Any) -> list[Any]:
+    """Return values as a list, those of numpy as Python's; refuse any other number than of rows."""
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    if len(listed) != len(X):
+        raise ValueError(
+            f"{name} must have one value for each row of X, got {len(listed)} for {len(X)} rows"
+        )
+    return listed
 
 
 def frame_like(X: pd.DataFrame, columns: dict[Any, Sequence[Any]]) -> pd.DataFrame:

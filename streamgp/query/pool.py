@@ -228,6 +228,8 @@ class PoolSampler:
 
         """
         left = int(self._unlabelled.sum())
+        if not left:
+            raise ValueError(f"all {len(self)} points have a label; there is none to pick")
         if not (isinstance(n, Integral) and 1 <= n <= left):
             raise ValueError(
                 f"n must be a whole number from 1 to {left}, the points without a label, got {n!r}"

@@ -166,21 +166,21 @@ class SimulatedAnnotator:
                 "of the two out"
             )
         check_up_to("delay", delay, LONGEST_DELAY_S, unit=" seconds")
-        if classes is not None and (
-            isinstance(classes, str) or not check_several("classes", classes, "labels")
-        ):
+        known = () if classes is None or isinstance(classes, str) else classes
+        known = check_several("classes", known, "labels")
+        if classes is not None and not known:
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
         check_seed(seed)
         self.error_rate = error_rate
         self.delay = delay
         self.decline_rate = decline_rate
         self.stubborn = stubborn
-        self.classes = classes
+        self.classes = None if classes is None else known
         self.seed = seed
         self.name = name
         self.suggestible = suggestible
         self.second_error_rate = second_error_rate
-        self._known = dict.fromkeys(as_label(y) for y in classes or ())
+        self._known = dict.fromkeys(map(as_label, known))
         self._seed = secrets.randbits(64) if seed is None else seed
 
     def see(self, truth: Label) -> None:

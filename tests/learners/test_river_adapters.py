@@ -6,7 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from streamgp import GPClassifier, GPRegressor
+from streamgp import (
+    ConfidenceBoostingClassifier,
+    GPClassifier,
+    GPRegressor,
+    OnlineForestClassifier,
+)
 from streamgp.learners.river_adapters import feature_rows
 from tests.learners.test_gp_bounded import log_of
 
@@ -56,6 +61,38 @@ def test_learning_many_is_learning_one_by_one(options):
     assert many.predict_proba_one(x) == one.predict_proba_one(x)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        GPClassifier,
+        GPRegressor,
+        lambda: OnlineForestClassifier(seed=1),
+        lambda: ConfidenceBoostingClassifier(n_models=2, seed=1),
+    ],
+)
+def test_labels_come_in_any_sequence_and_one_for_each_row(make):
+    X, _ = frame(20)
+    y = [n % 2 for n in range(20)]
+    models = [make() for _ in range(3)]
+    for model, labels in zip(models, (y, np.array(y), pd.Series(y)), strict=True):
+        model.learn_many(X, labels)
+    assert models[0].predict_many(X).equals(models[2].predict_many(X))
+    assert models[1].predict_many(X).equals(models[2].predict_many(X))
+    model = make()
+    with pytest.raises(ValueError, match="y must have one value for each row of X, got 9 for 20"):
+        model.learn_many(X, y[:9])
+    assert model.predict_many(X).equals(make().predict_many(X))  # none was learned
+    for learn in (lambda: model.learn_many(X.to_numpy(), y), lambda: model.predict_many([X])):
+        with pytest.raises(TypeError, match=r"X must be a data frame of pandas, got \w+; pandas"):
+            learn()
+
+
+def test_a_forest_takes_one_weight_for_each_row():
+    X, y = frame(20)
+    with pytest.raises(ValueError, match="w must have one value for each row of X, got 2 for 20"):
+        OnlineForestClassifier(seed=1).learn_many(X, y, w=[1.0, 2.0])
+
+
 def test_before_anything_is_learned_nothing_is_known():
     X, _ = frame(3)
     assert GPClassifier().predict_proba_many(X).shape == (3, 0)
@@ -83,7 +120,12 @@ def test_a_regressor_predicts_many_as_one_by_one(options):
 def test_pandas_is_not_imported_for_one_by_one():
     code = """
 import sys
-from streamgp import GPClassifier, GPRegressor
+from streamgp import (
+    ConfidenceBoostingClassifier,
+    GPClassifier,
+    GPRegressor,
+    OnlineForestClassifier,
+)
 for model, y in ((GPClassifier(), "p"), (GPRegressor(), 1.0)):
     model.learn_one({"a": 1.0}, y)
     model.predict_one({"a": 1.0})

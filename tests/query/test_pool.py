@@ -77,7 +77,7 @@ def test_each_point_is_picked_once_until_none_is_left(criterion):
     pool = PoolSampler(X, criterion, seed=1)
     assert sorted(played(pool, 40)) == list(range(40))
     assert pool.labels == dict(enumerate(Y))
-    with pytest.raises(ValueError, match="from 1 to 0, the points without a label, got 1"):
+    with pytest.raises(ValueError, match="all 40 points have a label; there is none to pick"):
         pool.pick()
 
 

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from streamgp.interactive import SimulatedAnnotator
@@ -184,6 +185,15 @@ def test_unseeded_annotator_draws_a_seed_once():
 def test_impossible_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         SimulatedAnnotator(**arguments)
+
+
+def test_classes_come_in_any_sequence():
+    listed = SimulatedAnnotator(error_rate=0.5, classes=[1, 2, 3], seed=1)
+    for classes in (np.array([1, 2, 3]), iter([1, 2, 3]), range(1, 4), {1: 0, 2: 0, 3: 0}.keys()):
+        one = SimulatedAnnotator(error_rate=0.5, classes=classes, seed=1)
+        assert labels(one, MANY[:50]) == labels(listed, MANY[:50])
+    with pytest.raises(ValueError, match="classes must be a sequence of at least one label"):
+        SimulatedAnnotator(classes=np.array([]))
 
 
 def test_annotator_taken_up_again_answers_as_before():
