@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from numbers import Real
+from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -19,15 +20,41 @@ _T = TypeVar("_T", float, Array)
 
 
 class Composable:
-    """Base class of kernels that can be added and multiplied."""
+    """Base class of kernels that can be added and multiplied.
+
+    A number stands for `Constant`: `2.0 * kernel` has twice the covariances.
+    """
 
     __slots__ = ()
+    # So that a number of numpy leaves the operation to the kernel on its right.
+    __array_ufunc__: ClassVar[None] = None
 
-    def __add__(self: Kernel, other: Kernel) -> Sum:
-        return Sum(self, other) if hasattr(other, "embed") else NotImplemented
+    def __add__(self: Kernel, other: Kernel | float) -> Sum:
+        term = _as_kernel(other)
+        return NotImplemented if term is None else Sum(self, term)
 
-    def __mul__(self: Kernel, other: Kernel) -> Product:
-        return Product(self, other) if hasattr(other, "embed") else NotImplemented
+    def __radd__(self: Kernel, other: float) -> Kernel:
+        if type(other) is int and other == 0:  # where `sum` begins
+            return self
+        term = _as_kernel(other)
+        return NotImplemented if term is None else Sum(term, self)
+
+    def __mul__(self: Kernel, other: Kernel | float) -> Product:
+        factor = _as_kernel(other)
+        return NotImplemented if factor is None else Product(self, factor)
+
+    def __rmul__(self: Kernel, other: float) -> Product:
+        factor = _as_kernel(other)
+        return NotImplemented if factor is None else Product(factor, self)
+
+
+def _as_kernel(value: object) -> Kernel | None:
+    """Return a kernel as it is and a number as one; None for anything else."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        from streamgp.kernels.linear import Constant  # which can be added itself
+
+        return Constant(float(value))
+    return cast("Kernel", value) if hasattr(value, "embed") else None
 
 
 @dataclass(frozen=True, slots=True)

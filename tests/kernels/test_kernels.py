@@ -131,9 +131,9 @@ def test_kernels_consist_of_kernels(wrong):
             make()
 
 
-@pytest.mark.parametrize("wrong", [2.0, None, SquaredExponential])
-def test_only_kernels_are_added_and_multiplied(wrong):
-    refused = r"unsupported operand|must be one of streamgp\.kernels"
+@pytest.mark.parametrize("wrong", ["2", None, True, [1.0], SquaredExponential])
+def test_only_kernels_and_numbers_are_added_and_multiplied(wrong):
+    refused = r"unsupported operand|can't multiply|must be one of streamgp\.kernels"
     with pytest.raises(TypeError, match=refused):
         Linear() + wrong
     with pytest.raises(TypeError, match=refused):
@@ -234,3 +234,22 @@ def test_nothing_of_a_text_depends_on_the_order_of_appearance():
     one = columns_of([{"place": "hall"}, {"place": "bath"}])
     other = columns_of([{"place": "bath"}, {"place": "hall"}])
     assert one.vector({"place": "hall"}).tobytes() == other.vector({"place": "hall"}).tobytes()
+
+
+def test_a_number_stands_for_a_constant():
+    kernel = Matern52(2.0)
+    assert 2.0 * kernel == Product(Constant(2.0), kernel)
+    assert kernel * 2 == Product(kernel, Constant(2.0))
+    assert kernel + np.float32(0.5) == Sum(kernel, Constant(0.5))
+    assert np.float64(0.5) + kernel == Sum(Constant(0.5), kernel)
+    events = [{"a": 0.0}, {"a": 1.0}]
+    (kernel, rows), (fourfold, its_rows) = (bound_rows(k, events) for k in (kernel, 4.0 * kernel))
+    assert fourfold.matrix(its_rows) == pytest.approx(4.0 * kernel.matrix(rows))
+    for wrong in (-1.0, 0.0, math.nan):
+        with pytest.raises(ValueError, match="variance must be positive and finite, got"):
+            wrong * kernel
+
+
+def test_kernels_are_summed_up():
+    kernels = [Linear(), Constant(), White()]
+    assert sum(kernels) == Linear() + Constant() + White()
