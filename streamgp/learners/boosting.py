@@ -36,6 +36,7 @@ from streamgp.learners.river_adapters import (
     labelled_rows,
     series_like,
     split,
+    written_out,
 )
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
     def n_learned(self) -> int:
         """Number of examples learned."""
         return self._n_learned
+
+    def __repr__(self) -> str:
+        return written_out(self, super().__repr__())
 
     @property
     def labels(self) -> list[Label]:

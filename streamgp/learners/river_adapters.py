@@ -115,6 +115,29 @@ def as_classifier(learner: Any) -> Any:
     return learner
 
 
+def written_out(estimator: Any, representation: str) -> str:
+    """Return River's representation of an estimator, with those inside of it written out as well.
+
+    River does so with estimators of its own; of others it writes the name of the class only.
+
+    Parameters
+    ----------
+    estimator
+        The estimator, each argument of whose constructor is an attribute.
+    representation
+        What River makes of it.
+
+    """
+    for name in parameters(type(estimator)):
+        value = getattr(estimator, name)
+        if isinstance(value, base.Estimator):
+            inside = repr(value).replace("\n", "\n  ")
+            representation = representation.replace(
+                f"\n  {name}={value}\n", f"\n  {name}={inside}\n", 1
+            )
+    return representation
+
+
 class EstimatorOptions:
     """Optional arguments that the methods of an estimator take, looked up once.
 

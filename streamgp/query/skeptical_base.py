@@ -36,6 +36,7 @@ from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import as_classifier as as_classifier
 from streamgp.learners.river_adapters import check_has as check_has
 from streamgp.learners.river_adapters import split as split
+from streamgp.learners.river_adapters import written_out
 from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
@@ -228,6 +229,9 @@ class Skeptical(ABC, Generic[B, T]):
         self._is_seeded = False
         self._n_events = 0
         self._error_estimates: dict[str | None, T] = {}
+
+    def __repr__(self) -> str:
+        return written_out(self, super().__repr__())
 
     @property
     def learner(self) -> Any:

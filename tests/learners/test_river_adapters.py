@@ -11,6 +11,8 @@ from streamgp import (
     GPClassifier,
     GPRegressor,
     OnlineForestClassifier,
+    SkepticalClassifier,
+    SkepticalRegressor,
 )
 from streamgp.learners.river_adapters import feature_rows
 from tests.learners.test_gp_bounded import log_of
@@ -132,3 +134,17 @@ for model, y in ((GPClassifier(), "p"), (GPRegressor(), 1.0)):
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_estimators_inside_are_written_out():
+    learner = GPClassifier(noise_variance=0.25)
+    for model in (SkepticalClassifier(learner), ConfidenceBoostingClassifier(learner)):
+        inside = repr(learner).replace("\n", "\n  ")
+        assert f"(\n  model={inside}\n" in repr(model)
+        assert repr(model.clone()) == repr(model)
+    forest = ConfidenceBoostingClassifier(OnlineForestClassifier(n_models=3, seed=1))
+    text = repr(SkepticalClassifier(forest))
+    assert "\n      n_models=3\n" in text
+    assert (
+        repr(SkepticalRegressor(GPRegressor(noise_variance=0.25))).count("noise_variance=0.25") == 1
+    )
