@@ -261,14 +261,17 @@ def interactive_val_score(
             line += f" – {humanize_bytes(learner._raw_memory_usage)}"
         print(line)
 
+    # A model that has learned events by their ids, as in a call before, has other events now.
+    named = any(example.event_id is not None for example in learner.examples())
+    run = f"{learner.n_learned}/" if named else ""
     n = 0
     for x, y, *_ in dataset:
         if not isinstance(x, Mapping):
             raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
         truth = _truth_of(y, n, target)
         # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
-        event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=truth)
-        game.play(event)
+        at = _moment_of(x, n, moment)
+        game.play(Event(event_id=f"{run}{n}", x=dict(x), occurred_at=at, truth=truth))
         n += 1
         if print_every and n % print_every == 0:
             report(n)

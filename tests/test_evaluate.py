@@ -544,3 +544,21 @@ def test_second_questions_are_counted_beside_the_first_ones():
     assert 0 < result.n_second < result.n_asked + result.n_challenges
     assert f"{result.n_second} asked twice" in repr(result)
     assert result.n_rejected == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "metric"),
+    [
+        (lambda: isgp(seed=1), metrics.Accuracy),
+        (lambda: SkepticalRegressor(GPRegressor(max_points=20), AlwaysAsk(), seed=1), metrics.MAE),
+    ],
+)
+def test_a_model_goes_on_learning_in_a_second_call(make, metric):
+    """As where a cell of a notebook is run again; events are not taken for those of before."""
+    model = make()
+    first = interactive_val_score(rooms(), model, metric())
+    second = interactive_val_score(rooms(200, step=11), model, metric())
+    assert second.n_rejected == 0
+    assert second.n_learned > 0
+    assert model.n_learned == first.n_learned + second.n_learned
+    assert interactive_val_score(rooms(100, step=13), model, metric()).n_rejected == 0
