@@ -126,6 +126,30 @@ def as_number(name: FeatureName, value: Any) -> float:
     return 0.0 if math.isnan(number) else number
 
 
+_PYTHON = frozenset((bool, int, float, str, type(None)))
+
+
+def without_numpy(x: Features) -> Features:
+    """Return features with Python's values for scalars of numpy; the very same if there are none.
+
+    Arithmetic with `float32` is done in single precision, and would differ after a restart, which
+    finds plain values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> without_numpy({"light": np.float32(0.1), "place": "hall"})
+    {'light': 0.10000000149011612, 'place': 'hall'}
+
+    """
+    if _PYTHON.issuperset(map(type, x.values())):
+        return x
+    return {
+        name: value.item() if type(value).__module__ == "numpy" and not value.shape else value
+        for name, value in x.items()
+    }
+
+
 def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
     """Return a copy of privileged features; refuses what are none.
 

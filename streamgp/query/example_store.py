@@ -46,6 +46,7 @@ from streamgp.common.feature_values import (
     is_number,
     plain_features,
     privileged_features,
+    without_numpy,
 )
 from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
@@ -239,7 +240,7 @@ class ExampleStore(ABC, Generic[B]):
         # The belief is remembered, so this costs nothing unless the statistics in use change.
         check_finite(x)
         belief = self.belief(x)
-        scaling = self.scaling
+        x, scaling = without_numpy(x), self.scaling
         try:
             renewed = scaling.observe(x)
         except _FOREIGN as error:
@@ -323,7 +324,8 @@ class ExampleStore(ABC, Generic[B]):
         known = self._privileged(privileged)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        example = Example(event_id=event_id, x=dict(x), y=y, privileged=known, answer=answer)
+        held = dict(without_numpy(x))
+        example = Example(event_id=event_id, x=held, y=y, privileged=known, answer=answer)
         key = (self.n_taught,) if event_id is None else event_id
         before = self._settled()
         try:
@@ -518,7 +520,7 @@ class ExampleStore(ABC, Generic[B]):
     def _seen(self, x: Features) -> Features:
         """Return the features of an event as the learner sees them."""
         scaling = self.scaling
-        return scaling.transform(scaling.extract(x))
+        return scaling.transform(scaling.extract(without_numpy(x)))
 
     def _extracted_of(self, key: str | tuple[int]) -> Features:
         """Return what running transformers made of an example, at its time."""

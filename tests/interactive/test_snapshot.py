@@ -222,6 +222,22 @@ def test_scalars_of_numpy_are_saved_as_plain_values():
     assert again.snapshot() == loop.snapshot()
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("name", ["default", "short warm-up", "naive Bayes"])
+def test_features_of_numpy_are_computed_with_as_after_a_restart(name, kind):
+    """Not in single precision, in which their differences would be rounded."""
+    loop, again = loop_around(MODELS[name]), None
+    for n in range(30):
+        x = {"a": kind(50.1 + 3.7 * (n % 7)), "b": kind(-(n % 5) / 3)}
+        event = Event(event_id=f"e{n}", x=x, occurred_at=float(n), y=n % 2 if n % 3 else None)
+        messages = loop.on_event(event, now=float(n))
+        if again is not None:
+            assert again.on_event(event, now=float(n)) == messages
+        if n == 13:
+            again = InteractiveLoop.restore(loop.snapshot(), MODELS[name]())
+    assert again.snapshot() == loop.snapshot()
+
+
 # --- snapshots that cannot be restored
 
 
