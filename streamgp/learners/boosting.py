@@ -509,10 +509,16 @@ class Clones:
 
 
 def _row(said: Mapping[Label, float], labels: Collection[Label]) -> list[float]:
-    """Return probabilities in the order of the classes."""
+    """Return probabilities in the order of the classes; refuse NaN, by which weights are lost."""
     if not said:
         return [1.0 / len(labels) for _ in labels]
-    return [said.get(y, 0.0) for y in labels]
+    row = [said.get(y, 0.0) for y in labels]
+    if not math.isfinite(sum(row)):
+        raise ValueError(
+            f"weak learners must make finite probabilities of the features, got {said!r:.80}; "
+            "leave out what is missing, or scale what comes late"
+        )
+    return row
 
 
 def _rows(frame: pd.DataFrame, labels: list[Label]) -> Array:

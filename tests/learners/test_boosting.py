@@ -493,3 +493,15 @@ def test_a_copy_of_clones_goes_its_own_way(copied):
 def test_arguments_are_checked(kind, options, error, message):
     with pytest.raises(error, match=message):
         kind(**options)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("weak", [linear_model.LogisticRegression, linear_model.SoftmaxRegression])
+def test_probabilities_that_are_no_numbers_are_refused(kind, weak):
+    """By them every weight would be lost, of later weak learners and of later examples."""
+    model = taught(kind(weak(), n_models=2, seed=1), [({"a": 0.5}, False), ({"a": 1.5}, True)])
+    refused = "weak learners must make finite probabilities of the features, got {.*nan"
+    with pytest.raises(ValueError, match=refused):
+        model.predict_proba_one({"a": math.nan})
+    with pytest.raises(ValueError, match=refused):
+        model.learn_one({"a": math.nan}, True)
