@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from streamgp.base import Label, State
+from streamgp.common.feature_values import is_missing
 from streamgp.windows.extraction import Segment
 
 MICROSECONDS = 1_000_000
@@ -303,11 +304,7 @@ def _count(rejected: Counter[str], reason: str) -> None:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value) or _is_nan(value)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and isnan(value)
+    return (isinstance(value, str) and not value) or is_missing(value)
 
 
 def _text(value: Any) -> str | bool | None:

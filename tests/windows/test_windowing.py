@@ -6,6 +6,7 @@ from itertools import pairwise
 from random import Random
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -244,6 +245,15 @@ def test_a_sensor_that_dies_leaves_the_others_alone():
     dead = Windows(10.0, by="key")
     [window] = run(dead, [{"time": float(t), "key": "ann", "v": 1.0, "w": None} for t in range(9)])
     assert {name.split(".")[0] for name in window["x"]} == {"v"}
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), "", pd.NA])
+def test_what_is_missing_is_no_value_and_no_label(missing):
+    windows = Windows(10.0, by="key", label="y")
+    rows = [{"time": float(t), "key": "ann", "v": missing, "w": 1.0, "y": missing} for t in (0, 1)]
+    [window] = run(windows, [*rows, {"time": 2.0, "key": "ann", "v": 3.0, "y": "sit"}])
+    assert (window["x"]["v.mean"], window["y"], window["n_rows"]) == (3.0, "sit", 3)
+    assert not windows.rejected
 
 
 def test_texts_and_booleans_have_a_mode_a_share_and_changes():
