@@ -33,6 +33,7 @@ import msgspec
 
 from connectors.wire.explain import LARGEST, SMALLEST, explain, one_line
 from streamgp.base import Decision, Features, Label, Neighbour
+from streamgp.common.feature_values import is_missing
 from streamgp.common.validation import check_bytes
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
@@ -171,7 +172,10 @@ _LABELS: frozenset[type] = frozenset((str, bool))
 
 
 def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any]]:
-    """Return features as they are written: an object, or pairs if a name is not a string."""
+    """Return features as they are written: an object, or pairs if a name is not a string.
+
+    Missing ones are left out: to learners an absent feature is the same as None or NaN.
+    """
     if (
         type(x) is dict
         and _TEXTS.issuperset(map(type, x))
@@ -184,6 +188,8 @@ def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any
     for name, value in x.items():
         if value.__class__ is float and isfinite(value):
             plain[name] = value
+        elif is_missing(value):
+            continue
         else:
             plain[name] = scalar(value, f"{what}[{name!r}]")
         named = named and name.__class__ is str

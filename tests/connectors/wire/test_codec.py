@@ -3,6 +3,7 @@ import random
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -271,6 +272,12 @@ def test_a_prediction_of_numpy_probabilities_travels():
     assert decode(encode(prediction)) == prediction
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), pd.NA])
+@pytest.mark.parametrize("name", ["b", 2])
+def test_missing_features_are_not_written(missing, name):
+    assert decode(encode(event(x={"a": 0.5, name: missing}))).x == {"a": 0.5}
+
+
 def test_unknown_fields_are_ignored():
     assert decode(wire(colour={"deep": [1, None, "red"]})) == event()
 
@@ -278,9 +285,7 @@ def test_unknown_fields_are_ignored():
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"x": {"a": float("nan")}}, r"^event: x\['a'\] must be finite, got nan$"),
         ({"x": {"a": float("inf")}}, r"^event: x\['a'\] must be finite, got inf$"),
-        ({"x": {"a": None}}, r"x\['a'\] must be a number, a boolean or a text, got None$"),
         ({"x": {"a": [1]}}, r"x\['a'\] must be a number, a boolean or a text, got \[1\]$"),
         ({"x": {"a": 2**63}}, r"x\['a'\] must fit into 64 bits, got 9223372036854775808$"),
         ({"x": {(1, 2): 1}}, r"feature name in x must be a number, .* got \(1, 2\)$"),
