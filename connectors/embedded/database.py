@@ -517,7 +517,8 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
 def _connected(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
-            f"file:{quote(os.fspath(path))}?mode=rw",  # never makes a file
+            # The bytes of the name, which need not be UTF-8; never makes a file.
+            f"file:{quote(os.fsencode(path))}?mode=rw",
             uri=True,
             timeout=BUSY_S,
             isolation_level=None,  # transactions begin and end where `Database` says so

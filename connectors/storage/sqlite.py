@@ -120,7 +120,8 @@ class SqliteFile:
             with new_part(self.path) as part:
                 descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
                 try:
-                    self.rows("VACUUM INTO ?", (os.fspath(part),))
+                    # As bytes: a name need not be UTF-8, and a text parameter has to be.
+                    self.rows("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(part),))
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)

@@ -10,6 +10,7 @@ import click
 
 from connectors.tables.log_source import LogSource, WindowedLog
 from streamgp.apps.console import tell
+from streamgp.common.printable import path_text
 from streamgp.config.build import build_windows
 from streamgp.config.settings import Config
 from streamgp.query.registry import LEARNERS
@@ -95,7 +96,7 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
 
 def name_of(path: Path) -> str:
     """Return what a log is called: the name of its file, up to the first point."""
-    return path.name.split(".")[0]
+    return path_text(path.name.split(".")[0])
 
 
 def prefixes(paths: Sequence[Path]) -> list[str]:

@@ -13,9 +13,11 @@ Unicode says where they belong; anywhere else they are written out, too.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
 """Without ink, but parts of emoji and of words in some scripts."""
@@ -85,6 +87,20 @@ def hidden_characters(text: str) -> list[str]:
     if text.isascii() and text.isprintable():
         return []
     return list(dict.fromkeys(f"U+{ord(c):04X}" for c, is_seen in _looked_at(text) if not is_seen))
+
+
+def path_text(path: str | Path) -> str:
+    r"""Return a path, or a part of one, as text that is written into files and messages.
+
+    A name of a file need not be UTF-8, as these have to be; its other bytes are written out.
+
+    Examples
+    --------
+    >>> print(path_text("k\u00fcche.csv"), path_text(os.fsdecode(b"k\xfcche.csv")))
+    küche.csv k\xfcche.csv
+
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class HiddenLabels:

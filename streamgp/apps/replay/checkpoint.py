@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import click
 import msgspec
@@ -26,6 +27,7 @@ from streamgp import __version__
 from streamgp.apps.console import tell
 from streamgp.base import State
 from streamgp.common.environment import differences, differences_text, environment
+from streamgp.common.printable import path_text
 from streamgp.config.settings import Config, resolved
 from streamgp.config.validation import converted
 from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
@@ -39,6 +41,7 @@ from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
 
 _ENDS = 1 << 16
 _HASH_SEED = "PYTHONHASHSEED"
+_URI = "file://"  # no absolute path begins so
 _START_OVER = "or name another directory to start over"
 
 
@@ -60,9 +63,33 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
         "hash_seed": os.environ.get(_HASH_SEED, "random"),
         "configuration": _settings(resolved(config)),
         "log": _identity(log),
-        "out": None if out is None else str(out.resolve()),
+        "out": None if out is None else _address_of(out.resolve()),
         "environment": environment(),
     }
+
+
+def _address_of(directory: Path) -> str:
+    """Return a directory as text that JSON can hold: a URI where its name is not UTF-8."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError:
+        return directory.as_uri()
+    return str(directory)
+
+
+def out_of(origin: State) -> Path | None:
+    r"""Return the directory of the message files of a replay, None if it writes none.
+
+    Examples
+    --------
+    >>> out_of({"out": "/results"}), out_of({"out": "file:///r%E4ume"})
+    (PosixPath('/results'), PosixPath('/r\udce4ume'))
+
+    """
+    out = origin["out"]
+    if out is None or not out.startswith(_URI):
+        return None if out is None else Path(out)
+    return Path(os.fsdecode(unquote_to_bytes(out.removeprefix(_URI))))
 
 
 def config_of(origin: State) -> Config:
@@ -152,7 +179,11 @@ def _identity(log: Path) -> State:
         ends = file.read(_ENDS)
         file.seek(max(0, size - _ENDS))
         ends += file.read(_ENDS)
-    return {"name": log.name, "size": size, "ends": blake2b(ends, digest_size=16).hexdigest()}
+    return {
+        "name": path_text(log.name),
+        "size": size,
+        "ends": blake2b(ends, digest_size=16).hexdigest(),
+    }
 
 
 def _difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, Any]:

@@ -21,6 +21,7 @@ from streamgp.apps.replay.checkpoint import (
     config_of,
     in_words,
     open_store,
+    out_of,
     read,
     write,
 )
@@ -65,8 +66,8 @@ def forget_key(directory: Path, key: str) -> str:
                 f"{directory} holds a replay without --key: one learner of all rows; "
                 "to forget it, delete the directory"
             )
-        if origin["out"] is not None and Path(origin["out"]).is_dir():
-            be_alone_in(Path(origin["out"]), until=stack)
+        if (out := out_of(origin)) is not None and out.is_dir():
+            be_alone_in(out, until=stack)
         store = open_store(state, config)
         if store is not None:
             stack.enter_context(closing(store))
@@ -77,14 +78,15 @@ def forget_key(directory: Path, key: str) -> str:
 
 def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, key: str) -> str:
     pending = sorted({*cut.forgetting, key})
-    files = _message_files(origin, cut)
+    out = out_of(origin)
+    files = {} if out is None else _message_files(out, cut)
     n_messages = sum(count_lines(path, [key]) for path in files)
     target = config_of(origin).target
     game, counter, what = _without(cut.game, pending, key, target)
     if not (what or n_messages or key in cut.forgetting):
         raise click.ClickException(f"{state.path} knows no key {key!r}; nothing was removed")
-    if files:
-        what.append(f"{number(n_messages, 'message')} in {_shown(origin['out'])}")
+    if out is not None and files:
+        what.append(f"{number(n_messages, 'message')} in {_shown(out)}")
     # First the note of what is being forgotten: while it stands there, no replay goes on with half
     # of it. Then everything else, each step of which can be taken twice. The state last: as long
     # as the key is in it, `forget` knows what it has to remove.
@@ -93,8 +95,8 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
         loops.forget(each)
     rest = loops.snapshot(with_environment=False)
     sizes = {path.name: remove_lines(path, pending, size) for path, size in files.items()}
-    if files:
-        _rewrite_summary(Path(origin["out"], SUMMARY), counter)
+    if out is not None and files:
+        _rewrite_summary(out / SUMMARY, counter)
     write(state, origin, Cut(loop=rest, game=game, sizes=sizes if files else None))
     return f"forgot {printable(repr(key))}: {', '.join(what)}; {_NOT_TOUCHED}"
 
@@ -106,9 +108,9 @@ def _key_of(text: str) -> str:
         raise click.ClickException(f"KEY {error}") from None
 
 
-def _message_files(origin: State, cut: Cut) -> Mapping[Path, int]:
+def _message_files(out: Path, cut: Cut) -> Mapping[Path, int]:
     """Return the message files with their sizes, having looked whether they are the same still."""
-    files = {Path(origin["out"], name): size for name, size in (cut.sizes or {}).items()}
+    files = {out / name: size for name, size in (cut.sizes or {}).items()}
     if not cut.forgetting:  # else some of them have shrunk already
         try:
             for path, size in files.items():
@@ -166,7 +168,7 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
     path.chmod(mode)
 
 
-def _shown(out: str) -> str:
+def _shown(out: Path) -> str:
     """Return a path as the user would write it here."""
     here = Path.cwd()
-    return str(Path(out).relative_to(here) if Path(out).is_relative_to(here) else out)
+    return str(out.relative_to(here) if out.is_relative_to(here) else out)

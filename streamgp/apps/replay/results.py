@@ -25,7 +25,7 @@ from streamgp import __version__
 from streamgp.apps.console import number
 from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
 from streamgp.common.annotator_error import Reliability
-from streamgp.common.printable import printable
+from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
@@ -106,7 +106,7 @@ def write_results(
     """
     summary: dict[str, Any] = {
         "streamgp": __version__,
-        "log": log.name,
+        "log": path_text(log.name),
         "configuration": _configuration(config),
         "notes": notes,
         "interrupted": played.result.interrupted,

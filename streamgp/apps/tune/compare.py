@@ -13,6 +13,7 @@ from streamgp.apps.console import DONE, INTERRUPTED, progress, tell
 from streamgp.apps.recorded_logs import Notes, open_log
 from streamgp.apps.replay.engine import Played, play
 from streamgp.apps.replay.run import EndingLog, ReplaySink
+from streamgp.common.printable import path_text
 from streamgp.config import build
 from streamgp.config.settings import Annotator, Config
 from streamgp.config.validation import shown
@@ -195,7 +196,7 @@ def _show(runs: Sequence[tuple[str, Played]], path: Path, picture: Path | None) 
         return
     curves = [played.points.curve(name) for name, played in runs]
     try:
-        draw_curves(curves, picture, title=path.name)
+        draw_curves(curves, picture, title=path_text(path.name))
     except OSError as error:
         raise click.ClickException(f"cannot draw {picture}: {error.strerror or error}") from None
     click.echo(f"picture: {picture}")
@@ -212,5 +213,5 @@ def _names(files: Sequence[Path]) -> list[str]:
     ['old/a.toml', 'new/a.toml']
 
     """
-    names = [file.stem for file in files]
-    return names if len(set(names)) == len(names) else [str(file) for file in files]
+    names = [path_text(file.stem) for file in files]
+    return names if len(set(names)) == len(names) else [path_text(file) for file in files]

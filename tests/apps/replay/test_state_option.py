@@ -171,6 +171,28 @@ def play_in_pieces(log: Path, arguments: list[str | Path]) -> tuple[int, Result]
 # --- the same output as if it had never stopped
 
 
+def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"ger\xe4te")
+    folder.mkdir()
+    log.rename(folder / os.fsdecode(b"r\xe4ume.csv"))
+    play = [
+        *("replay", os.fsdecode(b"r\xe4ume.csv"), *game("one key ready", tmp_path)),
+        *("--out", "out", "--state", "state"),
+    ]
+    # The second one goes on where the first was done.
+    commands = (play, play, ["report", "out", "run.html"], ["forget", "state", "ann"])
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "streamgp", *command],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": os.getcwd()},
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=120,
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+
+
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("every", [17, pytest.param(40, marks=pytest.mark.nightly)])
 def test_cut_after_every_nth_input_changes_nothing(

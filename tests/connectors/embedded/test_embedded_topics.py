@@ -156,6 +156,13 @@ def test_files_are_their_owners_alone_also_while_they_are_in_use(topics, directo
     assert os.listdir(directory) == ["topics.db"]
 
 
+def test_the_name_of_a_directory_need_not_be_utf_8(tmp_path):
+    with closing(EmbeddedTopics(tmp_path / os.fsdecode(b"ger\xe4te"))) as topics:
+        topics.create()
+        put(topics, event(1))
+        assert [record.key for record in read(topics, "events")] == [b"ann"]
+
+
 def test_making_says_what_was_made(tmp_path):
     directory = tmp_path / "a" / "b"
     made = EmbeddedTopics(directory).create()
