@@ -101,7 +101,7 @@ def seen(text: str) -> str:
     A file or a pipe gets what stands in the topics; a terminal would obey some of it, so that it
     gets everything that cannot be seen written out.
     """
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
         return text
     return "\n".join(map(printable, text.split("\n")))
 

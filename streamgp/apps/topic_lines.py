@@ -49,8 +49,12 @@ def send_lines(
     ------
     BrokerError
         If the broker cannot be worked with at the beginning.
+    click.ClickException
+        If standard input is closed.
 
     """
+    if sys.stdin is None:
+        raise click.ClickException("standard input is closed; pipe the lines in, or name a log")
     with visit(config_file, broker) as there, ExitStack() as stack:
         sender = stack.enter_context(_restoring(there) if restore else _writing(there))
         stop = stack.enter_context(Stop())
@@ -201,8 +205,12 @@ def print_records(
     ------
     BrokenPipeError
         If the output is not read any more.
+    click.ClickException
+        If standard output is closed.
 
     """
+    if sys.stdout is None:
+        raise click.ClickException("standard output is closed; let the records go somewhere")
     out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
     with closing(topics.reader((topic,), from_end=not from_start)) as reader:
         while not stop() and not (once and reader.caught_up):

@@ -104,7 +104,7 @@ def _look_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) 
 def _look_on(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
     import sys
 
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
         while not stop():
             _read_for(follower, interval_s, stop)
             if follower.caught_up:

@@ -256,6 +256,47 @@ def test_a_pipe_that_is_closed_ends_it_also_while_nothing_comes(site: Site) -> N
             watcher.kill()
 
 
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("send w.toml - <&-", 2, "Error: standard input is closed; pipe the lines in, or"),
+        ("watch w.toml --follow events --once >&-", 2, "Error: standard output is closed; let"),
+        ("watch w.toml --once >&-", 0, ""),
+        ("audit w.toml >&-", 0, ""),
+        ("audit w.toml --format csv >&-", 0, ""),
+    ],
+)
+def test_streams_that_the_shell_has_closed_end_in_no_traceback(
+    site: Site, command: str, status: int, said: str
+) -> None:
+    fill(site)
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {command}', sys.executable, MAIN],
+        cwd=site.path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == status
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == bool(said)
+
+
+def test_a_screen_that_the_shell_has_closed_is_watched_without_one(site: Site) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec timeout -s INT 3 "$0" -c "$1" watch w.toml >&-', sys.executable, MAIN],
+        cwd=site.path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (124, "")  # of `timeout`: it went on until then
+
+
 def test_a_directory_of_an_earlier_version_is_migrated_with_the_command_that_is_named(
     site: Site,
 ) -> None:
