@@ -17,7 +17,14 @@ import click
 
 from connectors.topics import BrokerError, RefusedError
 from streamgp import __version__
-from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, tell
+from streamgp.apps.console import (
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    LOST_BROKER,
+    UNREAD,
+    WRONG_USE,
+    tell,
+)
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.flink import flink
@@ -93,6 +100,14 @@ class _Streamgp(click.Group):
             sys.exit(_fail(str(error)))
         except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
+        except MemoryError:
+            sys.exit(
+                _fail(
+                    "memory ran out; raise the limit of this process (ulimit -v, that of its "
+                    "container or job), or end other programs",
+                    INTERNAL_ERROR,
+                )
+            )
         except OSError as error:
             # An error of the system says of what only; one of ours is a sentence.
             told = f"cannot write the results: {error.strerror}" if error.strerror else str(error)
@@ -155,8 +170,9 @@ def cli() -> None:
     Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
-    75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far is kept), 141
-    the reader of the output has gone. `streamgp run` has more of them, see its --help.
+    70 memory ran out, 75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far
+    is kept), 141 the reader of the output has gone. `streamgp run` has more of them, see its
+    --help.
     """
 
 

@@ -131,6 +131,17 @@ def test_broker_that_cannot_be_reached_ends_any_command_with_75(
     assert result.stderr == "Error: host:9092 cannot be reached: name is not known\n"
 
 
+def test_memory_that_runs_out_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(_context: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cli.commands["init"], "invoke", greedy)
+    result = CliRunner().invoke(cli, ["init"])
+    assert result.exit_code == 70
+    assert result.stderr.startswith("Error: memory ran out; raise the limit of this process")
+    assert result.stderr.count("\n") == 1
+
+
 def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_context: object) -> None:
         raise ZeroDivisionError
