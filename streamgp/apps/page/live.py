@@ -22,7 +22,7 @@ from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.feed import TURN_S, Received, TopicFeed, hand_over
 from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
-from connectors.topics import BrokerError, Topics
+from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.apps.page.preferences import AnswerTimes
@@ -297,6 +297,8 @@ class LiveDesk:
                 try:
                     self._follow()
                 except BrokerError as error:
+                    if isinstance(error, RefusedError) and self._board is None:
+                        raise  # there has been no page yet, and starting again would not help
                     self._post(partial(self._lose, " ".join(str(error).split())))
                     self._stopping.wait(RETRY_S)
         except Exception as failure:  # told where the process can be ended

@@ -16,7 +16,7 @@ import uvicorn
 from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.storage.snapshots import StateError
-from connectors.topics import Topics
+from connectors.topics import RefusedError, Topics
 from connectors.wire.signatures import Signatures
 from streamgp.apps.console import (
     DONE,
@@ -189,6 +189,8 @@ def serve(
 
         url = url_of(address, port)
         n_unsent = asyncio.run(run_server(page, live, bound, is_over, lambda: is_ready(url)))
+        if isinstance(live.failure, RefusedError):
+            raise live.failure
         if live.failure is not None:
             tell(f"Error: the page has failed: {place_of(live.failure)}")
             return INTERNAL_ERROR

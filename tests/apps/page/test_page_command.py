@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.embedded.topics import EmbeddedTopics
+from connectors.topics import RefusedError
 from streamgp.apps.page.address import is_loopback
 from streamgp.cli.main import cli
 from streamgp.config.validation import parse_bind
@@ -89,6 +90,18 @@ def test_missing_topics_and_files_that_are_none_are_told(config: Path, tmp_path:
     text = refused(run("page", config, *options, "--broker", f"file://{tmp_path}/nothing"))
     assert "--create-topics" in text
     assert "cannot be read" in refused(run("page", tmp_path / "no.toml"))
+
+
+def test_topics_that_may_not_be_read_end_the_page_before_anybody_waits_for_it(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_arguments: object, **_options: object) -> None:
+        raise RefusedError("topics.db cannot be opened; make it readable")
+
+    monkeypatch.setattr(EmbeddedTopics, "reader", locked)
+    result = run("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: topics.db cannot be opened; make it readable\n"
 
 
 def test_without_the_extra_it_says_what_to_install(
