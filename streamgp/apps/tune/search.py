@@ -363,7 +363,8 @@ def search(
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
-        tell(f"interrupted; {len(trials)} of {number(len(tried), 'configuration')} tried")
+        further = "; replays the best of them, Ctrl-C ends that, too" if trials else ""
+        tell(f"interrupted; {len(trials)} of {number(len(tried), 'configuration')} tried{further}")
     if not trials:
         return INTERRUPTED
     ranked = ranking(trials, by)
