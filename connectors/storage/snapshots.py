@@ -28,6 +28,8 @@ _ADVICE = {
     errno.EACCES: "make it accessible, or name another place",
     errno.EPERM: "make it accessible, or name another place",
     errno.EROFS: "name a place that is writable",
+    errno.ENAMETOOLONG: "choose a shorter one",
+    errno.EMFILE: "raise the limit on open files",
     errno.ENOENT: "create its directory, or name another place",
 }
 

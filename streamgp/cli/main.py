@@ -109,9 +109,7 @@ class _Streamgp(click.Group):
                 )
             )
         except OSError as error:
-            # An error of the system says of what only; one of ours is a sentence.
-            told = f"cannot write the results: {error.strerror}" if error.strerror else str(error)
-            sys.exit(_fail(told))
+            sys.exit(_fail(_told(error)))
         sys.exit(status if isinstance(status, int) else 0)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
@@ -130,6 +128,15 @@ class _Streamgp(click.Group):
                 if error.ctx is None and name is not None:
                     error.ctx = click.Context(self.commands[name], parent=ctx, info_name=name)
                 raise
+
+
+def _told(error: OSError) -> str:
+    """Return a sentence; one of the system has none, and knows no file where it is a stream."""
+    if not error.strerror:
+        return str(error)
+    if error.filename is None:
+        return f"cannot write the results: {error.strerror}"
+    return f"cannot use {error.filename}: {error.strerror}; name another file"
 
 
 def _fail(message: str, status: int = WRONG_USE) -> int:

@@ -142,6 +142,14 @@ def test_memory_that_runs_out_is_told_in_one_line(monkeypatch: pytest.MonkeyPatc
     assert result.stderr.count("\n") == 1
 
 
+def test_a_name_that_no_file_can_have_is_told_with_the_name(tmp_path: Path) -> None:
+    log, name = tmp_path / "log.csv", "n" * 300
+    log.write_text("a,room\n1,x\n2,y\n")
+    result = CliRunner().invoke(cli, ["tune", str(log), "--label", "room", "--output", name])
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: cannot use {name}: File name too long; name another file\n"
+
+
 def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_context: object) -> None:
         raise ZeroDivisionError

@@ -19,7 +19,7 @@ import click
 import msgspec
 
 from connectors.jsonl import FILES, read_messages
-from connectors.storage.snapshots import write_snapshot
+from connectors.storage.snapshots import state_error, write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
 from streamgp.apps.console import number
@@ -469,4 +469,4 @@ def write_report(directory: Path, path: Path) -> None:
         with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
             file.write(text)
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+        raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from connectors.storage.snapshots import StateError, write_snapshot
+from connectors.storage.snapshots import StateError, state_error, write_snapshot
 from streamgp.apps.console import tell
 from streamgp.base import Features
 from streamgp.datasets.readings import wifi_readings
@@ -102,4 +102,4 @@ def _write(path: Path, data: bytes) -> None:
     except StateError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+        raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None

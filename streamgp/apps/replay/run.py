@@ -13,6 +13,7 @@ import click
 
 from connectors.broker import Received
 from connectors.jsonl import MessageFiles, alone_in
+from connectors.storage.snapshots import state_error
 from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
 from streamgp.apps.console import number, progress, tell
@@ -252,7 +253,7 @@ def replay_log(
             if directory is None:
                 raise
             raise click.ClickException(
-                f"cannot write to {directory}: {error.strerror or error}"
+                str(state_error(f"cannot write to {directory}", error))
             ) from None
         return replay.say(out, report)
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from connectors.storage.snapshots import state_error
 from streamgp.common.private_files import private
 from streamgp.config.settings import Config
 
@@ -58,7 +59,7 @@ def write_configuration(path: Path, config: Config, *, comment: str) -> None:
         with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
             file.write(f"# {comment}\n{toml(config)}")
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+        raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None
 
 
 def toml(config: Config) -> str:

@@ -256,7 +256,7 @@ def test_the_log_is_written_once_and_whose_it_is_is_said(tmp_path: Path) -> None
     [
         (("own.csv",), "own.csv is there and holds something else; name another file"),
         ((".",), ". is a directory; name a file"),
-        (("/dev/full",), "cannot write /dev/full: No space left on device"),
+        (("/dev/full",), "cannot write /dev/full: No space left on device; free some space"),
         (
             ("no/rooms.csv",),
             "cannot write no/rooms.csv: No such file or directory; create its directory, or name "

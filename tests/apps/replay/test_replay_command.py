@@ -565,7 +565,7 @@ def test_full_disk_is_one_line(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(MessageFiles, "send", full)
     out = tmp_path / "out"
     assert wrong(log, "--label", "room", "--ignore", "phone,at", "--out", out) == (
-        f"cannot write to {out}: No space left on device"
+        f"cannot write to {out}: No space left on device; free some space"
     )
 
 

@@ -210,7 +210,9 @@ def test_page_that_cannot_be_written_after_all_leaves_the_results(
     result = streamgp("replay", log, *arguments)
     assert result.exit_code == 2
     assert "240 events" in result.stdout
-    assert result.stderr == f"Error: cannot write {page}: No space left on device\n"
+    assert (
+        result.stderr == f"Error: cannot write {page}: No space left on device; free some space\n"
+    )
 
 
 # --- files that are missing, damaged, or of another run
