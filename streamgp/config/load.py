@@ -303,6 +303,13 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
     streamgp.config.validation.ConfigError: --annotator: error_rate = 2 is not ...
 
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of another encoding than that of the terminal
+        raise ConfigError(
+            f"--annotator must be valid Unicode, got {text!r}; type it in the encoding of the "
+            "terminal (LC_ALL)"
+        ) from None
     found: dict[str, object] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,8 @@ def test_wrong_setting_is_told_with_name_value_and_what_is_allowed(text: str) ->
     with pytest.raises(ConfigError) as caught:
         parse_annotator(text)
     assert str(caught.value).startswith("--annotator: " + WRONG[text])
+
+
+def test_bytes_of_another_encoding_are_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"^--annotator must be valid Unicode, got 'name=J"):
+        parse_annotator(os.fsdecode(b"name=J\xfcrgen"))
