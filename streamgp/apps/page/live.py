@@ -131,8 +131,12 @@ class LiveDesk:
     def start(self) -> None:
         """Begin to read; in the event loop that will own the desk."""
         self._loop = asyncio.get_running_loop()
-        self._sender = AnswerSender(lambda: self._topics.writer(PROGRAM))
-        self._reader.start()
+        try:
+            self._sender = AnswerSender(lambda: self._topics.writer(PROGRAM))
+            self._reader.start()
+        except RuntimeError as failure:  # no thread can be had: the server ends without a reason
+            self.failure = failure
+            raise
 
     async def stop(self, timeout_s: float) -> int:
         """End; return how many accepted answers were not sent in time."""

@@ -277,7 +277,7 @@ async def run_server(
             h11_max_incomplete_event_size=32_768,
         )
     )
-    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    serving = asyncio.create_task(_serve(server, bound))
     is_told = False
     while not serving.done():
         if server.started and not is_told:
@@ -287,5 +287,13 @@ async def run_server(
             page.end_streams()
             server.should_exit = True
         await asyncio.wait([serving], timeout=_LOOK_S)
-    await serving
-    return await live.stop(SEND_FOR_S)
+    return await live.stop(SEND_FOR_S) if await serving else 0
+
+
+async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
+    """Serve until told to end; return whether the page could start, which `failure` tells."""
+    try:
+        await server.serve(sockets=[bound])
+    except SystemExit:  # how uvicorn says that it could not
+        return False
+    return True

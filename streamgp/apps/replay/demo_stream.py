@@ -186,10 +186,11 @@ class DemoStream:
             thread.start()
 
     def close(self) -> None:
-        """End both threads."""
+        """End both threads, if they were started: the page may have failed before."""
         self._stopping.set()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         self.topics.close()
 
     def accuracy(self) -> list[tuple[int, float]]:

@@ -104,6 +104,18 @@ def test_topics_that_may_not_be_read_end_the_page_before_anybody_waits_for_it(
     assert result.stderr == "Error: topics.db cannot be opened; make it readable\n"
 
 
+def test_a_page_that_can_have_no_threads_says_so(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_make: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("streamgp.apps.page.live.AnswerSender", none_left)
+    result = run("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
+    assert result.exit_code == 70
+    assert result.stderr.startswith("Error: the page has failed: RuntimeError at ")
+
+
 def test_without_the_extra_it_says_what_to_install(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,3 +64,7 @@ def test_raw_rows_of_a_walk_are_asked_about_with_their_signal() -> None:
     feed.close()
     stream.close()
     assert stream.trouble is None
+
+
+def test_a_stream_that_was_never_started_can_be_closed() -> None:
+    DemoStream().close()
