@@ -1,8 +1,8 @@
 """Query strategies, challenge rules and budgets, and the learners around them.
 
 `criteria` measure, `strategies` decide, `budgets` limit; `SkepticalClassifier` and
-`SkepticalRegressor` put them around a learner. Modules are loaded when a name of theirs is asked
-for, since rules load in no time and learners do not.
+`SkepticalRegressor` put them around a learner. A module is loaded when one of its names is first
+used, since rules load quickly and learners do not.
 
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamgp.query.skeptical_regressor import *  # noqa: F403
     from streamgp.query.strategies import *  # noqa: F403
 
-# Whose `__all__` are the public names of this package; what takes long to load comes last.
+# Their `__all__` lists are the public names of this package; what is slow to load comes last.
 _MODULES = (
     "strategies",
     "acquisition",
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
     if name == "Budget":
         return importlib.import_module("streamgp.base").Budget
     name = current_name(__name__, name, _RENAMED)
-    # Modules begin with a small letter, and are found when imported.
+    # Names of modules begin with a small letter, and are found when imported.
     for module in _MODULES if name[:1].isupper() else ():
         loaded = importlib.import_module(f"{__name__}.{module}")
         if name in loaded.__all__:

@@ -1,4 +1,4 @@
-"""Rules that ask by how much a label would tell, for numbers and for classes.
+"""Query strategies that ask for the labels that would tell most, for numbers and for classes.
 
 Scores shrink by orders of magnitude while a learner learns: no constant threshold gives a steady
 share of events. With a threshold of 0 they only rank, and `RateBudget` or `AdaptiveThreshold`
@@ -30,16 +30,16 @@ __all__ = [
 # --- Functions of distributions: spread of a belief, disagreement of experts.
 #
 # For numbers the belief is the distribution of an observation; for classes it is the posterior of
-# the predicted one. What is done with the numbers is decided in `acquisition.py`.
+# the predicted class. The rules further down decide by these scores.
 
 
-# Scores are finite, also where a distribution without any variance is compared with another.
+# Scores are finite, even where a distribution without any variance is compared with another.
 LARGEST = sys.float_info.max
 
 
 @runtime_checkable
 class Mixture(Protocol):
-    """A belief that is made of those of several experts."""
+    """A belief composed of those of several experts."""
 
     @property
     def weights(self) -> Sequence[float]:
@@ -52,7 +52,7 @@ class Mixture(Protocol):
 
 @runtime_checkable
 class HavingExperts(Protocol):
-    """A learner that is made of several experts."""
+    """A learner composed of several experts."""
 
     @property
     def n_experts(self) -> int:
@@ -65,8 +65,8 @@ AnyBelief: TypeAlias = Belief | Distribution
 def variance(belief: AnyBelief) -> float:
     """Variance of a belief: of an observation, or of the predicted class (Eq. 11).
 
-    For a mixture that is the mean of the variances and the variance of the means. For plain
-    probabilities that of an indicator, `p (1 - p)`.
+    For a mixture this is the mean of the variances plus the variance of the means. For plain
+    probabilities it is that of an indicator, `p (1 - p)`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def variance(belief: AnyBelief) -> float:
 def divergence(p: tuple[float, float], q: tuple[float, float]) -> float:
     """Kullback-Leibler divergence `D(p || q)` of two normal distributions, in nats.
 
-    Given as mean and variance; at most `LARGEST`, which is what stands for infinity.
+    Each is given as mean and variance. The result is at most `LARGEST`, which stands for infinity.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def divergence(p: tuple[float, float], q: tuple[float, float]) -> float:
     step = mean - other_mean
     # ln(ratio) from both logarithms: the ratio may be 0 or infinite.
     log_ratio = math.log(variance) - math.log(other_variance)
-    # Rounding can leave a little less than nothing.
+    # Rounding can leave slightly less than 0.
     return _finite(max(0.0, 0.5 * (ratio + step / other_variance * step - 1.0 - log_ratio)))
 
 
@@ -114,7 +114,7 @@ def largest_divergence(belief: AnyBelief, least_weight: float) -> float:
     """Largest weighted divergence of the experts from one of them (Eq. 10), in nats.
 
     `max over m' of sum over m of w_m D(p_m || p_m')`, where `m'` is any expert whose weight is at
-    least a share of the largest.
+    least `least_weight` times the largest.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def largest_divergence(belief: AnyBelief, least_weight: float) -> float:
 
 
 def largest_distance(belief: AnyBelief) -> float:
-    """Largest weighted squared distance of what experts predict from one of them (Eq. 12).
+    """Largest weighted squared distance of the experts' means from that of one of them (Eq. 12).
 
     Raises
     ------
@@ -152,7 +152,7 @@ def largest_distance(belief: AnyBelief) -> float:
 
 
 def _parts(belief: AnyBelief) -> list[tuple[float, tuple[float, float]]]:
-    """Return weight, and mean and variance, of what each expert predicts."""
+    """Return the weight of each expert, and the mean and variance of what it predicts."""
     if not isinstance(belief, Mixture) or len(belief.components) < 2:
         raise TypeError(
             "experts can only be compared in an ensemble of two or more, got "
@@ -177,11 +177,12 @@ def _finite(value: float) -> float:
 class _Above:
     """Ask when a score exceeds a threshold.
 
-    Plain probabilities of no class or of one have no spread; as for `Entropy`, the first are asked
-    about always, the second now and then. Experts that do not differ at all, since they have
-    learned nothing yet or since one alone is left, say nothing either: with a threshold such events
-    are asked about now and then, as asking never would deadlock. With none, which all exceed, they
-    are asked about as all others, and a budget can keep its rate.
+    Plain probabilities of no class or of one have no spread. As with `Entropy`, the former are
+    always asked about, the latter now and then. Experts that do not differ at all, because they
+    have learned nothing or only one is left, say nothing either. With a positive threshold such
+    events are asked about now and then, as never asking would deadlock. With a threshold of 0,
+    which all other scores exceed, they are asked about like all others, and a budget can keep its
+    rate.
     """
 
     threshold: NonNegative = 0.0
@@ -215,7 +216,8 @@ class _Above:
 class Variance(_Above):
     """Ask when the variance of the belief exceeds a threshold.
 
-    That of an observation, for a learner of numbers; of the predicted class, for one of classes.
+    The variance is that of an observation for regressors, that of the predicted class for
+    classifiers.
 
     Parameters
     ----------
@@ -252,16 +254,16 @@ class Variance(_Above):
 class KL(_Above):
     """Ask when what the experts of an ensemble predict diverges.
 
-    The score is the largest divergence from one expert, in the mean of all (Eq. 10). The paper asks
-    the maximum over all experts, also those that have proved wrong, and so mostly measures how far
-    the most mistaken one is away; `least_weight` leaves these out.
+    The score is the largest divergence from one expert, averaged over all (Eq. 10). The paper takes
+    the maximum over all experts, including those that have proved wrong, and so mostly measures how
+    far off the most mistaken one is; `least_weight` excludes these.
 
     Parameters
     ----------
     threshold
         In nats.
     least_weight
-        What share of the largest weight an expert must have to be compared with. 0 is the paper.
+        Share of the largest weight that an expert must have to be compared with. 0 is the paper.
 
     References
     ----------

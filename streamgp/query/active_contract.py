@@ -1,8 +1,8 @@
 """Class probabilities that River can also take as an active learner's pair.
 
-River's active classifiers return `(probabilities, ask)` from `predict_proba_one`, all other
-classifiers probabilities. What a skeptical classifier returns is the latter, and becomes the former
-where it is unpacked, which is all that River does with it.
+River's active classifiers return `(probabilities, ask)` from `predict_proba_one`; all other
+classifiers return probabilities. A skeptical classifier returns probabilities that become the pair
+when they are unpacked, which is all that River does with them.
 
 """
 
@@ -22,9 +22,10 @@ _UNPACK = dis.opmap["UNPACK_SEQUENCE"]
 class UnpackableProbabilities(dict[Label, float]):
     """Dictionary of class probabilities; `probabilities, ask = ...` unpacks it into a pair.
 
-    The pair is made when it is unpacked for the first time, by counting the event as
-    `SkepticalClassifier.predict_one` does, and is the same ever after. Whatever else is done with
-    the dictionary counts nothing, a loop over its classes included. Copies are plain dictionaries.
+    The pair is made when it is first unpacked, by counting the event as
+    `SkepticalClassifier.predict_one` does, and stays the same from then on. Nothing else that is
+    done with the dictionary counts anything, including a loop over its classes. Copies are plain
+    dictionaries.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class UnpackableProbabilities(dict[Label, float]):
     Attributes
     ----------
     plain
-        The probabilities as they were given, for those who would keep them.
+        The probabilities as they were given, for callers that want to keep them.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class UnpackableProbabilities(dict[Label, float]):
     def __init__(
         self, proba: dict[Label, float], ask: Callable[[], tuple[dict[Label, float], bool]]
     ) -> None:
-        dict.__init__(self, proba)  # without super(), which takes longer than all the rest
+        dict.__init__(self, proba)  # without super(), which would take longer than all the rest
         self.plain = proba
         self._ask = ask
         self._pair: tuple[dict[Label, float], bool] | None = None
@@ -67,7 +68,7 @@ class UnpackableProbabilities(dict[Label, float]):
         return iter(self._pair)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What asks holds the learner and the event: neither belongs into a copy or a pickle.
+        # `ask` holds the learner and the event: neither belongs in a copy or a pickle.
         return dict, (dict(self),)
 
 

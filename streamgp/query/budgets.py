@@ -1,7 +1,7 @@
 """Budgets: whether one more label request may be sent.
 
-A budget knows no criterion and no clock. It observes every event, whether it was asked about,
-and which questions came back without an answer; `now` is a time in seconds or, where there is no
+A budget knows no criterion and no clock. It is told of every event, whether it was asked about,
+and which questions came back without an answer. `now` is a time in seconds or, where there is no
 time, the number of the event. Budgets bound label requests; a challenge is a second question about
 an answer, so there are never more challenges than answers. The challenges of old labels can have a
 budget of their own: see `streamgp.query.retrospective`.
@@ -35,8 +35,8 @@ __all__ = [
     "Unlimited",
 ]
 
-# Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
-# would do where it never does.
+# Times of questions that are kept, so that the limit holds even when time goes backwards; the last
+# n would do if it never did.
 _REMEMBERED = 1000
 
 
@@ -52,17 +52,17 @@ class Unlimited:
         return True
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Nothing to remember."""
+        """Do nothing."""
 
     def refund(self, now: float) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no limit."""
 
     def state(self) -> State:
-        """Nothing to keep."""
+        """Return an empty state."""
         return {}
 
     def load_state(self, state: State) -> None:
-        """Nothing to take over."""
+        """Do nothing: there is no state."""
 
 
 @rule("budget", "at_most", example="n = 100", targets=BOTH)
@@ -111,7 +111,7 @@ class AtMost:
         self._spent += asked
 
     def refund(self, now: float) -> None:  # noqa: ARG002
-        """Give one question back, if it does."""
+        """Give one question back, if `gives_back` is set."""
         if self.gives_back:
             self._spent = max(0, self._spent - 1)
 
@@ -120,7 +120,7 @@ class AtMost:
         return {"spent": self._spent}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._spent = int(state["spent"])
 
 
@@ -133,7 +133,7 @@ class AtMost:
 class AtMostPer:
     """At most `n` questions within any span of time.
 
-    An unanswered question has interrupted an annotator all the same: by default it counts.
+    An unanswered question has still interrupted an annotator, so by default it counts.
 
     Parameters
     ----------
@@ -193,10 +193,10 @@ class AtMostPer:
                 del self._asked_at[0]
 
     def refund(self, now: float, asked_at: float | None = None) -> None:
-        """Give the question back that was asked at a time, or next to it, if it does.
+        """Give back the question that was asked at a time, or next to it, if `gives_back` is set.
 
-        Where the caller does not say when it was asked, it is the earliest that counts: so there
-        are never more than `n` answered ones within a span.
+        If the caller does not say when it was asked, the earliest that counts is given back: so
+        there are never more than `n` answered ones within a span.
         """
         times = self._asked_at
         if not (self.gives_back and times):
@@ -215,7 +215,7 @@ class AtMostPer:
         return {"asked_at": list(self._asked_at)}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._asked_at = [float(at) for at in state["asked_at"]]
 
 
@@ -226,14 +226,15 @@ class AtMostPer:
     targets=BOTH,
 )
 class RateBudget:
-    """Ask about a given share of the events: those with the highest scores of late.
+    """Ask about a given share of the events: those with the highest recent scores.
 
     An event may be asked about if `p < clip(rate + (rate · t - spent) / horizon, 0, 1)`, where `p`
     is the rank of its score among the last `window` scores, from 0 (highest) to 1, ties broken at
     random, `t` counts the events and `spent` the questions. It needs no scale of scores, and the
-    realised rate follows `rate` closely. Use it with a rule that would ask about everything, whose
-    score then chooses, for example `Entropy(threshold=0.0)`; with one that all scores are alike to,
-    as `AlwaysAsk()`, chance does. A rule that wants less than the rate gets what it wants.
+    realised rate follows `rate` closely. Use it with a rule that would ask about everything and
+    whose score then ranks the events, for example `Entropy(threshold=0.0)`. With a rule whose
+    scores are all alike, such as `AlwaysAsk()`, chance decides. A rule that asks for less than the
+    rate gets all it asks for.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ class RateBudget:
         self._spent += asked
 
     def refund(self, now: float) -> None:  # noqa: ARG002
-        """Give one question back, if it does."""
+        """Give one question back, if `gives_back` is set."""
         if self.gives_back:
             self._spent = max(0, self._spent - 1)
 
@@ -304,29 +305,30 @@ class RateBudget:
         return {"scores": list(self._scores), "n": self._n, "spent": self._spent}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._scores.clear()
         self._scores.extend(float(score) for score in state["scores"])
         self._n, self._spent = int(state["n"]), int(state["spent"])
 
 
-# --- A limit that is used evenly, on what is most doubtful.
+# --- A limit that is used evenly, for the most doubtful events.
 
 
-# What all questions of a limit together take from the logarithm of the strictness. This and what
-# follows was chosen on logs that `benchmarks.asking` does not play; here among 2, 3, 4 and 6.
+# By how much all questions of a limit together lower the logarithm of the strictness. This value
+# and the following were chosen on logs that `benchmarks.asking` does not use; this one among 2, 3,
+# 4 and 6.
 _FALL = 4.0
-# The pace, in units of the limit: at the limit the strictness stands still, so that with a pace of
-# 1 a tenth of the questions would never be asked.
+# The pace, in units of the limit: at the limit the strictness stands still, so with a pace of 1 a
+# tenth of the questions would never be asked.
 _PACE = 1.1
 # Share of the first span's questions that may be asked at once: all of them would be gone before a
-# new class comes, and while nothing is known everything is doubtful.
+# new class appears, and while nothing is known everything is doubtful.
 _AT_ONCE = 0.5
 # Share of a span within which arrears are made up.
 _CATCH_UP = 0.08
-# How many of the latest scores say what would have been asked.
+# Number of the latest scores that show what would have been asked.
 _LATEST = 50
-# The logarithm of the strictness stays within what a float can hold the exponential of.
+# The logarithm of the strictness stays within the range whose exponential is a float.
 _MOST_LOG = 600.0
 
 
@@ -339,24 +341,24 @@ _MOST_LOG = 600.0
 class PacedBudget:
     """At most `n` questions within any span of time, spread evenly, on the most doubtful events.
 
-    A controller turns the strictness `c` of the query strategy: what the strategy compares a score
-    with, for `SkepticalAsk` the draw of a coin, is divided by `c`. `ln c` rises by 4.4 within a
-    span, except at the limit, and falls by `4 / n` with each question, from `-ln score` if it was
-    more. Where fewer questions were asked than were due, `c` is at least what would have asked
-    about as many of the latest 50 events as make up for it within .08 of a span:
+    A controller adjusts the strictness `c` of the query strategy: what the strategy compares a
+    score with, for `SkepticalAsk` the draw of a coin, is divided by `c`. `ln c` rises by 4.4 within
+    a span, except at the limit, and falls by `4 / n` with each question, from `-ln score` if it was
+    higher. Where fewer questions were asked than were due, `c` is at least the value that would
+    have asked about as many of the latest 50 events as make up for it within .08 of a span:
     `sum(min(1, c score))` is that number.
 
-    So questions are evenly spread, but more are asked while much is doubtful, and where scores
-    fall, as they do while a learner learns, `c` rises. Of the first span's questions half may be
-    asked at once, when labels teach most; the others become due evenly. A strategy without a coin
-    that would ask about everything, such as `Variance()`, is given one: it asks with a probability
-    in proportion to the score. The first score sets the scale.
+    So questions are spread evenly, but more are asked while much is doubtful. Where scores fall, as
+    they do while a learner learns, `c` rises. Half of the first span's questions may be asked at
+    once, when labels teach most; the others become due evenly. A strategy without a coin that would
+    ask about everything, such as `Variance()`, is given one: it asks with a probability in
+    proportion to the score. The first score sets the scale.
 
     A question counts whether it is answered or not: it has interrupted an annotator. After a pause
-    of the events `c` is higher, and questions catch up, within the limit.
+    in the events `c` is higher, and questions catch up, within the limit.
 
-    As the budget of a classifier or regressor it also asks about what the strategy would not have
-    asked about. Elsewhere, as the budget of a review or of all keys together, it only refuses.
+    As the budget of a classifier or regressor it also asks where the strategy would not have asked.
+    Elsewhere, as the budget of a review or of all keys together, it only refuses.
 
     Parameters
     ----------
@@ -374,7 +376,7 @@ class PacedBudget:
 
     Examples
     --------
-    Doubt falls to a tenth within three days, and every day has its questions:
+    Doubt falls to a tenth within three days, and each day still has its questions:
 
     >>> budget, asked = PacedBudget(30, span_s=86400.0), [0, 0, 0]
     >>> for minute in range(3 * 1440):
@@ -415,11 +417,11 @@ class PacedBudget:
 
     @property
     def strictness(self) -> float:
-        """Factor by which the strategy asks more, or less, where no questions are in arrears."""
+        """Factor by which the strategy asks more, or less, when no questions are in arrears."""
         return 1.0 if self._log is None else math.exp(self._log)
 
     def turned(self, decision: Decision, now: float) -> Decision:
-        """Decide by the strictness of the moment, whatever the strategy wants; changes nothing."""
+        """Decide by the current strictness, whatever the strategy wants; changes nothing."""
         log = self._log_at(decision.score, now)
         least = decision.threshold
         if least <= 0.0:
@@ -430,7 +432,7 @@ class PacedBudget:
         return turned
 
     def allows(self, decision: Decision, now: float) -> bool:
-        """Whether the question may be asked at the strictness of the moment."""
+        """Whether the question may be asked at the current strictness."""
         return self.turned(decision, now).ask
 
     def left(self, now: float) -> QuestionsLeft:
@@ -438,11 +440,11 @@ class PacedBudget:
         return self._limit.left(now)
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Move the strictness, and count the question."""
+        """Adjust the strictness, and count the question."""
         score = decision.score
         log = self._risen(score, now)
         if asked and score > 0.0:
-            # Beyond 1 / score it is certain to ask, and more than certain says nothing.
+            # Beyond 1 / score it is certain to ask; a larger `c` would change nothing.
             log = min(log, -math.log(score)) - _FALL / max(1, self.n)
         if score > 0.0 or self._log is not None:
             self._log = _within(log)
@@ -454,7 +456,7 @@ class PacedBudget:
         self._limit.note(decision, asked, now)
 
     def refund(self, now: float) -> None:
-        """Nothing to give back: the question has interrupted an annotator."""
+        """Do nothing: the question has interrupted an annotator."""
 
     def state(self) -> State:
         """Return the strictness, times, the latest scores and the times of the last questions."""
@@ -469,9 +471,9 @@ class PacedBudget:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from.
+        """Restore what `state` returned.
 
-        States of before scores were kept have none of them; their first span counts as over.
+        States written before scores were kept have none; their first span counts as over.
         """
         at = None if state["at"] is None else float(state["at"])
         log = state["log"] if state.get("first", 0.0) is not None else None
@@ -498,9 +500,9 @@ class PacedBudget:
     def _risen(self, score: float, now: float) -> float:
         """Return the logarithm of the strictness at an event, before arrears count."""
         if self._log is None:
-            # As likely as can be: before the first label every strategy wants to ask.
+            # Certain to ask, as every strategy wants to before the first label.
             return 0.0 if score <= 0.0 else _within(-math.log(score))
-        # What the limit forbids is not made up for: `c` would rise for ever.
+        # What the limit forbids is not made up for: `c` would rise without end.
         passed_s = self._passed(now) if self._limit.left(now).left else 0.0
         return _within(self._log + _FALL * _PACE * passed_s / self.span_s)
 
@@ -509,7 +511,7 @@ class PacedBudget:
         return self.n * (1.0 - _AT_ONCE) * (1.0 - self._share_of_first(now))
 
     def _share_of_first(self, now: float) -> float:
-        """Return which share of the first span is over."""
+        """Return what share of the first span is over."""
         passed_s = 0.0 if self._start is None else max(0.0, now - self._start)
         return min(1.0, passed_s / self.span_s)
 
@@ -517,7 +519,7 @@ class PacedBudget:
         return 0.0 if self._at is None else max(0.0, now - self._at)
 
     def _spacing_at(self, now: float) -> float:
-        """Return the mean time between events; a pause counts as no more than what catches up."""
+        """Return the mean time between events; a pause counts as at most the catch-up time."""
         if self._at is None:
             return 0.0
         passed_s = min(self._passed(now), _CATCH_UP * self.span_s)
@@ -529,9 +531,9 @@ def _within(log: float) -> float:
 
 
 def _log_factor(scores: Sequence[float], wanted: float) -> float:
-    """Return the logarithm of the `c` of which `sum(min(1, c score))` is what is wanted.
+    """Return the logarithm of the `c` for which `sum(min(1, c score))` is `wanted`.
 
-    Where too few scores are positive it is the largest there is.
+    If too few scores are positive, it is the largest possible.
     """
     ascending = sorted(scores)
     totals = list(accumulate(ascending))
@@ -547,12 +549,12 @@ def _log_factor(scores: Sequence[float], wanted: float) -> float:
     return _MOST_LOG
 
 
-# --- Questions at hours at which they are answered.
+# --- Questions at hours when they are answered.
 
 # Below this availability, in units of that of the best hour, a question is exploration.
 _AVAILABLE = 0.5
-# How many questions the rate of all hours counts for in that of an hour, and that of an hour in
-# that of one weekday.
+# How many questions the rate over all hours counts for in that of an hour, and the rate of an hour
+# in that of the hour on one weekday.
 _WEIGHT_OF_ALL, _WEIGHT_OF_HOUR = 2.0, 4.0
 _HOUR_S = 3600.0
 _HOURS, _WEEKDAYS = 24, 7
@@ -567,22 +569,22 @@ _FIRST_WEEKDAY = 3
     targets=BOTH,
 )
 class AvailabilityBudget:
-    """Ask when questions are answered: the score counts in proportion to how often they are.
+    """Ask when questions get answered: scores count in proportion to how often they are.
 
     Of the questions asked within an hour of the day (UTC), `a` of `n` were answered before they
     expired; the rate of the hour is the mean of a Beta posterior, `q = (a + 2 p) / (n + 2)`, where
-    `p = (a + 1) / (n + 1)` over all hours. That of the hour on one weekday is
+    `p = (a + 1) / (n + 1)` over all hours. The rate of the hour on one weekday is
     `(a + 4 q) / (n + 4)`, over its questions on that weekday. The availability is this rate in
     units of the largest `q`, at most 1. A question is refused unless its score, times the
     availability, exceeds its threshold. Where the availability is below 1/2 a question is
-    exploration, and at most a share of all questions may be that.
+    exploration, and exploration is at most a given share of all questions.
 
     A declined question counts as answered, since the annotator was there; one that was taken back
     does not count. If all questions are answered, the availability is 1 and none is refused.
 
-    It only refuses. Beside `PacedBudget` what it refuses is asked at other hours, within the same
-    limit. Without an expiry or horizon of the loop unanswered questions never end, and nothing is
-    refused. Times must be POSIX seconds.
+    It only refuses. With `PacedBudget` beside it, what it refuses is asked at other hours, within
+    the same limit. If the loop has neither an expiry nor a horizon, unanswered questions never end
+    and nothing is refused. Times must be POSIX seconds.
 
     Parameters
     ----------
@@ -591,7 +593,7 @@ class AvailabilityBudget:
 
     Examples
     --------
-    Questions of the night expire, those of the day are answered:
+    Questions asked at night expire, those asked by day are answered:
 
     >>> budget, hour = AvailabilityBudget(), 3600.0
     >>> for asked_at in range(48):
@@ -607,7 +609,7 @@ class AvailabilityBudget:
     # _answered, _ended  questions by hour of the week that were answered, and that have ended
     # _availability      of each hour of the week: a function of those counts
     # _n_asked           questions asked
-    # _n_explored        those of them that were exploration
+    # _n_explored        how many of them were exploration
     def __init__(self, exploration: Share = 0.1) -> None:
         check_rate("exploration", exploration)
         self.exploration = exploration
@@ -640,14 +642,14 @@ class AvailabilityBudget:
             self._n_explored += self.availability(now) < _AVAILABLE
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Learn whether a question was answered before it expired."""
+        """Record whether a question was answered before it expired."""
         hour = _hour_of_week(asked_at)
         self._answered[hour] += answered
         self._ended[hour] += 1
         self._estimate()
 
     def refund(self, now: float) -> None:
-        """Nothing to give back: `note_outcome` tells what came of a question."""
+        """Do nothing: `note_outcome` tells how a question ended."""
 
     def state(self) -> State:
         """Return the counts."""
@@ -659,7 +661,7 @@ class AvailabilityBudget:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._answered = [int(n) for n in state["answered"]]
         self._ended = [int(n) for n in state["ended"]]
         self._n_asked, self._n_explored = int(state["asked"]), int(state["explored"])
@@ -698,12 +700,12 @@ def _hour_of_week(now: float) -> int:
 class AllOf:
     """Several budgets at once: what any of them refuses is not asked.
 
-    A question that one allows and another refuses is spent by neither.
+    A question that one allows and another refuses counts for neither.
 
     Parameters
     ----------
     budgets
-        The budgets, in the order in which they are asked.
+        The budgets, in the order in which they are consulted.
 
     Examples
     --------
@@ -734,11 +736,11 @@ class AllOf:
 
     @property
     def turns(self) -> bool:
-        """Whether one of them turns the strictness of the strategy."""
+        """Whether one of them adjusts the strictness of the strategy."""
         return any(account.turns for account in self._accounts)
 
     def turned(self, decision: Decision, now: float) -> Decision:
-        """Decide by the least strictness of those that turn it; the others may refuse."""
+        """Decide by the least strictness of those that adjust it; the others may refuse."""
         turned = [one.decided(decision, now) for one in self._accounts if one.turns]
         if turned:
             decision = max(turned, key=lambda each: (each.budget is not None, each.threshold))
@@ -748,28 +750,28 @@ class AllOf:
         return decision
 
     def left(self, now: float) -> QuestionsLeft | None:
-        """Return what is left of the one that has least, of those that can say so."""
+        """Return what is left of the budget that has least, among those that can tell."""
         counting = [one for one in self.budgets if isinstance(one, CountingBudget)]
         found = [left for one in counting if (left := one.left(now)) is not None]
         return min(found, key=lambda each: each.left, default=None)
 
     def refused_by(self, decision: Decision, now: float) -> str:
-        """Return the name of the first that does not allow it."""
+        """Return the name of the first budget that does not allow it."""
         first = next(one for one in self._accounts if not one.allows(decision, now))
         return first.name_of_refusal(decision, now)
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Tell all of them."""
+        """Notify all of them."""
         for budget in self.budgets:
             budget.note(decision, asked, now)
 
     def refund(self, now: float, asked_at: float | None = None) -> None:
-        """Tell all of them."""
+        """Notify all of them."""
         for account in self._accounts:
             account.refund(now, asked_at)
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Tell those that learn when questions are answered."""
+        """Notify those that learn when questions are answered."""
         for account in self._accounts:
             account.note_outcome(asked_at=asked_at, answered=answered)
 
@@ -778,12 +780,12 @@ class AllOf:
         return {"budgets": [account.state() for account in self._accounts]}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         for account, one in zip(self._accounts, state["budgets"], strict=True):
             account.load_state(one)
 
 
-# --- A threshold that finds the level of scores at which a share of the events is asked about.
+# --- A threshold that adapts until a given share of the events is asked about.
 
 
 _LEAST, _LARGEST = math.log(1e-300), math.log(1e300)
@@ -800,11 +802,10 @@ class AdaptiveThreshold:
 
     The threshold rises by a factor `exp(step (1 - rate))` with each question and falls by
     `exp(-step rate)` with each event that is not asked about. So it follows scores that shrink
-    while a learner learns, and
-    `asked - rate * events = ln(threshold / first threshold) / step`: the realised share is as far
-    from `rate` as that. It stands in the place of a budget, beside a rule that would ask about
-    everything, such as `Variance()`. `RateBudget`, which ranks the latest scores, keeps a share
-    more closely; this one asks more while scores are high.
+    while a learner learns, and `asked - rate * events = ln(threshold / first threshold) / step`: by
+    so many questions the realised share differs from `rate`. Use it as a budget, with a rule that
+    would ask about everything, such as `Variance()`. `RateBudget`, which ranks the latest scores,
+    keeps a share more closely; this one asks more while scores are high.
 
     Parameters
     ----------
@@ -816,7 +817,7 @@ class AdaptiveThreshold:
     Attributes
     ----------
     threshold
-        What a score has to exceed now; None before the first event, which is asked about.
+        The value that a score has to exceed; None before the first event, which is asked about.
 
     Examples
     --------
@@ -875,7 +876,7 @@ class AdaptiveThreshold:
         return {"log_threshold": self._log}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         found = state["log_threshold"]
         self._log = None if found is None else float(found)
 

@@ -16,12 +16,12 @@ from streamgp.common.uncertainty import best_versus_second as best_versus_second
 from streamgp.common.uncertainty import entropy as entropy
 from streamgp.common.uncertainty import most_probable
 
-# Of noise of whatever variance: ratios of odds stay finite.
+# Odds ratios stay finite for noise of any variance.
 _LEAST_FLIP = 1e-9
 
 
 def probabilities(belief: Belief) -> Mapping[Label, float]:
-    """Class probabilities of a belief, whatever it is made of."""
+    """Class probabilities of a belief of any type."""
     return belief.probabilities() if isinstance(belief, Posterior) else belief
 
 
@@ -42,11 +42,11 @@ def normal_cdf(mean: float, variance: float) -> float:
 def doubt(belief: Belief) -> float:
     """Return the uncertainty of a learner about its own prediction.
 
-    For a posterior the probability that the predicted class has a negative score,
-    `1 - Φ(mean / std)` with the latent standard deviation (ISGP Eq. 7; with the noise included,
-    as Eq. 2 prints it, it would never reach 0). For plain probabilities `1 - max p`.
-    Nothing known: 1. Where open questions count, their share competes with the classes, and the
-    standard deviation is that with their answers.
+    For a posterior, the probability that the predicted class has a negative score,
+    `1 - Φ(mean / std)` with the latent standard deviation (ISGP Eq. 7; with the noise included, as
+    Eq. 2 prints it, it would never reach 0). For plain probabilities, `1 - max p`. If nothing is
+    known, 1. Where open questions count, their share competes with the classes, and the standard
+    deviation is the one after their answers.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def doubt(belief: Belief) -> float:
 
 
 def unexplained_share(belief: Posterior) -> float:
-    """Return what the means of the known classes leave of 1, at least 0.
+    """Return the part of 1 that the means of the known classes leave unexplained, at least 0.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def contradiction(belief: Belief, given: Label) -> float:
     """Return how strongly the prediction contradicts a given label, 0 if they agree (ISGP Eq. 8).
 
     `Φ((mean_predicted - mean_given) / std)`; a class never seen has mean 0. For plain
-    probabilities the difference of the two. The paper sets agreement to 0 by hand, as Eq. 8 would
-    give 1/2 there.
+    probabilities it is the difference of the two. The paper sets agreement to 0 by hand, as Eq. 8
+    would give 1/2 there.
 
     Examples
     --------
@@ -109,18 +109,18 @@ def probability_wrong(
     *,
     heard: Mapping[Label, int] | None = None,
 ) -> float:
-    """Probability that a given label is wrong, after Bayes.
+    """Probability that a given label is wrong, by Bayes' rule.
 
     `P(wrong | given) = 1 - q (1 - e) / (q (1 - e) + (1 - q) e / (C - 1))`: `q` is the learner's
     probability of the given class, `e` the annotator's error rate, spread evenly over the other
     classes, and `C = max(2, known classes, the given one included)`.
 
-    A posterior is believed as far as it knows something: `q = (1 - v) share + v / C`, where `v` is
-    its variance divided by that of the prior, so that far from all examples `P(wrong) = e`. It
-    keeps a share for classes not seen yet, what its means leave of 1, which goes to a new class; if
-    that is more than `q`, it counts. Without a posterior a new class is never suspicious.
+    A posterior counts as far as it knows something: `q = (1 - v) share + v / C`, where `v` is its
+    variance divided by that of the prior, so that far from all examples `P(wrong) = e`. It keeps a
+    share for classes not seen yet, the part of 1 that its means leave; a new class gets this share
+    as its `q`, if it is larger. Without a posterior a new class is never suspicious.
 
-    That believes new labels far too readily. With `heard`, a new one is wrong with the odds
+    That believes new labels far too readily. With `heard`, a new label is wrong with the odds
     `e w : (1 - e) g (1 - a)` (see `new_label_rates`), where `a` is how far known classes explain
     the event: `1 - v` times the sum of the positive means, at most 1; 0 without a posterior.
 
@@ -133,25 +133,25 @@ def probability_wrong(
     error_rate
         Estimate of how often this annotator errs, strictly between 0 and 1.
     heard
-        How often each label was learned, from all annotators; None for new labels to be believed.
+        How often each label was learned, from all annotators; None to believe new labels.
 
     Examples
     --------
-    An annotator who errs in one of five answers says what the learner deems improbable:
+    An annotator who errs in one of five answers gives a label that the learner deems improbable:
 
     >>> probability_wrong({"home": 0.9, "work": 0.1}, "work", error_rate=0.2)
     0.692307...
     >>> probability_wrong({"home": 0.9, "work": 0.1}, "home", error_rate=0.2)
     0.027027...
 
-    Where a posterior knows nothing, only the annotator's record counts, and a word never heard
+    Where a posterior knows nothing, only the annotator's record counts, and a label never heard
     before is believed:
 
     >>> far = Posterior(mean={"home": -0.01, "work": 0.0}, variance=1.0)
     >>> [probability_wrong(far, label, error_rate=0.2) for label in ("home", "gym")]
     [0.2, 0.0]
 
-    unless it is known how seldom such a word has come:
+    unless it is known how rarely such labels have come:
 
     >>> probability_wrong(far, "gym", 0.2, heard={"home": 20, "work": 1})
     0.589...
@@ -160,7 +160,7 @@ def probability_wrong(
     known = belief.mean if isinstance(belief, Posterior) else belief
     n_classes = max(2, len(known) + (given not in known))
     if heard and given not in known:
-        explained = 0.0  # plain probabilities leave nothing open: they say nothing of it
+        explained = 0.0  # plain probabilities do not tell how much they explain
         if isinstance(belief, Posterior):
             means = sum([m for m in belief.mean.values() if m > 0.0])
             explained = (1.0 - _open(belief)) * min(1.0, means)
@@ -182,7 +182,7 @@ def probability_wrong(
 
 
 def new_label_rates(heard: Mapping[Label, int]) -> tuple[float, float]:
-    """Return how often a label is new that was never heard: of right answers, and of wrong ones.
+    """Return how often a right answer is a label never heard before, and how often a wrong one is.
 
     With n labels learned, of K classes, of which N1 were heard once and N2 twice:
 
@@ -216,7 +216,7 @@ def new_label_rates(heard: Mapping[Label, int]) -> tuple[float, float]:
 
 
 def shares(belief: Belief, labels: Sequence[Label]) -> list[float]:
-    """Return the share of a belief for each label, as `probability_wrong` reads it.
+    """Return the share of a belief for each label, as used by `probability_wrong`.
 
     `(1 - v) share + v / K` for a posterior, of K labels; they need not sum to 1.
 
@@ -245,8 +245,8 @@ def flip_probability(noise_variance: float) -> float:
 
     `atan(s) / pi` with the standard deviation `s` of the noise: function and noisy function are
     normal with correlation `rho = 1 / sqrt(1 + s²)`, and two such numbers have opposite signs with
-    probability `acos(rho) / pi` (Sheppard). From 0 without noise to 1/2, a guess; for a label with
-    noise of this variance, an error rate.
+    probability `acos(rho) / pi` (Sheppard). It runs from 0 without noise to 1/2, a guess. For a
+    label with noise of this variance it is an error rate.
 
     Examples
     --------
@@ -258,17 +258,17 @@ def flip_probability(noise_variance: float) -> float:
 
 
 def error_rate_with_noise(error_rate: float, noise: float, usual_noise: float) -> float:
-    """Error rate of an annotator in an answer that is known to be more, or less, noisy than usual.
+    """Error rate of an annotator for an answer that is known to be more, or less, noisy than usual.
 
     The odds of an error, times the ratio of the odds of `flip_probability` for this answer and for
-    any: what the annotator did so far, and what is known of this answer, count as independent.
+    any answer: the annotator's record and what is known of this answer count as independent.
 
     Parameters
     ----------
     error_rate
         Estimate of how often the annotator errs, strictly between 0 and 1.
     noise, usual_noise
-        Noise variances of this answer, and of one of which nothing is known.
+        Noise variances of this answer, and of an answer of which nothing is known.
 
     Examples
     --------
@@ -287,21 +287,21 @@ def least_confidence(p: Mapping[Label, float]) -> float:
     return 1.0 - max(p.values())
 
 
-# --- Numbers: where an answer is expected, and how probably a given one is wrong.
+# --- Numbers: where an answer is expected, and how probable it is that a given one is wrong.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudentT:
     """Distribution of the answer of an annotator who is not mistaken.
 
-    Student's t, since how much targets vary is an estimate from few of them.
+    Student's t, since the variance of the targets is estimated from few of them.
 
     Parameters
     ----------
     mu
         Centre.
     sigma
-        Scale; the standard deviation, were it known.
+        Scale: the standard deviation, if it were known.
     dof
         Degrees of freedom, at least 1.
 
@@ -328,7 +328,7 @@ class StudentT:
         return float(stdtr(self.dof, (y - self.mu) / self.sigma))
 
     def log_density(self, y: float) -> float:
-        """Log density at `y`, in nats; at the only possible value, if there is one, infinite."""
+        """Log density at `y`, in nats; infinite at the only possible value, if there is one."""
         if self.sigma == 0.0:
             return math.inf if y == self.mu else -math.inf
         z, dof = (y - self.mu) / self.sigma, self.dof
@@ -344,13 +344,13 @@ class StudentT:
 def answer_expected(
     forecast: Distribution, targets: Moments, scatter: float, std: float | None
 ) -> StudentT | None:
-    """Return where an annotator's answer will lie, None while nothing is known of the scale.
+    """Return where an annotator's answer will lie; None while the scale is unknown.
 
     Its variance is `scatter · (sigma² + std²)`: `sigma` is that of an observation as the learner
     sees it, `std` the uncertainty stated with the answer, and `scatter` says how much more, or
     less, this annotator's answers have varied so far
     (`streamgp.common.annotator_error.ErrorScale`). A learner knows the scale of its targets from
-    as many as it was taught: the degrees of freedom are one less than their number.
+    the ones it was taught: the degrees of freedom are one less than their number.
 
     Parameters
     ----------
@@ -373,13 +373,14 @@ def answer_expected(
 def probability_outlier(
     expected: StudentT | None, targets: Moments, given: float, error_rate: float
 ) -> float:
-    """Probability that a given number is wrong, after Bayes.
+    """Probability that a given number is wrong, by Bayes' rule.
 
-    `P(wrong | y) = e g(y) / (e g(y) + (1 - e) f(y))`: `e` is the annotator's error rate, `f` where
-    a right answer lies (`answer_expected`), and `g` where a wrong one does. That has nothing to do
-    with the event: it is about where targets are, and possibly far away, as a misplaced decimal
-    point takes it. So `g` is a Cauchy distribution around the mean of all targets with their
-    standard deviation as scale, or that of `f`, if it is larger: `g` is the wider of the two.
+    `P(wrong | y) = e g(y) / (e g(y) + (1 - e) f(y))`: `e` is the annotator's error rate, `f` the
+    density of right answers (`answer_expected`), and `g` that of wrong ones. Wrong answers have
+    nothing to do with the event: they depend on where targets are, and may be far away, as with a
+    misplaced decimal point. So `g` is a Cauchy distribution around the mean of all targets, with
+    their standard deviation or that of `f` as scale, whichever is larger: `g` is the wider of the
+    two.
 
     Parameters
     ----------
@@ -407,7 +408,7 @@ def probability_outlier(
     """
     if expected is None:
         return error_rate
-    # Never narrower than `f`: where the learner knows nothing, it must not look wrong by itself.
+    # Never narrower than `f`: where the learner knows nothing, an answer must not look wrong.
     scale = max(targets.std, expected.sigma)
     z = (given - targets.mean) / scale
     wrong = -math.log(math.pi * scale) - math.log1p(z * z)

@@ -1,8 +1,8 @@
 """Rules that learn from the answers how much confidence to trust.
 
-A prediction is asked about if it is less confident than a threshold: the one at which, of the
-answers heard so far, as large a share of the wrong predictions lies below as of the right ones
-above. An overconfident classifier gets a higher one, and no number has to be chosen.
+A prediction is asked about if it is less confident than a threshold: the one at which, among the
+answers heard so far, the share of wrong predictions below it equals the share of right ones above
+it. An overconfident classifier gets a higher threshold, and no number has to be chosen.
 
 """
 
@@ -26,22 +26,22 @@ __all__ = [
 ]
 
 _CELLS_PER_OCTAVE = 32
-# Points at which the prediction lies that each histogram of a stream begins with.
+# Number of points over which the first prediction of each histogram is spread.
 _N_AT_FIRST = 16
 
 
 class EqualErrorRounds:
-    """Ask by rounds, below the confidence of equal errors in all rounds before.
+    """Ask in rounds, below the confidence of equal errors in all earlier rounds.
 
-    For a pool of events, of which some are drawn in every round: all those drawn are asked about in
-    the first round, in later ones those whose confidence is less than the threshold of everything
-    heard so far. Tell it every label with `hear`, and the end of a round with `next_round`.
+    For a pool of events, some of which are drawn in every round: all those drawn are asked about in
+    the first round, in later ones those whose confidence is below the threshold of everything
+    heard so far. Pass every label to `hear`, and call `next_round` at the end of a round.
 
     Parameters
     ----------
     uncertainty
-        What the confidence leaves to 1: `bvsb`, the second largest probability divided by the
-        largest, or `entropy`, that of the probabilities divided by the largest possible one.
+        The uncertainty, 1 minus the confidence: `bvsb`, the second largest probability divided by
+        the largest, or `entropy`, that of the probabilities divided by the largest possible one.
 
     Attributes
     ----------
@@ -79,21 +79,21 @@ class EqualErrorRounds:
         return f"EqualErrorRounds({self.uncertainty!r})"
 
     def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
-        """Compare the uncertainty with what the threshold leaves to 1."""
+        """Compare the uncertainty with 1 minus the threshold."""
         p, name = probabilities(belief), recorded_name(type(self))
         if len(p) < 2 or self.threshold == math.inf:
             return Decision.of(1.0, 0.0, name)
         return Decision.of(self._uncertainty(p), 1.0 - self.threshold, name)
 
     def hear(self, belief: Belief, y: Label) -> None:
-        """Hear the label of an event that was asked about, and what was believed before."""
+        """Record the label of an event that was asked about, and the belief before it."""
         p = probabilities(belief)
         if len(p) > 1:
             side = self._right if is_right(p, y) else self._wrong
             side.append(1.0 - self._uncertainty(p))
 
     def next_round(self) -> None:
-        """End a round: from now on the threshold is that of everything heard so far."""
+        """End a round: the threshold is now that of everything heard so far."""
         self.threshold = equal_error_threshold(self._right, self._wrong)
 
 
@@ -105,18 +105,18 @@ class EqualErrorRounds:
     reason="the prediction is unsure, or is asked about at random",
 )
 class EqualErrorAsk:
-    """Ask below the confidence of equal errors, as it is in a stream, and now and then above.
+    """Ask below the confidence of equal errors in a stream, and now and then above it.
 
-    Two histograms that forget, of right and of wrong predictions, hold the confidences of what was
-    asked about. Both begin with one prediction spread evenly over all confidences, so that it asks
-    below 1/2 at first, and neither is ever empty. While fewer than two classes are known it asks as
-    the other rules on probabilities do.
+    Two histograms with exponential forgetting, of right and of wrong predictions, hold the
+    confidences of the events asked about. Both begin with one prediction spread evenly over all
+    confidences, so that it asks below 1/2 at first and neither is ever empty. While fewer than two
+    classes are known it asks as the other rules on probabilities do.
 
-    A prediction that is wrong and confident is noticed only if confident ones are asked about: so a
-    random share of them is. Volunteered labels count for nothing, as it is unknown how
-    they were chosen: people tell what is wrong rather than what is right.
+    A prediction that is wrong and confident is noticed only if confident ones are asked about, so a
+    random share of them is. Volunteered labels do not count, as it is unknown how they were
+    selected: people report what is wrong rather than what is right.
 
-    In a `SkepticalClassifier` the rule given is a template, each classifier has one of its own.
+    In a `SkepticalClassifier` the rule given is a template; each classifier has a copy of its own.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ class EqualErrorAsk:
     at_least
         Least probability of asking, however confident a prediction is.
     forgetting
-        How much of what each right prediction counts is left after the next right one, and the
-        same for wrong ones; at most 1, for never forgetting.
+        What remains of the weight of each right prediction after the next right one, and the same
+        for wrong ones; at most 1, which never forgets.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class EqualErrorAsk:
     """
 
     # _seen   what was heard
-    # _above  the uncertainty above which it asks, a function of that
+    # _above  the uncertainty above which it asks, a function of _seen
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class EqualErrorAsk:
         return at_random if at_random.ask and not by_confidence.ask else by_confidence
 
     def hear(self, belief: Belief, y: Label) -> None:
-        """Hear the label of an event that was asked about, and what was believed before."""
+        """Record the label of an event that was asked about, and the belief before it."""
         p = probabilities(belief)
         if len(p) < 2:
             return
@@ -209,7 +209,7 @@ class EqualErrorAsk:
         return self._seen.state()
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._seen.load_state(state)
         self._above = self._threshold()
 

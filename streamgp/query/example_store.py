@@ -1,12 +1,11 @@
 """A learner, the raw examples that it was taught, and the scaling between the two.
 
-Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes
-when it is taught the examples on record, in their order, through the statistics in use: so the
-examples, what running transformers have made of each, and hyper-parameters that it has learned, are
-all that has to be kept of it. That holds
-for a learner that retains a few of its examples as well, or the latest, or those since a drift;
-when one of them is relabelled or forgotten, all are learned and drifts detected again. What
-to ask and whom to believe is not decided here.
+Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes when it is
+taught the examples on record, in their order, through the statistics in use. So all that has to be
+saved of it are the examples, what running transformers have made of each, and hyper-parameters that
+it has learned. The same holds for a learner that retains only some of its examples, such as the
+latest or those since a drift; when one of them is relabelled or forgotten, all are learned and
+drifts are detected again. What to ask and whom to believe is not decided here.
 
 """
 
@@ -61,58 +60,58 @@ B = TypeVar("B")
 # An open question, and whether it can be used with the present statistics.
 _Known: TypeAlias = tuple[PendingQuestion, bool]
 
-# What River's transformers and estimators raise over features that they do not expect, besides
-# ValueError and TypeError.
+# Errors that River's transformers and estimators raise for features that they do not expect,
+# besides ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
-# Latest answers by which annotators are judged. A learner that cannot leave examples out is taught
-# these once more, which must not take longer and longer.
+# Number of latest answers by which annotators are judged. A learner that cannot leave examples out
+# is taught these once more, which must not take ever longer.
 _MOST_ANSWERS = 2000
-# Answers, and what is believed of the event of each.
+# Answers, and the belief about the event of each.
 Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
-# Latest answers of one annotator, and labels of the others, by which that one is judged alone.
+# Latest answers of one annotator, and labels of the others, when that one is judged separately.
 _MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
 
-# --- Optional methods of a learner beside those of a River estimator.
+# --- Optional methods of a learner, in addition to those of a River estimator.
 
 
 @runtime_checkable
 class RestorableLearner(Protocol):
-    """A learner that knows something beside its examples: hyper-parameters, for one."""
+    """A learner with knowledge besides its examples, such as hyper-parameters."""
 
     def state(self) -> State:
-        """Return what it knows beside its examples, as plain JSON values.
+        """Return what it knows besides its examples, as plain JSON values.
 
-        What changes with every example, and has no part in which ones are retained, stands under
+        What changes with every example, and has no part in which ones are retained, is stored under
         the name "progress".
         """
 
     def load_state(self, state: State) -> None:
-        """Take over what another one knew beside its examples, before the first of its own."""
+        """Restore what another learner knew besides its examples, before the first example."""
 
 
 @runtime_checkable
 class PartlyRefusing(Protocol):
-    """A learner that says whether a refused example has left it as it was."""
+    """A learner that tells whether a refused example has left it unchanged."""
 
     @property
     def refuses_whole(self) -> bool:
-        """Whether an example that is refused changes nothing."""
+        """Whether a refused example changes nothing."""
 
 
 @runtime_checkable
 class Retaining(Protocol):
-    """A learner that says whether it retains the examples that it has learned."""
+    """A learner that tells whether it retains the examples that it has learned."""
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
+        """Whether no example is ever dropped."""
 
 
 @runtime_checkable
 class KnowingClasses(Protocol):
-    """A learner of which classes can be told that it has no example of."""
+    """A learner that can be told of classes of which it has no example."""
 
     def know(self, labels: Iterable[Label]) -> None:
         """Count these labels among the known classes."""
@@ -120,14 +119,14 @@ class KnowingClasses(Protocol):
 
 @runtime_checkable
 class TellingNoise(Protocol):
-    """A learner that tells noisy labels from others, by their privileged features."""
+    """A learner that distinguishes noisy labels from others, by their privileged features."""
 
     def noise_one(self, privileged: Features | None) -> float:
         """Return the noise variance expected of a label; None stands for any label."""
 
 
 class PendingAnswers(Protocol):
-    """What answers to pending questions will tell, whatever they are."""
+    """What the answers to pending questions will tell, whichever answers they are."""
 
     @property
     def n(self) -> int:
@@ -137,35 +136,35 @@ class PendingAnswers(Protocol):
         """Add a question; if it is refused, nothing changes."""
 
     def truncate(self, n: int) -> None:
-        """Keep the first `n` questions only."""
+        """Keep only the first `n` questions."""
 
     def predict(self, x: Features) -> tuple[float, float]:
-        """Share of the answers, and variance, at an event."""
+        """Share of the answers, and variance after them, at an event."""
 
 
 @runtime_checkable
 class CountingPending(Protocol):
-    """A learner that tells what answers to pending questions will tell."""
+    """A learner that knows what the answers to pending questions will tell."""
 
     def pending(self) -> PendingAnswers:
-        """Return what takes the questions; valid until the learner changes."""
+        """Return an object that takes the questions; valid until the learner changes."""
 
 
 class ExampleStore(ABC, Generic[B]):
-    """A River estimator with a memory of what it was taught, behind a scaling.
+    """A River estimator with a record of what it was taught, behind a scaling.
 
-    What it believes of an event, a `B`, depends on the kind of target: see `ClassExampleStore` and
+    Its belief about an event, a `B`, depends on the kind of target: see `ClassExampleStore` and
     `NumberExampleStore`. A `RestorableLearner` changes nothing when it refuses
-    an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
-    its examples. Any other is trained again where that matters.
+    an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows besides
+    its examples. Any other learner is trained again where that matters.
 
     Privileged features of a label reach a learner whose `learn_one` takes `privileged`, as received
-    and unscaled; where it does not, they are not kept.
+    and unscaled; otherwise they are not kept.
 
     Parameters
     ----------
     template
-        The estimator; it stays unlearned.
+        The estimator; it is never taught.
     scaling
         How features reach it.
 
@@ -180,9 +179,9 @@ class ExampleStore(ABC, Generic[B]):
 
     """
 
-    # _question  the method that asks a learner what it believes, of the kind of target
+    # _question  the learner's method that returns its belief, for the kind of target
     # learner    a function of _examples, _labels, the statistics in use and its own state
-    # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
@@ -191,7 +190,7 @@ class ExampleStore(ABC, Generic[B]):
     #            prediction, a decision and a challenge about one event ask the learner once; None
     #            after any change. By identity, since equal features need not be the same to a
     #            learner: True and 1, another order
-    # counts_pending  whether the learner tells what answers to pending questions will tell
+    # counts_pending  whether the learner knows what answers to pending questions will tell
     # _pending   the last pending questions, and what the learner says of their answers; likewise
     _question: str
 
@@ -216,7 +215,7 @@ class ExampleStore(ABC, Generic[B]):
         self._pending: tuple[Sequence[PendingQuestion], list[_Known], PendingAnswers] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is only remembered for speed is no state: asking changes nothing.
+        # What is only remembered for speed is not part of the state: asking changes nothing.
         return {**self.__dict__, "_memo": None, "_pending": None}
 
     def __len__(self) -> int:
@@ -227,17 +226,17 @@ class ExampleStore(ABC, Generic[B]):
 
         Returns
         -------
-        What the learner believes; None if it has changed, as the statistics in use have.
+        The learner's belief; None if it has changed because the statistics in use have.
 
         Raises
         ------
         TypeError
-            If a feature is nothing that the learner or its scaling can use.
+            If the learner or its scaling cannot use a feature.
         ValueError
             If a feature is infinite.
 
         """
-        # The belief is remembered, so this costs nothing unless the statistics in use change.
+        # The belief is cached, so this costs nothing unless the statistics in use change.
         check_finite(x)
         belief = self.belief(x)
         x, scaling = without_numpy(x), self.scaling
@@ -254,11 +253,11 @@ class ExampleStore(ABC, Generic[B]):
         return belief
 
     def belief(self, x: Features) -> B:
-        """Return what the learner believes; changes nothing."""
+        """Return the learner's belief; changes nothing."""
         return self._seen_and_believed(x)[1]
 
     def _seen_and_believed(self, x: Features) -> tuple[Features, B]:
-        """Return the features of an event as the learner sees them, and what it believes."""
+        """Return the features of an event as the learner sees them, and its belief."""
         memo = self._memo
         if memo is not None and memo[0] is x and memo[1] == x:
             return memo[2:]
@@ -273,18 +272,18 @@ class ExampleStore(ABC, Generic[B]):
         return seen, belief
 
     def leave_one_out(self) -> Mapping[str, B]:
-        """Return what is believed of each example by all the others, by event id."""
+        """Return the belief about each example by all the others, by event id."""
         return self.learner.leave_one_out()  # type: ignore[no-any-return]
 
     def noise(self, privileged: Features | None) -> tuple[float, float] | None:
-        """Return the noise variances that are expected of a label, and of any; changes nothing.
+        """Return the noise variances expected of a label, and of any label; changes nothing.
 
-        None if nothing is known of the label, or the learner tells no noisy labels from others.
+        None if nothing is known of the label, or the learner does not distinguish noisy labels.
 
         Raises
         ------
         TypeError
-            If privileged features are none.
+            If privileged features are not features.
         ValueError
             If one of them is infinite or too large.
 
@@ -308,14 +307,14 @@ class ExampleStore(ABC, Generic[B]):
     ) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
 
-        `answer` is what was said first about the event, to be kept with the example.
+        `answer` is the first answer about the event, to be kept with the example.
 
         Raises
         ------
         NotPositiveDefiniteError
             If a Gaussian process cannot take it.
         TypeError
-            If the label is missing, or privileged features are none.
+            If the label is missing, or privileged features are not features.
         ValueError
             If the event was already taught.
 
@@ -339,7 +338,7 @@ class ExampleStore(ABC, Generic[B]):
                 self._rebuild()  # it may have learned half of it
             raise
         try:
-            # What transformers learn of labels is used from the next renewal on.
+            # What transformers learn from labels is used from the next renewal on.
             self.scaling.learn(extracted, y)
         except (ValueError, TypeError, *_FOREIGN) as error:
             self._rebuild()  # without this example
@@ -352,14 +351,14 @@ class ExampleStore(ABC, Generic[B]):
         self.n_taught += 1
         self._note_change()
         if self._settled() != before and (self._passed_over or not self._retains_all):
-            # With other hyper-parameters it would have retained, or taken, other examples, or found
+            # With other hyper-parameters it would have retained or refused other examples, or found
             # other drifts.
             self._rebuild()
 
     def relabel(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
         """Change the label of an example; raises KeyError if it was not taught.
 
-        Privileged features of the old label go on being those of the new one if none are given.
+        If no privileged features are given, those of the old label are kept.
         """
         self._check(y)
         old = self._examples[event_id]
@@ -369,8 +368,8 @@ class ExampleStore(ABC, Generic[B]):
         if type(old.y) is type(y) and old == new:
             return
         self._note(y)
-        # With examples that are on record only, there may be room for one of them now; what the
-        # learner made of examples that it does not retain depends on all of them.
+        # There may now be room for an example that is only on record; and what the learner made of
+        # examples that it does not retain depends on all of them.
         is_label_only = old.privileged == new.privileged
         if is_label_only and self._relabels and not self._passed_over and self.learner.is_exact:
             try:
@@ -383,7 +382,7 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()
 
     def note_second(self, event_id: str, second: SettledAnswer) -> None:
-        """Keep the first answer to a second question with that to the first one."""
+        """Keep the first answer to a second question together with the answer to the first."""
         example = self._examples[event_id]
         answer = example.answer or SettledAnswer(y=example.y)
         if answer.second is None:
@@ -400,10 +399,10 @@ class ExampleStore(ABC, Generic[B]):
         return list(self._examples.values())
 
     def state(self) -> State:
-        """Return what must survive a restart beside the examples."""
+        """Return what must survive a restart besides the examples."""
         unnamed = self._examples if self._n_unnamed else ()
         learned = self._state()
-        # Without one as it was before there were any: snapshots stay what they are.
+        # Omitted if there is none, as before learners had a state: old snapshots stay the same.
         extra: State = {} if learned is None else {"learner": learned}
         if self._extracted:
             extra["extracted"] = [
@@ -419,7 +418,7 @@ class ExampleStore(ABC, Generic[B]):
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from; this object has learned nothing."""
+        """Restore `state` and `examples` into an object that has learned nothing."""
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
         for label in state["labels"]:
@@ -441,26 +440,26 @@ class ExampleStore(ABC, Generic[B]):
         self._rebuild(state.get("learner"))
 
     def as_held(self, examples: Sequence[Example]) -> list[Example]:
-        """Return examples as they would be on record: without what the learner does not hear of."""
+        """Return examples as they would be on record: without what the learner does not use."""
         if self._takes_privileged:
             return list(examples)
         return [_without_privileged(example) for example in examples]
 
     @staticmethod
     def untaught(state: State, initial: State) -> State:
-        """Return a state that has the scaling of one and has learned no more than another.
+        """Return a state with the scaling of `state` that has learned no more than `initial`.
 
         Parameters
         ----------
         state
-            That of a store.
+            State of a store.
         initial
-            That of a new store of the same configuration.
+            State of a new store of the same configuration.
 
         """
         learner, known = initial.get("learner"), state.get("learner")
         if learner and known and "seed" in learner:
-            learner = {**learner, "seed": known["seed"]}  # it was drawn, and is not drawn again
+            learner = {**learner, "seed": known["seed"]}  # already drawn, and not to be drawn again
         return {**initial, "scaling": state["scaling"], "learner": learner}
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
@@ -492,7 +491,7 @@ class ExampleStore(ABC, Generic[B]):
 
     @abstractmethod
     def _believed(self, learner: Any, seen: Features) -> B:
-        """Ask a learner what it believes of features as it sees them."""
+        """Return a learner's belief about features as it sees them."""
 
     @abstractmethod
     def _check(self, y: Label) -> None:
@@ -500,10 +499,10 @@ class ExampleStore(ABC, Generic[B]):
 
     @abstractmethod
     def _note(self, y: Label) -> None:
-        """Count a label that comes on record."""
+        """Count a label that is put on record."""
 
     def _prime(self, learner: Any, state: State | None) -> None:
-        """Tell a fresh learner of ours what is no function of its examples."""
+        """Tell a fresh learner of ours what does not follow from its examples."""
         learner.load_state(state)
 
     @property
@@ -514,7 +513,7 @@ class ExampleStore(ABC, Generic[B]):
     # --- inside
 
     def _note_change(self) -> None:
-        """Drop what was remembered of a learner, or of statistics, that have changed."""
+        """Drop what was cached for a learner, or for statistics, that have changed."""
         self._memo = self._pending = None
 
     def _seen(self, x: Features) -> Features:
@@ -532,7 +531,7 @@ class ExampleStore(ABC, Generic[B]):
     ) -> None:
         options: dict[str, Any] = {}
         if self._takes_event_id:
-            # One that leaves examples out has to call each by a name.
+            # A learner that leaves examples out has to identify each by a name.
             options["event_id"] = key if self._leaves_one_out else example.event_id
         if example.privileged is not None:
             options["privileged"] = example.privileged
@@ -542,7 +541,7 @@ class ExampleStore(ABC, Generic[B]):
             raise self._refusal(error) from error
 
     def _privileged(self, privileged: Features | None) -> Features | None:
-        """Return a copy of what the learner hears of a label; refuses what are no features."""
+        """Return a copy of what the learner hears of a label; refuses what are not features."""
         if privileged is None or not self._takes_privileged:
             return None
         return privileged_features(privileged)
@@ -562,18 +561,18 @@ class ExampleStore(ABC, Generic[B]):
         return template.retains_all if isinstance(template, Retaining) else True
 
     def _state(self) -> State | None:
-        """Return what of the learner is no function of its examples, None for nothing."""
+        """Return the state of the learner that does not follow from its examples, or None."""
         return self.learner.state() if self._is_own else None
 
     def _settled(self) -> State | None:
-        """Return what of the state decides which examples the learner retains."""
+        """Return the part of the state that decides which examples the learner retains."""
         state = self._state()
         return state and {name: value for name, value in state.items() if name != PROGRESS}
 
     def _rebuild(self, state: State | None = None) -> None:
         """Teach a fresh learner all examples, through the statistics now in use.
 
-        What it knows beside the examples it takes over from the one before, or from `state`.
+        What it knows besides the examples comes from the learner before it, or from `state`.
         """
         try:
             self._teach_all(state)
@@ -597,14 +596,14 @@ class ExampleStore(ABC, Generic[B]):
                     raise
                 except Exception:
                     # With other statistics an example can repeat an earlier one, be too large, or
-                    # be more than a learner can bear; it stays on record. One that ended the
-                    # rebuild would be met again at every later event.
+                    # be more than a learner can handle; it stays on record. If it ended the
+                    # rebuild, it would do so again at every later event.
                     self._passed_over = True
             self.learner = learner
             if self._state() == state:
                 return
-            # It has found other hyper-parameters while it was taught, for it holds more examples
-            # than the one before: once more with these. They are sought more and more rarely.
+            # It has found other hyper-parameters while it was taught, as it holds more examples
+            # than the one before: repeat with these. They are sought less and less often.
             state = self._state()
 
 
@@ -620,17 +619,17 @@ def _comparable(x: Features) -> Features:
 
 
 class ClassExampleStore(ExampleStore[Belief]):
-    """A River classifier with a memory of what it was taught, behind a scaling."""
+    """A River classifier with a record of what it was taught, behind a scaling."""
 
     _question = "predict_proba_one"
 
     def joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
-        """Return what is believed of several events at once; changes nothing.
+        """Return the joint belief about several events; changes nothing.
 
         Returns
         -------
-        The events that can be used, and what is believed of them in this order, None for none. The
-        statistics in use may have changed since an event came: it can be too large by now.
+        The events that can be used, and the belief about them in this order, None for none. The
+        statistics in use may have changed since an event came, so that it is too large by now.
 
         """
         try:
@@ -639,9 +638,10 @@ class ClassExampleStore(ExampleStore[Belief]):
             return self._joint({event_id: x for event_id, x in xs.items() if self._can_use(x)})
 
     def belief_about(self, event_id: str) -> Belief:
-        """Return what is believed of an example on record; changes nothing.
+        """Return the belief about an example on record; changes nothing.
 
-        By all others, if the learner retains it and can leave it out; else by all.
+        It is that of all others, if the learner retains the example and can leave it out, else of
+        all.
         """
         found = self.leave_one_out().get(event_id) if self._leaves_one_out else None
         return self.belief(self._examples[event_id].x) if found is None else found
@@ -651,15 +651,15 @@ class ClassExampleStore(ExampleStore[Belief]):
         return self._examples[event_id].answer
 
     def labels_with(self, *labels: Label) -> list[Label]:
-        """Return all labels on record, and these."""
+        """Return all labels on record together with these."""
         return list({**self._labels, **{y: y for y in labels if y not in self._labels}})
 
     def answered(self) -> tuple[list[SettledAnswer], list[Belief], list[Label]]:
-        """Return the latest answers on record, what is believed of their events, and all labels.
+        """Return the latest answers on record, the beliefs about their events, and all labels.
 
-        Of an example that the learner retains and can leave out, that is what all others make
-        it believe; of any other, what a fresh learner believes just before it is taught the
-        example, through the statistics now in use. Changes nothing.
+        For an example that the learner retains and can leave out, it is the belief by all others;
+        for any other, the belief of a fresh learner just before it is taught the example, through
+        the statistics now in use. Changes nothing.
         """
         examples = dict(deque(self._examples.items(), maxlen=_MOST_ANSWERS))
         found: dict[Any, Belief] = {}
@@ -673,24 +673,24 @@ class ClassExampleStore(ExampleStore[Belief]):
     def answered_by(
         self, annotator: str, without: Collection[str | None] = ()
     ) -> tuple[Answers, Answers, list[Label]]:
-        """Return the latest answers of one annotator and of the others, by the others' word.
+        """Return the latest answers of one annotator and of the others, judged by the others.
 
-        What is believed of their events is that of a fresh learner that is taught the latest labels
-        of the others alone, through the statistics now in use; of an event of theirs, as in
-        `answered`. Changes nothing.
+        The beliefs about the annotator's events are those of a fresh learner that is taught the
+        latest labels of the others alone, through the statistics now in use; those about the events
+        of the others are as in `answered`. Changes nothing.
 
         Parameters
         ----------
         annotator
-            Whose answers.
+            The annotator.
         without
-            Annotators who are not among the others either.
+            Annotators who are also left out of the others.
 
         Returns
         -------
-        The answers of the annotator and what is believed of each, those of the others, and all
-        labels of the others. `second` of an answer of the annotator is what someone else has said
-        about the same event, blind, whoever of the two was asked first.
+        The answers of the annotator and the belief about each, those of the others, and all labels
+        of the others. `second` of an answer of the annotator is what someone else has said about
+        the same event without knowing that answer, whichever of the two was asked first.
 
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
@@ -724,13 +724,13 @@ class ClassExampleStore(ExampleStore[Belief]):
                 seen = self.scaling.transform(self._extracted_of(key))
                 beliefs[key] = self._believed(learner, seen)
             except (ValueError, TypeError, *_FOREIGN):
-                continue  # with the present statistics it cannot be used
+                continue  # it cannot be used with the present statistics
         labels = list({example.y: None for _, example in others})
         heard = _with_answers(dict(own), beliefs, labels)
         return heard, _with_answers(dict(others), found, labels), labels
 
     def _labels_with(self, examples: Mapping[Any, Example]) -> list[Label]:
-        """Return all labels on record, and those of first answers."""
+        """Return all labels on record, and the labels of first answers."""
         labels = dict(self._labels)
         for example in examples.values():
             for answer in (example.answer, example.answer and example.answer.second):
@@ -739,7 +739,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         return list(labels)
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
-        """Teach a fresh learner examples; return it, and what it believed of each beforehand."""
+        """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
         learner = self._template.clone()
         if self._is_own:
             self._prime(learner, self._state())
@@ -762,9 +762,9 @@ class ClassExampleStore(ExampleStore[Belief]):
         return list(xs), Joint.of_indicators(*self.learner.joint(seen))
 
     def belief_with(self, x: Features, questions: Sequence[PendingQuestion]) -> Belief:
-        """Return what the learner believes, with what the answers to open questions will tell.
+        """Return the learner's belief, including what the answers to open questions will tell.
 
-        A question about an event that cannot be used with the present statistics tells nothing.
+        A question about an event that cannot be used with the present statistics has no effect.
         """
         seen, belief = self._seen_and_believed(x)
         if not (self.counts_pending and isinstance(belief, Posterior)):
@@ -788,7 +788,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         if asked is questions:
             return told
         n = len(asked)
-        # As nearly always; one by one takes several times as long.
+        # Nearly always so; one by one takes several times as long.
         if len(questions) < n or not all(map(is_, asked, questions)):
             n = _n_same(known, questions)
         if n < len(known):
@@ -829,7 +829,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             )
 
     def check_class(self, y: Label) -> None:
-        """Refuse what is no label, or equals a class of another type; see `check_kind`."""
+        """Refuse what is not a label, or equals a class of another type; see `check_kind`."""
         check_label(y)
         known = self._labels.get(y)
         if known is not None:
@@ -840,7 +840,7 @@ class ClassExampleStore(ExampleStore[Belief]):
 
     def _prime(self, learner: Any, state: State | None) -> None:
         super()._prime(learner, state)
-        # An ensemble meets classes with their examples; one that has none any more is new to it.
+        # An ensemble learns of classes by their examples; one that has none left is new to it.
         if isinstance(learner, KnowingClasses):
             learner.know(self._labels)
 
@@ -852,13 +852,13 @@ class ClassExampleStore(ExampleStore[Belief]):
 def _with_answers(
     examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
 ) -> Answers:
-    """Return the first answers about examples of which something is believed, and what that is."""
+    """Return the first answers about examples with a belief, and these beliefs."""
     answers, found = [], []
     for key, example in examples.items():
         answer = example.answer
         if answer is None or key not in beliefs:
             continue
-        if answer.y is None:  # any other label stands for it
+        if answer.y is None:  # any other label stands in for it
             other = next((label for label in labels if label != example.y), None)
             if other is None:
                 continue
@@ -871,11 +871,11 @@ def _with_answers(
 def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:
     """Return the label that stood before a second answer, None if that is not known.
 
-    `y` is the one that stands now.
+    `y` is the current one.
     """
     if y != second.y:
         return y
-    # Both have said so, or the second answer has prevailed over what a challenge had left.
+    # Both answers agree, or the second one has prevailed over the label left by a challenge.
     return first.y if first.upheld is not False else None
 
 
@@ -896,16 +896,16 @@ _NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
 
 
 class NumberExampleStore(ExampleStore[Distribution]):
-    """A River regressor with a memory of what it was taught, behind a scaling.
+    """A River regressor with a record of what it was taught, behind a scaling.
 
-    One that gives no distribution with its predictions is taken to be off by as much as it was
-    before: its forecast is normal, with the mean square of its errors, each made before the target
-    was learned, as variance. The variance of the targets counts as one more such error.
+    A regressor that gives no distribution with its predictions is expected to be off by as much as
+    before: its forecast is normal, with the mean square of its past errors as variance, each made
+    before the target was learned. The variance of the targets counts as one more such error.
 
     Parameters
     ----------
     template
-        The regressor; it stays unlearned.
+        The regressor; it is never taught.
     scaling
         How features reach it.
 
@@ -922,7 +922,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
         super().__init__(template, scaling)
-        # They are not handed over here, so what a log says of them is not learned after a restart.
+        # They are not passed on here, so those in a log are not learned after a restart either.
         self._takes_privileged = False
         self.targets = Moments()
         self._n_errors = 0
@@ -944,10 +944,10 @@ class NumberExampleStore(ExampleStore[Distribution]):
         NotPositiveDefiniteError
             If a Gaussian process cannot take it.
         TypeError
-            If the target is no number.
+            If the target is not a number.
         ValueError
             If the target is not finite or too large, the event was already taught, or the learner
-            is off by more than its forecasts can say.
+            is off by more than its forecasts can express.
 
         """
         checked = checked_target(y)
@@ -967,12 +967,12 @@ class NumberExampleStore(ExampleStore[Distribution]):
         self._squares = squares
 
     def state(self) -> State:
-        """Return what must survive a restart beside the examples."""
+        """Return what must survive a restart besides the examples."""
         errors = {} if self._options else {"errors": [self._n_errors, self._squares]}
         return {**super().state(), **errors}
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from; this object has learned nothing."""
+        """Restore `state` and `examples` into an object that has learned nothing."""
         self._n_errors, self._squares = state.get("errors", [0, 0.0])
         # Annotators who give numbers are judged by running sums alone.
         super().load_state(state, [replace(example, answer=None) for example in examples])
@@ -980,13 +980,13 @@ class NumberExampleStore(ExampleStore[Distribution]):
     def _believed(self, learner: Any, seen: Features) -> Distribution:
         answer = learner.predict_one(seen, **self._options)
         if answer is None:
-            # Of River's regressors, AMFRegressor before its first label.
+            # Among River's regressors, AMFRegressor before its first label.
             return _NOTHING_KNOWN
         if not self._options:
             answer = Normal(mu=float(answer), sigma=self._usual_error)
         if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):
             if not self._examples:
-                # Some scalers make nothing finite of the first event, as nothing came before it.
+                # Some scalers return nothing finite for the first event, as nothing came before it.
                 return _NOTHING_KNOWN
             raise ValueError(
                 f"{type(self._template).__name__} or its transformers make no finite forecast of "

@@ -1,8 +1,8 @@
 """Transformers of a River pipeline in front of a learner: frozen, or running with the stream.
 
-What scales features must not move under a learner that keeps its examples, so it freezes after the
-warm-up. What a window or a running aggregate makes of an event is another matter: it is a feature
-of that event, and of no use if it stands still.
+What scales features must not change under a learner that keeps its examples, so it is frozen after
+the warm-up. What a window or a running aggregate makes of an event is different: it is a feature of
+that event, and useless if it stands still.
 
 """
 
@@ -21,16 +21,16 @@ from streamgp.common.feature_values import features_of, plain_features
 from streamgp.scaling import NoScaling, Scaling
 
 REMEMBERED: Final = 500
-"""Number of events that transformers that run with the stream know at least."""
+"""Least number of events that transformers that run with the stream have seen."""
 
 
 def scaling_of(transformers: Sequence[Transformer], warm_up: int) -> Scaling:
-    """Return how features pass the transformers of a pipeline, which are cloned.
+    """Return the scaling made of the transformers of a pipeline, which are cloned.
 
     Raises
     ------
     ValueError
-        If a transformer that freezes has nothing to learn from, or one behind it runs on.
+        If a transformer that freezes has nothing to learn from, or precedes one that runs on.
 
     """
     n_running = max((i for i, t in enumerate(transformers, 1) if _running(t)), default=0)
@@ -54,7 +54,7 @@ def scaling_of(transformers: Sequence[Transformer], warm_up: int) -> Scaling:
 
 
 def _leaves(transformer: Any) -> Iterator[Any]:
-    """Yield the transformers of which one is composed, or itself."""
+    """Yield the transformers of which a transformer is composed, or itself."""
     from river import compose
 
     if isinstance(transformer, compose.Grouper):
@@ -74,7 +74,7 @@ def _learns(transformer: Any) -> bool:
 
 
 def _running(transformer: Any) -> list[Any]:
-    """Return those of which a transformer is composed that run with the stream."""
+    """Return those components of a transformer that run with the stream."""
     return [leaf for leaf in _leaves(transformer) if _runs_on(leaf)]
 
 
@@ -91,19 +91,19 @@ def _runs_on(leaf: Any) -> bool:
 
 
 class RunningScaling:
-    """Transformers that learn from every event, in front of those that freeze.
+    """Transformers that learn from every event, in front of those that are frozen.
 
-    They make the features of an event when it is observed, itself included; these stay its features
-    whatever follows. They know at least the last `REMEMBERED` events: after twice as many they are
-    replaced by fresh ones that have seen the last `REMEMBERED`, so that memory and time stay the
-    same however long the stream is.
+    They compute the features of an event when it is observed, itself included; these features stay
+    fixed. The transformers know at least the last `REMEMBERED` events: after twice as many they are
+    replaced by fresh ones that have seen the last `REMEMBERED`, so that memory and time stay
+    bounded however long the stream is.
 
     Parameters
     ----------
     transformers
-        Transformers in the order of the pipeline; they stay unlearned.
+        Transformers in the order of the pipeline; they are never taught.
     rest
-        Scaling of the features that they make.
+        Scaling of the features that they compute.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class RunningScaling:
         try:
             renewed = self._rest.observe(self._run(_without_nan(x)))
         except Exception:
-            # A transformer may have learned half of the event.
+            # A transformer may have learned part of the event.
             self._replay([past for past, _ in self._recent[:n]])
             raise
         if len(self._recent) == 2 * REMEMBERED:
@@ -141,11 +141,11 @@ class RunningScaling:
         return renewed
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features of an event: what transformers keep is not known."""
+        """Return the number of features of an event: how many transformers keep is not known."""
         return len(x)
 
     def extract(self, x: Features) -> Features:
-        """Return the features made of the latest event that is like `x`, or would be made now."""
+        """Return the features made of the latest event equal to `x`, or those it would give now."""
         x = _without_nan(x)
         for past, made in reversed(self._recent):
             if past == x:
@@ -168,12 +168,12 @@ class RunningScaling:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._replay(map(features_of, state["recent"]))
         self._rest.load_state(state["rest"])
 
     def _replay(self, xs: Iterable[Features]) -> None:
-        """Start over with transformers that have seen these events only."""
+        """Start over with transformers that have seen only these events."""
         self._live: list[Any] = [t.clone() for t in self._templates]
         self._recent: list[tuple[Features, Features]] = []
         for x in xs:
@@ -197,26 +197,26 @@ class RunningScaling:
 
 
 class PipelineScaling:
-    """The transformers of a River pipeline, learned from the first `warm_up` events, then frozen.
+    """The transformers of a River pipeline, taught the first `warm_up` events, then frozen.
 
-    NaN is missing and never reaches a transformer, whose statistics it would spoil for good; None
-    does, for those that fill in what is missing.
+    NaN means missing and never reaches a transformer, whose statistics it would spoil for good;
+    None does, for transformers that impute missing values.
 
     Parameters
     ----------
     transformers
-        Transformers in the order of the pipeline; unlearned, this object makes them its own.
+        Transformers in the order of the pipeline, unlearned; this object takes them over.
     warm_up
         Number of events.
 
     """
 
     # _n     events observed
-    # _next  number of events at which the transformers in use are renewed next
+    # _next  number of events at which the transformers in use will next be renewed
     # _live  transformers that learn from every event of the warm-up
     # _used  what they were at the last renewal
     # _heard  all that they learned from, in order: [x] or [x, y]; a River transformer has no other
-    #         state that could be written down
+    #         state that could be saved
     def __init__(self, transformers: Sequence[Transformer], warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
@@ -232,7 +232,7 @@ class PipelineScaling:
         """
         x = _without_nan(x)
         if self._n < self.warm_up:
-            # On a copy: a transformer that raises may have learned half an event.
+            # On a copy: a transformer that raises may have learned part of an event.
             live = copy.deepcopy(self._live)
             seen: Any = x
             for transformer in live:
@@ -251,11 +251,11 @@ class PipelineScaling:
         return True
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features of an event: what transformers keep is not known."""
+        """Return the number of features of an event: how many transformers keep is not known."""
         return len(x)
 
     def extract(self, x: Features) -> Features:
-        """Return the very same features."""
+        """Return the same features."""
         return x
 
     def learn(self, x: Features, y: Label) -> None:
@@ -273,7 +273,7 @@ class PipelineScaling:
         self._heard.append([dict(x), y])
 
     def transform(self, x: Features) -> Features:
-        """Return the features as the last transformer in use makes them."""
+        """Return the features as the last transformer in use returns them."""
         seen: Any = _without_nan(x)
         for transformer in self._used:
             seen = transformer.transform_one(seen)
@@ -287,7 +287,7 @@ class PipelineScaling:
         }
 
     def load_state(self, state: State) -> None:
-        """Hear once more what the state has heard."""
+        """Learn again everything that the state contains."""
         for features, *label in state["heard"]:
             if label:
                 self.learn(features_of(features), label[0])
@@ -303,7 +303,7 @@ def _without_nan(x: Features) -> Features:
 
 
 def _usable(made: Features) -> Features:
-    """Drop what is not finite: a largest value before there is any."""
+    """Drop what is not finite, such as a largest value before there is any."""
     return {
         name: value
         for name, value in made.items()

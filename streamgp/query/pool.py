@@ -1,8 +1,8 @@
-"""A fixed pool of inputs, of which the most telling ones are to be labelled.
+"""A fixed pool of inputs, of which the most informative ones are to be labelled.
 
-What a criterion measures is in `pool_criteria`; here is who is asked next, and what is known so
-far. For streams there are query strategies instead (`streamgp.query.strategies`), and those that
-ask about an earlier event (`streamgp.query.retrospective`).
+What a criterion measures is in `pool_criteria`; this module chooses the next point and keeps what
+is known so far. For streams there are query strategies instead (`streamgp.query.strategies`), and
+strategies that ask about an earlier event (`streamgp.query.retrospective`).
 
 """
 
@@ -29,18 +29,18 @@ from streamgp.query.pool_criteria import CRITERIA, Mask, assumed
 
 # --- The points of a pool: from an array or from dictionaries to prior covariances.
 #
-# A pool is known in full before the first label. Where no kernel is given it is standardised by
-# itself, so that callers need not; a kernel that is given has its length scale in units of `X`.
+# A pool is known in full before the first label. Without a kernel it is standardised by itself, so
+# that callers need not do it; a given kernel has its length scale in units of `X`.
 
 
 def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> Array:
-    """Return the covariances (P, P) of all points before anything was learned.
+    """Return the prior covariances (P, P) of all points.
 
     Parameters
     ----------
     X
         An array of shape (P, d), NaN where a value is missing, or `P` dictionaries of features. The
-        columns of an array have their numbers, from 0, as names.
+        columns of an array are named by their numbers, from 0.
     kernel
         Covariance function; None for a squared exponential with a length scale of `.9 √d` on
         standardised features, as elsewhere.
@@ -48,7 +48,7 @@ def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> A
     Raises
     ------
     TypeError
-        If `X` is neither, a feature is neither a number nor a text, or `kernel` is no kernel.
+        If `X` is neither, a feature is neither a number nor a text, or `kernel` is not a kernel.
     ValueError
         If there are no points, or a number is infinite or too large.
 
@@ -71,7 +71,7 @@ def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> A
 
 
 def _coordinates(X: Array | Sequence[Features]) -> tuple[Array, NDArray[np.bool_], Columns]:
-    """Return points (P, d), 0 where a value is missing, which are not, and what the columns are."""
+    """Return points (P, d) with 0 for missing values, what is present, and the columns."""
     if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
         points, present, columns = _of_dictionaries(X)
     else:
@@ -114,19 +114,19 @@ def _of_array(X: Any) -> tuple[Array, NDArray[np.bool_], Columns]:
 
 
 def _standardised(points: Array, present: NDArray[np.bool_]) -> Array:
-    """Return numbers by mean and standard deviation of what is present; 0, the mean, elsewhere."""
+    """Return standardised numbers, by what is present; 0, the mean, where a value is missing."""
     n = np.maximum(present.sum(axis=0), 1)
     means = np.where(present, points, 0.0).sum(axis=0) / n
     centred = np.where(present, points - means, 0.0)
     stds = np.sqrt(np.square(centred).sum(axis=0) / n)
-    # Below this, the spread is rounding of a constant, as in `Moments`.
+    # Below this, the spread is the rounding error of a constant, as in `Moments`.
     stds[stds <= 1e-12 * np.abs(means)] = 1.0
     scaled: Array = centred / stds
     return scaled
 
 
 class PoolSampler:
-    """Picks the points of a pool whose labels tell most, and predicts the labels of the others.
+    """Picks the most informative points of a pool, and predicts the labels of the others.
 
     A Gaussian process on the whole pool, with targets of -1 and +1 for each class. A label costs
     O(P²) for `P` points, and so does a pick; the pool takes `8 P²` bytes.
@@ -137,37 +137,38 @@ class PoolSampler:
         The pool: an array of shape (P, d), NaN where a value is missing, or a list of dictionaries
         of features. It is copied.
     criterion
-        Which point is picked: `"hvar"`, where the prediction is least sure; `"l2fm"` (also called
-        `"sqsm"`), where a label would change the predictions of the pool most, best with few
+        Which point is picked: `"hvar"`, where the prediction is least certain; `"l2fm"` (also
+        called `"sqsm"`), where a label would change the predictions of the pool most, best with few
         labels; `"rkhs"`, where it would bend the function most; `"mvar"`, where the variance is
-        largest; `"rand"`, anywhere.
+        largest; `"rand"`, any.
     kernel
         Covariance function, with its length scale in units of `X`. None: a squared exponential
         with a length scale of .9 times the square root of the number of features, which are
         standardised by the pool itself.
     noise_variance
-        Variance of the observation noise, in units of the squared codes: how far labels may be
-        from the function. Labels of a pool are taken to be right; where many are not, take more, as
-        `GPClassifier` does. Next to 0, where classes overlap, `"rkhs"` and `"l2fm"` chase outliers.
+        Variance of the observation noise, in units of the squared codes: how far labels may be from
+        the function. Labels of a pool are assumed right; if many are not, take a larger value, as
+        `GPClassifier` does. With a value near 0, where classes overlap, `"rkhs"` and `"l2fm"` chase
+        outliers.
     seed
-        Seed of `"rand"`, and of the lots drawn among points that are alike. None draws one.
+        Seed of `"rand"`, and of the draws that break ties. None draws one.
 
     Attributes
     ----------
     labels
-        The labels told, by index, to be read.
+        The labels told so far, by index; read only.
 
     Raises
     ------
     TypeError
         If `X`, a feature, `kernel` or `seed` is not of its type.
     ValueError
-        If the pool is empty or not finite, there is no such criterion, or `noise_variance` is less
+        If the pool is empty or not finite, the criterion is unknown, or `noise_variance` is less
         than a millionth of the prior variance.
 
     Examples
     --------
-    Two heaps, one label in the first: the next one to ask about is in the other.
+    Two clusters, one label in the first: the next point to ask about is in the other.
 
     >>> pool = PoolSampler(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), seed=1)
     >>> pool.tell(1, "home")
@@ -187,9 +188,9 @@ class PoolSampler:
     """
 
     # _posterior  what follows from `labels`; its function `k` belongs to `_classes[k]`, the first
-    #             one to whatever class comes first
+    #             one to whichever class comes first
     # _unlabelled  which points may be picked
-    # _lots      drawn once, so that picking again finds the same; an order as good as any other
+    # _lots      drawn once, so that picking again finds the same points
     def __init__(
         self,
         X: Array | Sequence[Features],
@@ -216,15 +217,15 @@ class PoolSampler:
         return len(self._posterior.covariances)
 
     def pick(self, n: int = 1) -> list[int]:
-        """Return the `n` points without a label that are to be asked about next; changes nothing.
+        """Return the next `n` points without a label to ask about; changes nothing.
 
-        Each but the first is picked as if those before it had been given the labels that are
-        expected of them, so that no two tell the same.
+        Each but the first is picked as if those before it had been given the labels expected of
+        them, so that no two tell the same.
 
         Raises
         ------
         ValueError
-            If there are not so many points without a label.
+            If fewer points are without a label.
 
         """
         left = int(self._unlabelled.sum())
@@ -248,7 +249,7 @@ class PoolSampler:
     def tell(self, index: int, y: Label) -> None:
         """Learn the label of a point, whether it was picked or not.
 
-        A class never heard of before is one more function, -1 at all points told so far.
+        A class that is new adds one more function, -1 at all points told so far.
 
         Raises
         ------
@@ -286,8 +287,8 @@ class PoolSampler:
     def predict(self) -> list[Label]:
         """Return the predicted labels of all points, those with a label included.
 
-        For a point with a label this is what all labels together say of it: where labels are wrong
-        now and then, it may differ from what was learned.
+        For a point with a label this is what all labels together predict: if some labels are wrong,
+        it may differ from the label that was learned.
 
         Raises
         ------

@@ -1,13 +1,13 @@
 """Pool criteria of Kotova and Panov, corrected.
 
 `f` is the function learned so far, `f_t^u` what it would become if point `u` had the label `t` that
-changes it least. A criterion measures `f_t^u`, or how far it is from `f`; the larger, the better.
-All of them follow from the posterior at the pool in closed form: nothing is learned to find out.
+changes it least. A criterion measures `f_t^u`, or its distance from `f`; the larger, the better.
+All criteria follow from the posterior at the pool in closed form, without learning anything.
 
-The formulas are theirs, with labels of -1 and +1, but for these lines of their document:
+The formulas are theirs, with labels of -1 and +1, except for these lines of their document:
 
-* Whatever they write as `y' K y` is `y' K⁻¹ y`, and it is the square of a norm. The criteria RKHS
-  and Hvar are made of squared norms, too; as printed, they mix norms with squares.
+* What they write as `y' K y` is `y' K⁻¹ y`, the square of a norm. The criteria RKHS
+and Hvar are made of squared norms, too; as printed, they mix norms with squares.
 * In the second line of the RKHS chain `a / b` is one factor too much; its last term is
   `t² / (b - a' K⁻¹ a)`. In the fourth line `y(u)` is `t`.
 * `t` is never defined. It is the label of smaller norm, hence the sign of `f(u)`.
@@ -63,9 +63,9 @@ class Joint:
     Attributes
     ----------
     functions, covariances, variances
-        As of `JointBelief`.
+        As in `JointBelief`.
     square_norms
-        Zeros: the same for all points, they change no order.
+        Zeros: as they are the same for all points, they change no order.
 
     """
 
@@ -76,7 +76,7 @@ class Joint:
 
     @classmethod
     def of_indicators(cls, means: Array, covariances: Array, noise_variance: float) -> Self:
-        """Turn functions that were 1 or 0 where they were observed into some of +1 and -1.
+        """Turn functions that were 1 or 0 where they were observed into functions of +1 and -1.
 
         Wherever something was learned, the indicators of all classes sum to 1. What is linear in
         the targets is linear in the functions: `F_k = 2 M_k - sum over j of M_j`.
@@ -110,14 +110,14 @@ class Joint:
 
 
 Criterion: TypeAlias = Callable[[JointBelief, Mask], Array]
-"""From the posterior and a mask (P,) of the points without a label to a score of each point."""
+"""Function of the posterior and a mask (P,) of unlabelled points that scores each point."""
 
 
 def assumed(functions: Array) -> Array:
-    """Return the labels of smallest norm, as codes of -1 and +1, from functions (m, P).
+    """Return the labels of smallest norm, as codes of -1 and +1, for functions (m, P).
 
-    Of one function its sign, +1 where it is 0. Of several +1 for the largest, the first if there
-    are two, and -1 for the others.
+    For one function its sign, +1 where it is 0. For several functions +1 for the largest, the first
+    if two are equal, and -1 for the others.
 
     Examples
     --------
@@ -137,15 +137,15 @@ def assumed(functions: Array) -> Array:
 
 
 def shortfalls(functions: Array) -> Array:
-    """By how much the functions fall short of the assumed labels, `1 - t f(u)`, shape (m, P).
+    """How far the functions fall short of the assumed labels, `1 - t f(u)`, shape (m, P).
 
-    The `|1 - |f(u)||` of one function, with its sign; negative where `f` exceeds the label.
+    That is `|1 - |f(u)||` for one function, with its sign; negative where `f` exceeds the label.
     """
     return 1.0 - assumed(functions) * functions
 
 
 def rand(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
-    """Score all points alike; the caller breaks ties at random."""
+    """Give all points the same score; the caller breaks ties at random."""
     return np.zeros(len(posterior.covariances))
 
 
@@ -184,8 +184,8 @@ CRITERIA: Mapping[str, Criterion] = {
     "mvar": mvar,
     "rkhs": rkhs,
     "hvar": hvar,
-    # The same by two ways in the document: sqsm fits `f_t^u` again for each candidate.
+    # The document computes the same in two ways: sqsm fits `f_t^u` again for each candidate.
     "sqsm": l2fm,
     "l2fm": l2fm,
 }
-"""The criteria by the names of the document, in small letters."""
+"""The criteria by the names used in the document, in lower case."""

@@ -1,9 +1,9 @@
 """Registry of what a configuration can name: query strategies, other rules, budgets and learners.
 
-A rule registers itself where it is defined. Everything said of it elsewhere comes from that entry:
-the settings of its section (the annotated arguments of its constructor), the comment in the file
-that `streamgp init` prints, and the reason that annotators read. Learners take long to load, so
-they stand in a table, by the modules they are in.
+A rule registers itself where it is defined. Everything said about it elsewhere comes from that
+entry: the settings of its section (the annotated arguments of its constructor), the comment in the
+file that `streamgp init` prints, and the reason that annotators read. Learners take long to load,
+so they are listed in a table, with the modules they are in.
 
 """
 
@@ -40,7 +40,7 @@ LABELS: tuple[TargetName, ...] = ("label",)
 NUMBERS: tuple[TargetName, ...] = ("number",)
 BOTH: tuple[TargetName, ...] = ("label", "number")
 
-# The modules of `streamgp.query` that have rules, as light to load as this one.
+# The modules of `streamgp.query` that have rules; they load as quickly as this one.
 _MODULES = ("strategies", "acquisition", "equal_error", "retrospective", "budgets")
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ class Rule:
     name
         Its name in a configuration.
     cls
-        Its class; that of None where the name stands for no rule at all.
+        Its class; the class of None if the name stands for no rule at all.
     example
-        Settings to try and what they mean, for the comment in a new configuration file.
+        Settings to try and their meaning, for the comment in a new configuration file.
     reason
         Reason shown to the annotator; None for a rule that never asks.
     targets
-        The kinds of targets that it is for.
+        The kinds of targets that it supports.
     compares_experts
         Whether it needs a learner with several experts.
 
@@ -129,7 +129,7 @@ def rules(kind: Kind) -> Mapping[str, Rule]:
     modules = [f"streamgp.query.{module}" for module in _MODULES]
     for module in modules:
         importlib.import_module(module)
-    # In an order that does not depend on what was imported before.
+    # In an order that does not depend on earlier imports.
     order = {"builtins": -1, **{module: i for i, module in enumerate(modules)}}
     entries = sorted(_RULES[kind].values(), key=lambda one: order[one.cls.__module__])
     return {one.name: one for one in entries}
@@ -137,7 +137,7 @@ def rules(kind: Kind) -> Mapping[str, Rule]:
 
 @cache
 def classes_for(kind: Kind, target: TargetName, *, only: bool = False) -> tuple[type, ...]:
-    """Return the classes of the rules for a kind of target; `only` for those for no other."""
+    """Return the classes of the rules for a kind of target; `only` excludes rules for others."""
     return tuple(
         one.cls
         for one in rules(kind).values()
@@ -151,7 +151,7 @@ def _of_experts() -> tuple[type, ...]:
 
 
 def compares_experts(value: object) -> bool:
-    """Whether a rule is one that compares the experts of an ensemble."""
+    """Whether a rule compares the experts of an ensemble."""
     return isinstance(value, _of_experts())
 
 
@@ -231,4 +231,4 @@ LEARNERS: Mapping[str, LearnerEntry] = {
         classes={"label": "streamgp.learners.privileged_gp:PrivilegedGPClassifier"},
     ),
 }
-"""The learners of streamgp but for "gp", whose settings are keys of `[learner]` itself."""
+"""The learners of streamgp except "gp", whose settings are keys of `[learner]` itself."""

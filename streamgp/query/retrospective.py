@@ -1,8 +1,8 @@
-"""Old labels looked through again: which of them has become improbable since it was learned.
+"""Review of old labels: which of them has become improbable since it was learned.
 
-A fresh label is judged by what is known when it comes. The first labels of a stream, and of each
-class, are believed because nothing speaks against them yet; what is learned later may. When to
-look and whom to doubt is decided here; the conversation about it is `streamgp.interactive`.
+A new label is judged by what is known when it comes. The first labels of a stream, and of each
+class, are believed because there is no evidence against them yet; later there may be. When to look
+and whom to doubt is decided here; `streamgp.interactive` holds the conversation about it.
 
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamgp.query.pool_criteria import JointBelief
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
-# together cost O(n²) for each label learned, as learning it does.
+# together cost O(n²) for each label learned, the same as learning it.
 _SHARE_BETWEEN_LOOKS = 20
 
 
@@ -49,24 +49,24 @@ class LeavingOneOut(Protocol):
     """A learner that judges each of its examples by the others."""
 
     def leave_one_out(self) -> Mapping[str, Any]:
-        """Return what is believed of each example by all the others, by event id."""
+        """Return the belief about each example by all the others, by event id."""
 
 
 @runtime_checkable
 class BelievingJointly(Protocol):
-    """A learner that believes something of several events at once."""
+    """A learner with a joint belief about several events."""
 
     noise_variance: float
 
     def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
-        """Return means and covariances of the events, and what the classifier knows besides."""
+        """Return means and covariances of the events, and what else the classifier knows."""
 
 
 class Looks(Protocol):
-    """Looks through the labels of one learner, with a state of its own; see `Reviewer`."""
+    """Reviews the labels of one learner, with a state of its own; see `Reviewer`."""
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
-        """Whether it is time to look, with so many labels ever learned and so many held."""
+        """Whether it is time to look, given the numbers of labels ever learned and now held."""
 
     def doubt(
         self,
@@ -87,14 +87,14 @@ class Looks(Protocol):
         """Return what must survive a restart, as plain JSON values."""
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
 
 
 class Review(Protocol):
-    """Decides when to look through the labels learned, and which one to challenge."""
+    """Decides when to review the labels learned, and which one to challenge."""
 
     def reviewer(self) -> Looks:
-        """Return what looks through the labels of one learner, which has seen none yet."""
+        """Return a reviewer for the labels of one learner, which has seen none yet."""
 
 
 @rule(
@@ -108,12 +108,12 @@ class Review(Protocol):
 class LeaveOneOutReview:
     """Challenge, now and then, the most doubtful of the labels learned.
 
-    Every few labels, each example is judged by what all the others say of it (leave-one-out, in
-    closed form), with the same probability of being wrong as a fresh label. The most doubtful one
-    is challenged if that probability exceeds the threshold.
+    Every few labels, each example is judged by all the others (leave-one-out, in closed form), with
+    the same probability of being wrong as a new label. The most doubtful one is challenged if that
+    probability exceeds the threshold.
 
-    An annotator who upheld or corrected a label is not asked about it again, and none about
-    an event more than twice.
+    An annotator who upheld or corrected a label is not asked about it again, and nobody is asked
+    about an event more than twice.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class LeaveOneOutReview:
         Labels learned between two looks; with more than `20 * every` examples, a twentieth of
         them.
     budget
-        How many of these challenges are allowed, None for no limit. It hears of each look as of an
+        How many of these challenges are allowed, None for no limit. It counts each look as an
         event: `RateBudget(0.2)` allows a challenge for every fifth look.
 
     Examples
@@ -150,12 +150,12 @@ class LeaveOneOutReview:
         check_whole("every", self.every, 1)
 
     def reviewer(self) -> Reviewer:
-        """Return what looks through the labels of one learner by this rule."""
+        """Return a reviewer for the labels of one learner that follows this rule."""
         return Reviewer(self)
 
 
 class Reviewer:
-    """Looks through the labels that one learner has learned.
+    """Reviews the labels that one learner has learned.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Reviewer:
         self._looked_at = 0
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
-        """Whether it is time to look, with so many labels ever learned and so many held."""
+        """Whether it is time to look, given the numbers of labels ever learned and now held."""
         between = max(self._rule.every, n_held // _SHARE_BETWEEN_LOOKS)
         return n_learned - self._looked_at >= between
 
@@ -192,7 +192,7 @@ class Reviewer:
         examples
             All examples that the learner holds.
         beliefs
-            What all others say of an example, by event id, for those that may be doubted.
+            Belief about an example by all others, by event id, for those that may be doubted.
         wrong
             Returns the probability that the label of an event is wrong under a belief.
         now
@@ -200,8 +200,8 @@ class Reviewer:
 
         Returns
         -------
-        The doubt; None if the others speak for the label of every example. Of two labels that are
-        as doubtful, the one learned first.
+        The doubt; None if the others support the label of every example. Of two equally doubtful
+        labels, the one learned first.
 
         """
         doubts = _doubts(examples, beliefs, wrong)
@@ -232,7 +232,7 @@ class Reviewer:
         return {"looked_at": self._looked_at, "budget": self._budget.state()}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._looked_at = int(state["looked_at"])
         self._budget.load_state(state["budget"])
 
@@ -245,9 +245,9 @@ def _doubts(
     beliefs: Mapping[str, Belief],
     wrong: Callable[[str, Belief, Label], float],
 ) -> Iterator[tuple[float, str, Label]]:
-    """Yield, of each label that the others do not predict, how improbable it is and what they do.
+    """Yield the labels that the other examples do not predict.
 
-    With its event id in the middle.
+    Each as the probability that it is wrong, its event id, and the label predicted instead.
     """
     counts = Counter(example.y for example in examples)
     for example in examples:
@@ -256,7 +256,7 @@ def _doubts(
         if event_id is None or belief is None:
             continue
         if counts[y] == 1:
-            # Had it not been learned, its class would be unknown.
+            # If it had not been learned, its class would be unknown.
             belief = _without(belief, y)
         scores = belief.mean if isinstance(belief, Posterior) else belief
         predicted = max(scores, key=scores.__getitem__, default=y)
@@ -270,16 +270,16 @@ def _without(belief: Belief, y: Label) -> Belief:
     return {label: p for label, p in belief.items() if label != y}
 
 
-# --- The latest events looked through again: which of them would tell most, had it a label.
+# --- Review of the latest events: which of them would tell most if it had a label.
 #
-# A stream's own rule weighs each event alone, when it comes. Here the latest ones that have no
+# A stream's own rule judges each event alone, when it comes. Here the latest events without a
 # label are a pool, with the criteria of pools; nothing is learned to find out. When to look
-# and whom to ask about is decided here; which events there are, and the conversation about them,
-# is `streamgp.interactive`.
+# and which event to ask about is decided here; `streamgp.interactive` keeps the events and holds
+# the conversation about them.
 
 
 CriterionName: TypeAlias = Literal["rand", "mvar", "rkhs", "hvar", "sqsm", "l2fm"]
-"""The names in `streamgp.query.pool_criteria.CRITERIA`, which is not light to load."""
+"""The names in `streamgp.query.pool_criteria.CRITERIA`, which is slow to load."""
 
 
 @rule(
@@ -292,36 +292,37 @@ CriterionName: TypeAlias = Literal["rand", "mvar", "rkhs", "hvar", "sqsm", "l2fm
 )
 @dataclass(frozen=True, slots=True)
 class RecentEventsAsk:
-    """Ask, now and then, about the most telling one of the latest events.
+    """Ask, now and then, about the most informative of the latest events.
 
-    Every few events, those of the latest ones that have neither a label nor ever a question are
-    compared, the newest included, and the label of the best one is requested: an event of an hour
-    ago, maybe. That is beside the rule that decides about each event as it comes, and in
-    `InteractiveLoop` only. No event is asked about twice.
+    Every few events, those of the latest ones that have neither a label nor ever had a question are
+    compared, including the newest, and the label of the best one is requested, maybe an hour after
+    the event. That is in addition to the rule that decides about each event as it comes, and only
+    in `InteractiveLoop`. No event is asked about twice.
 
-    It does not make the next predictions better, for the past is not what comes next: see
+    It does not improve the next predictions, as the past is not what comes next: see
     docs/pool.md. It is for a log that is to be labelled well as a whole, and for events about which
     no annotator can be asked at once.
 
     Parameters
     ----------
     criterion
-        What is compared: `"l2fm"`, `"hvar"`, `"rkhs"`, `"mvar"` or `"rand"`, see `PoolSampler`.
+        How events are compared: `"l2fm"`, `"hvar"`, `"rkhs"`, `"mvar"` or `"rand"`, see
+        `PoolSampler`.
     size
-        How many of the latest events are looked at. Those beyond the answer horizon are not there
-        any more, nor those whose question would outlast it.
+        How many of the latest events are compared. Events beyond the answer horizon are left out,
+        and so are those whose question would outlast it.
     every
         Events between two looks. A look costs a little more than predicting all events compared.
     max_age_s
         Seconds after which people no longer know what an event was; None for no limit.
     budget
-        How many of these questions are allowed, None for no limit. It hears of each look as of an
+        How many of these questions are allowed, None for no limit. It counts each look as an
         event: `RateBudget(0.2)` allows a question for every fifth look.
 
     Raises
     ------
     ValueError
-        If there is no such criterion, or a number is out of range.
+        If the criterion is unknown, or a number is out of range.
 
     Examples
     --------
@@ -350,14 +351,14 @@ class RecentEventsAsk:
 
 
 class RecentEventChooser:
-    """Says which of the latest events of one learner is asked about.
+    """Decides which of the latest events of one learner is asked about.
 
-    The events themselves are no state of it: the caller that stores them hands them over.
+    The events are not part of its state: the caller, which stores them, passes them in.
 
     Parameters
     ----------
     rule
-        When to look, and what is telling. Its budget is copied.
+        When to look, and how events are compared. Its budget is copied.
 
     """
 
@@ -371,7 +372,7 @@ class RecentEventChooser:
         self._looked_at = 0
 
     def is_due(self, n_events: int) -> bool:
-        """Whether it is time to look, after so many events."""
+        """Whether it is time to look, given the number of events so far."""
         return n_events - self._looked_at >= self._rule.every
 
     def choose(
@@ -381,37 +382,37 @@ class RecentEventChooser:
         draw: Callable[[str], float],
         now: float,
     ) -> tuple[str, Decision]:
-        """Return the most telling event, and whether to ask about it; changes nothing.
+        """Return the most informative event, and whether to ask about it; changes nothing.
 
         Parameters
         ----------
         event_ids
             The events, at least one.
         belief
-            What is believed of them, in their order.
+            The belief about them, in their order.
         draw
-            Returns a number from 0 to 1 for an event: of those that are alike, the highest one
+            Returns a number from 0 to 1 for an event: among events with equal scores, the highest
             wins.
         now
             Time for the budget, in seconds.
 
         """
-        import numpy as np  # late: rules do without
+        import numpy as np  # late: rules do not need it
 
         from streamgp.query.pool_criteria import CRITERIA
 
         with np.errstate(all="ignore"):
             scores = CRITERIA[self._rule.criterion](belief, np.ones(len(event_ids), dtype=bool))
-        # Squares overflow far out, where a kernel grows without bound: no request about that.
+        # Squares overflow far out, where a kernel grows without bound: no request there.
         scores = np.where(np.isfinite(scores), scores, 0.0)
         alike = np.flatnonzero(scores == scores.max()).tolist()
         best = max(alike, key=lambda i: draw(event_ids[i]))
-        # Where only chance decides, any event will do.
+        # Where only chance decides, any event is good enough.
         score = 1.0 if self._rule.criterion == "rand" else float(scores[best])
         return event_ids[best], self._budget.checked(self._decision(score), now)
 
     def note(self, decision: Decision | None, n_events: int, now: float) -> None:
-        """Record a review, once each, and its request; None where there was no event."""
+        """Record a review, once each, and its request; None if there was no event."""
         self._looked_at = n_events
         decision = self._decision(0.0) if decision is None else decision
         self._budget.note(decision, decision.ask, now)
@@ -425,7 +426,7 @@ class RecentEventChooser:
         return {"looked_at": self._looked_at, "budget": self._budget.state()}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._looked_at = int(state["looked_at"])
         self._budget.load_state(state["budget"])
 

@@ -1,7 +1,7 @@
-"""Base of skeptical learners: the path of an event, of its label, and over a restart.
+"""Base of skeptical learners: how events and labels pass through one, and how it is saved.
 
-A skeptical learner is the outermost wrapper around a River estimator. What it believes, and whom,
-depends on the kind of target: `SkepticalClassifier` and `SkepticalRegressor` say.
+A skeptical learner is the outermost wrapper around a River estimator. What it believes, and which
+answers, depends on the kind of target: see `SkepticalClassifier` and `SkepticalRegressor`.
 
 """
 
@@ -63,7 +63,7 @@ def as_regressor(learner: Any) -> Any:
 def check_not(
     name: str, value: object, kinds: tuple[type, ...], target: str, *, instead: str
 ) -> None:
-    """Refuse a rule that is about another kind of target, `target`; say what to take `instead`."""
+    """Refuse a rule for another kind of target, `target`; say what to use `instead`."""
     if isinstance(value, kinds):
         raise TypeError(
             f"{name} must be a rule for the targets of the model, got {value!r}, one for {target}; "
@@ -92,7 +92,7 @@ def check_streams(query: object) -> None:
 
 
 def check_hears(query: object) -> None:
-    """Refuse a strategy with a state that only its own `decide` could change.
+    """Refuse a strategy whose state only its own `decide` could change.
 
     `decide` may be called any number of times for an event, and its state would not be saved.
     """
@@ -104,7 +104,7 @@ def check_hears(query: object) -> None:
 
 
 def check_hears_nothing(query: object) -> None:
-    """Refuse a strategy that learns from the answers where there is none to tell it of them."""
+    """Refuse a strategy that learns from answers, for learners that do not tell it of them."""
     if isinstance(query, Saveable | LearningAskRule):
         raise TypeError(
             f"query must be a rule without hear and state, got {query!r}: a model of numbers does "
@@ -113,7 +113,7 @@ def check_hears_nothing(query: object) -> None:
 
 
 def check_review(review: object, learner: base.Classifier) -> None:
-    """Refuse a review that could not be made."""
+    """Refuse a review that the learner cannot support."""
     if review is None:
         return
     if isinstance(review, type) or not hasattr(review, "reviewer"):
@@ -130,7 +130,7 @@ def check_review(review: object, learner: base.Classifier) -> None:
 
 
 def check_reservoir(reservoir: object, learner: Any) -> None:
-    """Refuse a reservoir that could not be looked through."""
+    """Refuse a reservoir that the learner cannot support."""
     if reservoir is None:
         return
     if not isinstance(reservoir, RecentEventsAsk):
@@ -162,9 +162,9 @@ def scaling_for(transformers: list[Any], warm_up: int, *, rescale: Rescale = Fal
 
 
 def check_seeded(model: base.Estimator) -> None:
-    """Refuse to save a learner that would learn other things the next time.
+    """Refuse to save a learner that would learn something else the next time.
 
-    One of ours keeps the seed that it has drawn in its own state.
+    A learner of ours keeps the seed that it has drawn in its own state.
     """
     if has_methods(type(model), RestorableLearner):
         return
@@ -202,8 +202,8 @@ class Skeptical(ABC, Generic[B, T]):
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
     # _error_estimates  error estimates by annotator
-    # _error_estimate_type  the class of that
-    # _of_labels  names of what labels have made in `state`, beside `taught`
+    # _error_estimate_type  the class of these
+    # _of_labels  names of the entries of `state` that labels have changed, besides `taught`
     model: Any
     query: Any
     budget: Budget | None
@@ -216,7 +216,7 @@ class Skeptical(ABC, Generic[B, T]):
     _of_labels: tuple[str, ...] = ("annotators",)
 
     def _set_up(self) -> None:
-        """Check the arguments that both kinds take, and begin with nothing learned."""
+        """Check the arguments common to both kinds, and start with nothing learned."""
         seed = self.seed
         check_whole("warm_up", self.warm_up, 0)
         check_seed(seed)
@@ -254,7 +254,8 @@ class Skeptical(ABC, Generic[B, T]):
     ) -> Decision:
         """Decide whether to ask for the label of `x`; changes nothing.
 
-        The draw of a randomised rule belongs to the event, not to `x`: the same id, the same draw.
+        The draw of a randomised rule belongs to the event, not to `x`: the same id gives the same
+        draw.
 
         Parameters
         ----------
@@ -338,7 +339,7 @@ class Skeptical(ABC, Generic[B, T]):
 
         """
         if self._store.n_taught >= self._n_events:
-            # A learner that is only ever taught must see its events as well.
+            # A learner that is only ever taught must observe its events as well.
             self.observe_one(x)
         given = y if annotation is None else annotation
         context, accepted = LabelContext(privileged=privileged), self._accepted
@@ -359,7 +360,7 @@ class Skeptical(ABC, Generic[B, T]):
         annotator: str | None = None,
         event_id: str | None = None,
     ) -> float:
-        """Learn the label that a conversation has ended with; say how much `given` was wrong."""
+        """Learn the label with which a conversation has ended; return how far `given` was wrong."""
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
@@ -376,12 +377,12 @@ class Skeptical(ABC, Generic[B, T]):
     # --- surviving a restart
 
     def fingerprint(self) -> str:
-        """Return what stands for the configuration: how this was built, not what it learned."""
+        """Return a digest of the configuration: how this was built, not what it learned."""
         return fingerprint(*self._configuration())
 
     def _configuration(self) -> list[object]:
         budget = Unlimited() if self.budget is None else self.budget
-        # The one handed over, not the copy in use, which may have learned from answers.
+        # The strategy passed in, not the copy in use, which may have learned from answers.
         query = self._query_rule if self.query is None else self.query
         rules = query, self._challenge_rule, budget
         return [self.model, *rules, self.warm_up, self.seed]
@@ -391,11 +392,11 @@ class Skeptical(ABC, Generic[B, T]):
         return self._store.examples()
 
     def as_held(self, examples: Sequence[Example]) -> list[Example]:
-        """Return examples as this learner would hold them: without what it does not hear of."""
+        """Return examples as this learner would keep them: without what it does not use."""
         return self._store.as_held(examples)
 
     def state(self) -> State:
-        """Return what decisions depend on beside the labelled examples, as plain JSON values.
+        """Return what decisions depend on besides the labelled examples, as plain JSON values.
 
         Scaling statistics, the budget, what is known of each annotator, counters and the seed.
 
@@ -413,7 +414,7 @@ class Skeptical(ABC, Generic[B, T]):
         [[None, 1, 0.0]]
 
         """
-        if not self._is_seeded:  # once: it looks through all parameters of the model
+        if not self._is_seeded:  # once, as it searches all parameters of the model
             check_seeded(self.model)
             self._is_seeded = True
         return {
@@ -427,15 +428,15 @@ class Skeptical(ABC, Generic[B, T]):
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Restore what `state` and `examples` were taken from, bitwise.
+        """Restore a learner from its `state` and `examples`, bitwise.
 
         Parameters
         ----------
         state
             What `state` returned.
         examples
-            What `examples` returned, or what a consensus log leaves of it. They are learned once
-            more, one by one, through the scaling of the state.
+            What `examples` returned, or what remains of it in a consensus log. They are learned
+            again, one by one, through the scaling of the state.
 
         Raises
         ------
@@ -453,20 +454,20 @@ class Skeptical(ABC, Generic[B, T]):
         self._store.load_state(state["taught"], examples)
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from, whatever was learned since."""
+        """Reset to `state` and `examples`, whatever was learned since."""
         this: Any = self
         fresh = this.clone()
         fresh.load_state(state, examples)
         # In place: callers hold a reference to this object.
         self.__dict__.update(fresh.__dict__)
 
-    # --- taking labels back
+    # --- retracting labels
 
     def unlearned(self) -> Self:
-        """Return a model that has observed the same events, and was taught no label.
+        """Return a model that has observed the same events but was taught no label.
 
-        Scaling, budgets, the temporal filter and rules that learn are as they are here;
-        hyper-parameters are those that a model begins with.
+        Scaling, budgets, the temporal filter and rules that learn keep their present state;
+        hyper-parameters are those of a new model.
         """
         this: Any = self
         fresh, state = this.clone(), self.state()
@@ -480,12 +481,12 @@ class Skeptical(ABC, Generic[B, T]):
         return fresh  # type: ignore[no-any-return]
 
     def state_taught_as(self, other: Self) -> State:
-        """Return the state of this model, had it been taught what another one was.
+        """Return the state that this model would have if it had been taught what `other` was.
 
         Parameters
         ----------
         other
-            What `unlearned` returned, taught since.
+            A model that `unlearned` returned, taught since.
 
         """
         state, theirs = self.state(), other.state()
@@ -503,11 +504,11 @@ class Skeptical(ABC, Generic[B, T]):
     # --- inside
 
     def _error_estimate(self, annotator: str | None) -> T:
-        """Return the error estimate of an annotator, to be read."""
+        """Return the error estimate of an annotator, for reading only."""
         return self._error_estimates.get(annotator) or self._error_estimate_type()
 
     def _error_estimate_to_update(self, annotator: str | None) -> T:
-        """Return the error estimate of an annotator, to be updated."""
+        """Return the error estimate of an annotator, for updating."""
         return self._error_estimates.setdefault(annotator, self._error_estimate_type())
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
@@ -515,7 +516,7 @@ class Skeptical(ABC, Generic[B, T]):
         return self._budget.decided(decision, self._n_events if now is None else now)
 
     def _apply_query_rule(self, belief: B, draw: float) -> Decision:
-        """Decide whether a label would help, whatever the budget allows."""
+        """Decide whether a label would help, regardless of the budget."""
         wish: Decision = self._query_rule.decide(belief, draw)
         return wish
 

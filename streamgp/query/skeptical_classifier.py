@@ -1,7 +1,7 @@
 """The outermost wrapper around a classifier: it asks for labels, and doubts them.
 
-What it shares with the one for numbers is in `skeptical_base.py`. The conversation itself, with
-requests that wait for answers, is `streamgp.interactive`.
+What it shares with the regressor's is in `skeptical_base.py`. The conversation itself, with
+requests that wait for answers, is in `streamgp.interactive`.
 
 """
 
@@ -79,24 +79,24 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     River's evaluators can unpack into the pair that they expect.
 
     The wrapper owns the scaling: numbers are standardised by the first `warm_up` events (asked
-    about or not), or, if `model` is a pipeline, its transformers learn from those events, and
-    freeze. Whenever the statistics in use change, the learner is rebuilt from the raw labelled
-    examples, which are kept; so it is when an example is revised and the learner does
-    not retain all of them, having `max_points`, a `window` or an eye on drifts.
+    about or not). If `model` is a pipeline, its transformers learn from those events instead, and
+    are then frozen. Whenever the statistics in use change, the learner is rebuilt from the raw
+    labelled examples, which are kept. It is also rebuilt when an example is revised and the learner
+    does not retain all of them, because of `max_points`, a `window` or drift detection.
 
-    The default rules rely on the learner to know when it does not know. One that is sure of all it
-    says, as naive Bayes is, may stop asking before it has seen all classes, or with one example of
-    a class, by which it knows no other event: on River's `Phishing`, `GaussianNB()` gets 3 to 6
-    labels, and an area under the ROC curve of .50 (.92 with all 1250 labels). Let it be asked by
-    chance as well, with `query=SkepticalAsk(at_least=0.1)` (.78 to .85, 140 labels), or at a rate,
-    with `query=Entropy(threshold=0.0)` and `budget=RateBudget(0.1)` (.64 to .82, 125 labels).
+    The default rules rely on the learner to know when it does not know. A learner that is always
+    sure of itself, such as naive Bayes, may stop asking before it has seen all classes, or with one
+    example of a class, by which it recognises no other event: on River's `Phishing`, `GaussianNB()`
+    gets 3 to 6 labels, and an area under the ROC curve of .50 (.92 with all 1250 labels). Let it
+    ask at random as well, with `query=SkepticalAsk(at_least=0.1)` (.78 to .85, 140 labels), or at a
+    rate, with `query=Entropy(threshold=0.0)` and `budget=RateBudget(0.1)` (.64 to .82, 125 labels).
 
     Parameters
     ----------
     model
         A classifier, or a pipeline that ends in one. It serves as a template and stays unlearned.
-        Transformers should leave the numbers at unit scale if a `GPClassifier` without a kernel of
-        its own follows; one that knows only two classes needs `river.multiclass` around it.
+        Transformers should bring numbers to unit scale if a `GPClassifier` without a kernel of
+        its own follows. A classifier for two classes only needs `river.multiclass` around it.
     query
         When to ask for a label: a rule of `streamgp.query`. None stands for `SkepticalAsk()`.
     challenge
@@ -108,17 +108,16 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     review
         When to doubt a label that was learned before, in `InteractiveLoop`; None for never.
     reservoir
-        When to ask about an earlier event, and which, in `InteractiveLoop`; None for never. Under
-        River's evaluators, which never go back, it is without effect.
+        When to ask about an earlier event, and which, in `InteractiveLoop`; None for never. It has
+        no effect under River's evaluators, which never go back.
     temporal
-        A filter that carries what is believed from event to event, for streams of events that
-        follow each other in time; None for none. Predictions and probabilities come from it. What
-        is asked, challenged and suggested is decided by what the learner believes of the event
-        alone.
+        A filter that carries beliefs from event to event, for streams of events that follow each
+        other in time; None for none. Predictions and probabilities come from it. What is asked,
+        challenged and suggested is decided by the learner's belief about the event alone.
     rescale
-        Whether numbers are also clipped at 3 standard deviations, and their scale renewed after
-        2, 4, 8, ... times `warm_up` events, as `isgp()` has it; with "recent", after every
-        `warm_up` events by what was measured of late, for sensors that drift. Not for pipelines,
+        Whether numbers are also clipped at 3 standard deviations, and their scale is renewed after
+        2, 4, 8, ... times `warm_up` events, as in `isgp()`; with "recent", after every
+        `warm_up` events by the latest measurements, for sensors that drift. Not for pipelines,
         which do their own scaling.
     seed
         Seed of the random decisions. None draws one.
@@ -201,7 +200,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self._set_up()
         scaling = scaling_for(transformers, warm_up, rescale=rescale)
         self._store = ClassExampleStore(learner, scaling)
-        # A rule that learns is a template, as the budget and the model are.
+        # A rule that learns is a template, like the budget and the model.
         self._rule_learns = isinstance(query, LearningAskRule)
         rule = copy.deepcopy(query) if self._rule_learns else query
         self._query_rule = SkepticalAsk() if rule is None else rule
@@ -221,11 +220,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
         """Probability of each known class, `{}` before the first label; changes nothing.
 
-        With a temporal filter that of the event observed last, if `x` are its features, and
-        otherwise that of an event which would come next.
+        With a temporal filter these are the probabilities of the event observed last, if `x` are
+        its features, and otherwise of an event that would come next.
 
-        River's evaluator unpacks what an active learner returns, `proba, ask = ...`. Where that is
-        done, and only there, the event is counted and asked about as by `predict_one`.
+        River's evaluator unpacks what an active learner returns, `proba, ask = ...`. When that is
+        done, and only then, the event is counted and asked about as by `predict_one`.
         """
         return UnpackableProbabilities(self._proba_one(x), partial(self._proba_and_question, x))
 
@@ -266,9 +265,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return self._decide(belief, event_id=event_id, now=now)
 
     def pending_one(self, x: Features) -> float | None:
-        """Return the target of a question about `x` that is asked now, for `PendingQuestion`.
+        """Return the target of a question about `x` asked now, for `PendingQuestion`.
 
-        None where open questions do not count: if the query strategy does without them, or the
+        None if open questions do not count, because the query strategy does not use them or the
         learner knows no covariances. Changes nothing.
         """
         rule = self._query_rule
@@ -287,7 +286,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             try:
                 belief = self._store.belief(x)
             except (ValueError, TypeError):
-                return  # with new statistics the learner cannot use it: the prediction refuses it
+                return  # the new statistics make it unusable, and the prediction refuses it
         self._stream.observe(x, belief)
 
     def note_query(
@@ -295,7 +294,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> None:
         """Tell the budget, once for each event, whether it was asked about.
 
-        `event_id` is the id of the event observed last, if a label of it is awaited.
+        `event_id` is the id of the event observed last, if its label is awaited.
         """
         Skeptical.note_query(self, decision, asked=asked, now=now)
         if event_id is not None and self._stream is not None:
@@ -326,7 +325,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return _predicted(believed), ask
 
     def _meet(self, x: Features) -> tuple[Belief, bool]:
-        """Count a new event; return what is believed of it, and whether to ask for its label."""
+        """Count a new event; return the belief about it, and whether to ask for its label."""
         self.observe_one(x)
         belief = self._store.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
@@ -337,11 +336,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # --- whom to believe
 
     def estimate_annotators(self) -> dict[str | None, Reliability]:
-        """Estimate error rate and insistence of each annotator by all answers; changes nothing.
+        """Estimate error rate and insistence of each annotator from all answers; changes nothing.
 
-        By the method of `streamgp.common.annotator_em.estimate`, of the answers on record, the
-        latest 2000: each is judged by what the learner believes of its event by all others. What is
-        challenged goes by `error_rate`, which is more cautious (docs/annotators.md).
+        By the method of `streamgp.common.annotator_em.estimate`, from the latest 2000 answers on
+        record: each is judged by the learner's belief about its event given all others. Challenges
+        depend on `error_rate` instead, which is more cautious (docs/annotators.md).
 
         Examples
         --------
@@ -363,19 +362,20 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the evidence that an annotator misleads; changes nothing.
 
-        That of `streamgp.common.annotator_quarantine.evidence` of the latest 200 answers, by a
-        learner that was taught the latest 500 labels of the others alone; its beliefs are sharpened
-        as the answers of the others have it (`streamgp.common.annotator_em`), and count no more
-        than they agree with the one of the others whom they contradict least. What one of the
-        others has said about the same event, blind, as first or second answer, counts with the
-        error rate that the beliefs show of that one (`streamgp.common.annotator_em.witnessed`).
-        Answers with a label that none of the others has given tell nothing. 0 unless two of the
-        others have eight answers each on record.
+        It is that of `streamgp.common.annotator_quarantine.evidence` for the latest 200 answers, by
+        a learner that was taught the latest 500 labels of the others alone. Its beliefs are
+        sharpened as far as the answers of the others justify (`streamgp.common.annotator_em`), and
+        count no more than they agree with the one of the others whom they contradict least. If one
+        of the others has answered about the same event without seeing this answer, as first or
+        second answer, that counts with the error rate that the beliefs show for that annotator
+        (`streamgp.common.annotator_em.witnessed`). Answers with a label that none of the others has
+        given have no effect. The evidence is 0 unless two of the others have eight answers each on
+        record.
 
         Parameters
         ----------
         annotator
-            Whose answers.
+            The annotator.
         without
             Annotators whose labels are left out as well.
 
@@ -408,11 +408,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (answers, beliefs), theirs, labels = self._store.answered_by(annotator, without)
         columns = {label: column for column, label in enumerate(labels)}
         told = [each for each in zip(answers, beliefs, strict=True) if each[0].y in columns]
-        # Where a first answer had a label that was given up, nothing is believed of that.
+        # Where the first label was given up and is not known, there is no belief about it.
         known = [each for each in zip(*theirs, strict=True) if each[0].y in columns]
         if not (told and known):
             return 0.0
-        # Whether an answer was upheld tells of the annotator, not of the beliefs.
+        # Whether an answer was upheld tells about the annotator, not about the beliefs.
         given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
         found = _estimated(given_by_others, [belief for _, belief in known], labels)
 
@@ -440,7 +440,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self, x: Features, y: Label, annotation: Label | None = None, **options: Any
     ) -> None:
         """Learn a label as River's evaluator hands it over; see `Skeptical.learn_one`."""
-        # Before the event is observed: a refused label must leave everything as it was.
+        # Before the event is observed: a refused label must leave everything unchanged.
         self._store.check_class(y if annotation is None else annotation)
         super().learn_one(x, y, annotation, **options)
 
@@ -455,17 +455,17 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> Decision:
         """Decide whether to challenge the label `y` that was given for `x`; changes nothing.
 
-        A label that is the prediction is never challenged, however weak both are: there is nothing
-        else to suggest. The decision then names `agreement` as what refused. Nor is one whose
-        privileged features are none that a learner can use, as it cannot be learned either; what
-        refused is `privileged`.
+        A label that equals the prediction is never challenged, however weak both are: there is
+        nothing else to suggest. The decision then names `agreement` as what refused. A label whose
+        privileged features cannot be used is not challenged either, as it cannot be learned; the
+        decision then names `privileged`.
 
         Parameters
         ----------
         x, y
             Features and the label.
         annotator
-            Who gave it.
+            The annotator.
         event_id
             Id of the event, to which a random draw belongs.
         privileged
@@ -498,7 +498,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> float:
         """Probability that the label `y`, given by this annotator for `x`, is wrong.
 
-        Where `privileged`, what else is known of the answer, says how noisy it is, that counts.
+        If `privileged`, what else is known of the answer, tells how noisy it is, that counts.
         """
         rate = self._error_rate_of(annotator, privileged)
         return self._probability_wrong(self._store.belief(x), y, rate)
@@ -518,7 +518,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         n_since: int | None = None,
         answer: SettledAnswer | None = None,
     ) -> float:
-        """Learn the label that a conversation has ended with.
+        """Learn the label with which a conversation has ended.
 
         Parameters
         ----------
@@ -531,21 +531,21 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         challenged
             Whether the annotator was asked to reconsider.
         annotator
-            Who it was.
+            The annotator.
         event_id
             Id of the event, to relabel or forget it later.
         asked
-            Whether it was asked for; a rule that learns hears of no other.
+            Whether the label was asked for; a rule that learns is told of no other.
         privileged
             What else is known of the final answer, for a learner that takes it; None if nothing is.
         given_privileged
-            What else is known of the first answer, where that is something else; if no learner can
-            use it, it says nothing.
+            What else is known of the first answer, if that differs; ignored if no learner can use
+            it.
         n_since
-            Number of events observed after it, for a temporal filter. None if that is not known:
-            then the label is about the last event, if that has the same features.
+            Number of events observed after it, for a temporal filter. If None, it is not known: the
+            label is then about the last event, if that has the same features.
         answer
-            What to keep on record of the first answer, where a log tells more of it: `y` may be a
+            What to keep on record of the first answer, if a log tells more about it: `y` may be a
             later correction. None for what the other arguments say.
 
         Returns
@@ -558,7 +558,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         NotPositiveDefiniteError
             If a Gaussian process cannot take the example. Nothing is learned then.
         TypeError
-            If the label is missing, or privileged features are none that a learner can use.
+            If the label is missing, or the learner cannot use the privileged features.
         ValueError
             If the event was already learned.
 
@@ -578,7 +578,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if believed is not None:
             try:
                 self._query_rule.hear(believed, y)
-            except (ValueError, TypeError) as error:  # the example is learned by now
+            except (ValueError, TypeError) as error:  # the example has been learned already
                 raise LearnerFailedError(
                     f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
                 ) from error
@@ -604,7 +604,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         y
             The new label.
         privileged
-            What else is known of the new answer; None if it is what was known of the old one.
+            What else is known of the new answer; None to keep what was known of the old one.
 
         """
         self._store.relabel(event_id, y, privileged=privileged)
@@ -626,31 +626,31 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> Label:
         """Return which of two answers about a learned event stands; changes nothing.
 
-        The one of larger posterior, after Dawid and Skene, with the same confusion between all K
-        classes: of a label k
+        It is the one with the larger posterior, after Dawid and Skene, with the same confusion
+        between all K classes: for a label k
 
             q_k · ((1 - e) if k is `given`, else e / (K - 1)) · ((1 - e') if k is `y`, else
             e' / (K - 1))
 
-        with the error rates e of `given_by` and e' of `annotator` as in `error_rate`, and what the
-        learner believes of the event without its label as q; by all labels where it cannot leave
-        one out. Beliefs are weak witnesses: `q_k = (1 - v) share + v / K` with the part v that is
-        open, as in P(wrong), and .001 of it spread over all labels. So `y` stands if
+        with the error rates e of `given_by` and e' of `annotator` as in `error_rate`, and the
+        learner's belief about the event without its label as q, or with all labels if it cannot
+        leave one out. Beliefs are weak evidence: `q_k = (1 - v) share + v / K` with the part v that
+        is open, as in P(wrong), and .001 of it spread over all labels. So `y` stands if
 
             q_y (1 - e') / e' > q_given (1 - e) / e
 
-        and `given` if not, and where both are the same. No other label than the two is considered:
-        a learner overrules one annotator by the word of another, and not both. Two answers of one
-        annotator are weighed alike.
+        and `given` if not, and if both are the same. No label other than these two is considered: a
+        learner overrules one annotator by the word of another, but not both. Two answers of one
+        annotator are weighed in the same way.
 
         Parameters
         ----------
         event_id
             The event, which was learned.
         given, given_by
-            The label that stood, and whose it is.
+            The label that stood, and its annotator.
         y, annotator
-            The answer to a second question, and whose it is.
+            The answer to a second question, and its annotator.
 
         Raises
         ------
@@ -688,21 +688,21 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         annotator: str | None = None,
         probability_wrong: float | None = None,
     ) -> None:
-        """Hear what another annotator has answered to a second question about a learned event.
+        """Record the answer of another annotator to a second question about a learned event.
 
-        It is evidence on both: the estimate of that annotator counts it as wrong with its
-        probability by `streamgp.common.annotator_em.wrong_of_two`, and the first answer counts as
-        wrong with its own from now on.
+        It is evidence on both answers: the estimate of that annotator counts the second one as
+        wrong with its probability by `streamgp.common.annotator_em.wrong_of_two`, and from now on
+        the first answer counts as wrong with its own.
 
         Parameters
         ----------
         event_id
             The event, which was learned.
         y, annotator
-            The answer, and whose it is.
+            The answer, and its annotator.
         probability_wrong
-            How much the first answer has counted as wrong so far; None if that is not known: then
-            it goes on doing so.
+            How much the first answer has counted as wrong so far. If None, that is not known, and
+            the first answer goes on counting as before.
 
         """
         store = self._store
@@ -723,7 +723,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     @property
     def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
+        """Whether it is time to review the labels learned."""
         reviewer = self._reviewer
         return reviewer is not None and reviewer.is_due(self._store.n_taught, self.n_learned)
 
@@ -739,7 +739,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         Returns
         -------
-        The doubt, or None if every label is what the others speak for.
+        The doubt, or None if the others support every label.
 
         """
         reviewer = self._reviewer
@@ -766,13 +766,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     @property
     def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
+        """Whether it is time to review the latest events."""
         return self._chooser is not None and self._chooser.is_due(self._n_events)
 
     def ask_among_one(
         self, candidates: Mapping[str, Features], *, now: float
     ) -> tuple[str, Decision] | None:
-        """Return the most telling event and whether to ask about it; changes nothing.
+        """Return the most informative event and whether to ask about it; changes nothing.
 
         Parameters
         ----------
@@ -796,7 +796,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
         """Record a review of the latest events, once each, and the request it led to.
 
-        None where no event could be asked about.
+        `decision` is None if no event could be asked about.
         """
         if self._chooser is not None:
             self._chooser.note(decision, self._n_events, now)
@@ -809,7 +809,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # --- surviving a restart
 
     def state(self) -> State:
-        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
+        """Return what decisions depend on besides the labelled examples; see `Skeptical.state`."""
         state = super().state()
         # Omitted when unset, so that older snapshots stay valid.
         if self._reviewer is not None:
@@ -823,7 +823,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
+        """Restore `state` and `examples`; see `Skeptical.load_state`."""
         super().load_state(state, examples)
         if self._reviewer is not None:
             self._reviewer.load_state(state["review"])
@@ -843,19 +843,19 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # --- inside
 
     def _believed_of(self, event_id: str, labels: Sequence[Label]) -> list[float]:
-        """Return what is believed of some labels of a learned event, without its own if it can."""
+        """Return the belief in labels of a learned event, without its own label if possible."""
         known = self._store.labels_with(*labels)
         shares = criteria.shares(self._store.belief_about(event_id), known)
         q = sharpened(np.array([shares]), 1.0)[0]
         return [float(q[known.index(label)]) for label in labels]
 
     def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:
-        """Estimate how probably this answer is wrong, before its label is looked at."""
+        """Estimate how probably this answer is wrong, before its label is considered."""
         noise, rate = self._store.noise(privileged), self.error_rate(annotator)
         return rate if noise is None else criteria.error_rate_with_noise(rate, *noise)
 
     def _judged(self, x: Features, y: Label, annotator: str | None, privileged: Features) -> float:
-        """Judge an answer by what came with it, which need be nothing that can be used."""
+        """Judge an answer with its privileged features, if these can be used."""
         try:
             return self.probability_wrong_one(x, y, annotator=annotator, privileged=privileged)
         except (TypeError, ValueError):
@@ -877,7 +877,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         rate: float,
         draw: float,
     ) -> Decision:
-        """Decide whether a label is to be challenged if it is not the one predicted."""
+        """Decide whether to challenge a label, if it is not the predicted one."""
         wrong = self._probability_wrong(belief, y, rate)
         doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
         return doubt
@@ -895,7 +895,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 def _estimated(
     answers: Sequence[SettledAnswer], beliefs: Sequence[Belief], labels: Sequence[Label]
 ) -> Estimates:
-    """Judge answers together, by what is believed of their events."""
+    """Judge answers together, by the beliefs about their events."""
     shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
     return estimate(answers, shares, labels)
 

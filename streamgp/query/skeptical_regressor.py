@@ -1,6 +1,6 @@
-"""The outermost wrapper around a regressor: it asks for numbers, and doubts them.
+"""The outermost wrapper around a regressor: it asks for target values, and doubts them.
 
-What it shares with the one for classes is in `skeptical_base.py`, what it doubts in `criteria.py`.
+What it shares with the classifier's is in `skeptical_base.py`, what it doubts in `criteria.py`.
 
 """
 
@@ -39,16 +39,16 @@ __all__ = [
 class NumberAskRule(Protocol):
     """Decides whether to ask for the target of an event."""
 
-    # Rules that look at no belief are for classes, too: hence Any.
+    # Rules that do not use the belief are for classes, too: hence Any.
     def decide(self, belief: Any, draw: float) -> Decision:
-        """Decide on the learner's forecast; `draw` is uniform in [0, 1)."""
+        """Decide by the learner's forecast; `draw` is uniform in [0, 1)."""
 
 
 class NumberChallengeRule(Protocol):
     """Decides whether to challenge a given number."""
 
     def decide(self, belief: Any, given: Any, *, probability_wrong: float, draw: float) -> Decision:
-        """Decide on where the answer was expected, a `StudentT`, or None if that is not known."""
+        """Decide by where the answer was expected, a `StudentT`, or None if that is not known."""
 
 
 class SkepticalRegressor(
@@ -57,15 +57,15 @@ class SkepticalRegressor(
     """Any River regressor, made to ask for targets when unsure and to challenge suspicious ones.
 
     A number is challenged if it lies outside the interval in which this annotator's answers are
-    expected: around the forecast, and as wide as the learner's uncertainty, the uncertainty stated
-    with the answer, and the scatter of this annotator's answers so far make it. See
-    `OutsideInterval`.
+    expected. This interval is around the forecast; its width follows from the learner's
+    uncertainty, the uncertainty stated with the answer, and the scatter of this annotator's answers
+    so far. See `OutsideInterval`.
 
-    Inside `InteractiveLoop` it holds a conversation. River knows no regressors that ask: under
+    Inside `InteractiveLoop` it holds a conversation. River has no regressors that ask: under
     `evaluate.progressive_val_score` it learns every target.
 
-    A learner that predicts no distribution (`predict_one(x, with_dist=True)`) is taken to be off by
-    as much as it was so far. For scaling, and what is kept, see `SkepticalClassifier`.
+    A learner that predicts no distribution (`predict_one(x, with_dist=True)`) is expected to be off
+    by as much as before. For scaling, and what is kept, see `SkepticalClassifier`.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class SkepticalRegressor(
         A regressor, or a pipeline that ends in one. It serves as a template and stays unlearned.
     query
         When to ask for a target: a rule of `streamgp.query`. None stands for `Variance()`: always,
-        and, where a budget such as `RateBudget` leaves a choice, where an observation is expected
-        to vary most.
+        or, if a budget such as `RateBudget` leaves a choice, where an observation is expected to
+        vary most.
     challenge
         When to challenge a target: `OutsideInterval`, `SkepticalChallenge` or `NeverChallenge`.
         None stands for `OutsideInterval()`.
@@ -194,8 +194,9 @@ class SkepticalRegressor(
     ) -> Decision:
         """Decide whether to challenge the number `y` that was given for `x`; changes nothing.
 
-        What is no number is not challenged: it cannot be learned either. Nor is anything before the
-        first target: there is nothing else to suggest, and `agreement` is what refused.
+        A value that is not a number is not challenged: it cannot be learned either. Before the
+        first target nothing is challenged: there is nothing else to suggest, and the decision names
+        `agreement` as what refused.
 
         Parameters
         ----------
@@ -208,7 +209,7 @@ class SkepticalRegressor(
         event_id
             Id of the event, to which a random draw belongs.
         std
-            Standard deviation that was stated with it; None for none.
+            Standard deviation stated with it, None if none was.
 
         """
         number = _as_number(y)
@@ -232,8 +233,8 @@ class SkepticalRegressor(
     ) -> float:
         """Probability that the number `y`, given by this annotator for `x`, is wrong.
 
-        See `streamgp.query.criteria.probability_outlier`; the annotator's error rate for what is no
-        number.
+        See `streamgp.query.criteria.probability_outlier`. For a value that is not a number, the
+        annotator's error rate.
         """
         number, rate = _as_number(y), self.error_rate(annotator)
         if number is None:
@@ -252,7 +253,7 @@ class SkepticalRegressor(
         event_id: str | None = None,
         std: float | None = None,
     ) -> float:
-        """Learn the number that a conversation has ended with.
+        """Learn the number with which a conversation has ended.
 
         Parameters
         ----------
@@ -265,24 +266,24 @@ class SkepticalRegressor(
         challenged
             Whether the annotator was asked to reconsider.
         annotator
-            Who it was.
+            The annotator.
         event_id
             Id of the event, to relabel or forget it later.
         std
-            Standard deviation that was stated with the first answer; None for none.
+            Standard deviation stated with the first answer, None if none was.
 
         Returns
         -------
         How much the first answer counts as wrong in the error estimate of the annotator: the
         probability that it was; after a challenge 1 if the second answer is nearer to the forecast
-        than to the first, and 0 if not: no one measures the same twice.
+        than to the first, and 0 if not, as nobody measures exactly the same twice.
 
         Raises
         ------
         NotPositiveDefiniteError
             If a Gaussian process cannot take the example. Nothing is learned then.
         TypeError
-            If the target is no number.
+            If the target is not a number.
         ValueError
             If the target is not finite or too large, or the event was already learned.
 
@@ -300,7 +301,7 @@ class SkepticalRegressor(
         trust = self._error_estimate_to_update(annotator)
         trust.note(w)
         if expected is not None and expected.sigma > 0.0:
-            # The scatter must not measure itself: it is taken out of the scale again.
+            # The scatter must not measure itself, so it is taken out of the scale again.
             z = (first - expected.mu) / expected.sigma
             trust.note_deviation(z * z * trust.scatter, w)
         return w

@@ -1,8 +1,8 @@
 """Rules that turn a belief into a decision: ask for a label, challenge a given one.
 
-A rule is a frozen set of named values. It scores and compares; what may still be asked is the
-budget's business (`streamgp.query.budgets`), and randomness comes in as `draw`, a number uniform
-in [0, 1) that belongs to the event, so that every decision can be repeated.
+A rule is a frozen set of named values. It scores and compares; the budget decides what may still be
+asked (`streamgp.query.budgets`). Randomness comes in as `draw`, a number uniform in [0, 1) that
+belongs to the event, so that every decision can be repeated.
 
 """
 
@@ -37,16 +37,16 @@ __all__ = [
     "SkepticalChallenge",
 ]
 
-# Probability of asking while a single class is known, for rules on plain probabilities: asking
-# never would deadlock, asking always would ask all of a stream whose first class lasts long.
+# Probability of asking while a single class is known, for rules on plain probabilities: never
+# asking would deadlock, always asking would cover all of a stream whose first class lasts long.
 ONE_CLASS_RATE = 0.1
 
 
 class AskRule(Protocol):
     """Decides whether to ask for the label of an event.
 
-    One that learns from the answers is a `LearningAskRule`, and has `state` and `load_state`, as a
-    budget has. It serves as a template. What counts all events is a budget: its `note` is called
+    A rule that learns from the answers is a `LearningAskRule`, and has `state` and `load_state`,
+    like a budget. It serves as a template. To count all events, use a budget: its `note` is called
     once for each of them.
     """
 
@@ -84,9 +84,9 @@ class ChallengeRule(Protocol):
 
 
 def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
-    """Decide while probabilities say nothing, as fewer than two classes are known; None after.
+    """Decide while fewer than two classes are known and probabilities say nothing; then None.
 
-    Always while there is none, with probability `ONE_CLASS_RATE` while there is one.
+    Always ask while there is no class, with probability `ONE_CLASS_RATE` while there is one.
     """
     if not p:
         return Decision.of(1.0, 0.0, criterion)
@@ -96,7 +96,7 @@ def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decisio
 def _ask_by_doubt(
     belief: Belief, c: float, draw: float, criterion: str, *, at_least: float = 0.0
 ) -> Decision:
-    # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 by itself.
+    # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 anyway.
     one_class = not isinstance(belief, Posterior) and len(belief) == 1
     score = ONE_CLASS_RATE if one_class else min(1.0, c * criteria.doubt(belief))
     return Decision.of(max(score, at_least), draw, criterion)
@@ -120,14 +120,14 @@ class SkepticalAsk:
     Parameters
     ----------
     c
-        How much more, or less, to ask than the paper does; 1 is the paper.
+        Factor by which to ask more, or less, than the paper; 1 is the paper.
     at_least
-        Least probability of asking, however sure the learner is. Where it is sure it is hardly
-        ever asked about, so that concept drift goes unnoticed: a learner that is to
-        notice (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
+        Least probability of asking, however sure the learner is. Events of which it is sure are
+        hardly ever asked about, so that concept drift goes unnoticed: a learner that should notice
+        it (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
     pending
-        Whether open questions count, where answers come late: what is near an event that was asked
-        about is hardly asked again. For learners that know covariances (`GPClassifier`), in
+        Whether open questions count, for answers that come late: events near one that was asked
+        about are hardly asked about again. For learners that know covariances (`GPClassifier`), in
         `InteractiveLoop`. False is the paper.
 
     Examples
@@ -183,7 +183,7 @@ class PaperAsk:
 )
 @dataclass(frozen=True, slots=True)
 class SkepticalChallenge:
-    """Challenge when the given label is wrong with more than some probability.
+    """Challenge when the given label is wrong with more than a given probability.
 
     The probability weighs the learner's belief against what is known of the annotator
     (`criteria.probability_wrong`).
@@ -193,8 +193,8 @@ class SkepticalChallenge:
     threshold
         Probability of being wrong above which a label is challenged.
     doubts_new
-        Whether a label that was never heard before is doubted as far as such labels are seldom
-        right (`criteria.new_label_rates`); for classifiers. Without it new labels are believed.
+        Whether a label that was never heard before is doubted according to how rarely such labels
+        are right (`criteria.new_label_rates`); for classifiers. Otherwise new labels are believed.
 
     """
 
@@ -302,8 +302,8 @@ class OutsideInterval:
     Parameters
     ----------
     level
-        Probability of the credible interval, at most 1; of the right answers, one in
-        `1 / (1 - level)` is challenged.
+        Probability of the credible interval, at most 1; one in `1 / (1 - level)` right answers
+        is challenged.
 
     Examples
     --------
@@ -345,7 +345,7 @@ class AlwaysAsk:
 @rule("query", "never", example="no event", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class NeverAsk:
-    """Ask about nothing; labels come along unasked."""
+    """Ask about no event; only unasked labels are learned."""
 
     def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Score 0, threshold 1."""
@@ -384,7 +384,7 @@ class RandomAsk:
 class _Measured:
     """Ask when a measure of the class probabilities exceeds a threshold.
 
-    While nothing is known it asks always, while one class is known now and then: see
+    While nothing is known it always asks, while one class is known now and then: see
     `ONE_CLASS_RATE`.
     """
 
@@ -416,7 +416,7 @@ class Entropy(_Measured):
     Parameters
     ----------
     threshold
-        In nats. With 0, the default, the score only ranks: add a `RateBudget`.
+        In nats. With 0, the default, the score only ranks events: add a `RateBudget`.
 
     """
 
@@ -442,7 +442,7 @@ class LeastConfidence(_Measured):
     Parameters
     ----------
     threshold
-        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
+        Between 0 and 1. With 0, the default, the score only ranks events: add a `RateBudget`.
 
     """
 
@@ -458,12 +458,12 @@ class LeastConfidence(_Measured):
 )
 @dataclass(frozen=True, slots=True)
 class BestVersusSecond(_Measured):
-    """Ask when the second best class comes close to the best: when `p2 / p1` exceeds a threshold.
+    """Ask when the second best class is close to the best: when `p2 / p1` exceeds a threshold.
 
     Parameters
     ----------
     threshold
-        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
+        Between 0 and 1. With 0, the default, the score only ranks events: add a `RateBudget`.
 
     """
 

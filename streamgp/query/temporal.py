@@ -1,8 +1,8 @@
-"""Temporal filter: the prediction of an event by what is believed of it and of the events before.
+"""Temporal filter: predicts an event from beliefs about it and about the events before it.
 
 Sensor streams are persistent: what was done a minute ago is probably being done now. A filter
-carries what is believed from event to event, as a hidden Markov model does, and weighs that
-against what the learner believes of the event alone. It knows no kind of learner, only beliefs.
+carries beliefs from event to event, as a hidden Markov model does, and weighs them against the
+learner's belief about the event alone. It only knows beliefs, and no kind of learner.
 
 """
 
@@ -30,45 +30,45 @@ Expert: TypeAlias = tuple[float, float]
 EXPERTS: Final[tuple[Expert, ...]] = (
     *((0.0, tau) for tau in (0.5, 1.0, 2.0)),
     *((stay, tau) for stay in (0.8, 0.95, 0.99) for tau in (0.15, 0.5, 1.0)),
-    # Labels alone: no learner may be worse than the last answer repeated.
+    # Labels alone: with this expert no learner does worse than repeating the last answer.
     (0.99, 0.0),
 )
 
-# Share of the evidence that is spread evenly: one event refutes no class for good.
+# Share of the evidence that is spread evenly: one event never rules a class out for good.
 _SPREAD: Final = 0.05
 _KEPT: Final = 1.0 - _SPREAD
-# Extra evidence for the class of largest mean: equal shares are decided as without a filter.
+# Extra evidence for the class of largest mean: ties are broken as without a filter.
 _EXTRA: Final = 0.001
-# What is left of an expert's score after one more label.
+# What remains of an expert's score after one more label.
 _DECAY: Final = 0.995
 # Score of an expert with memory before the first label: memory has to prove itself.
 _FIRST_SCORE: Final = -3.0
 # Least weight of an expert, in units of the largest one's.
 _LEAST_WEIGHT: Final = 0.001
-# Smallest error rates in the scores and in the beliefs, and what remains of an error rate after a
-# challenge was answered.
+# Smallest error rates in the scores and in the beliefs, and what remains of an error rate after an
+# answered challenge.
 _LEAST_ERROR_IN_SCORES: Final = 0.02
 _LEAST_ERROR_IN_BELIEFS: Final = 0.01
 _LEFT_IN_SCORES: Final = 0.5
 _LEFT_IN_BELIEFS: Final = 0.25
 
 MOST_AWAITED: Final = 16
-"""Events of which the beliefs are kept until their label is known; beyond, the oldest are dropped.
-They are written with the state of a loop after every event."""
+"""Number of events whose beliefs are kept until their label is known; the oldest are dropped first.
+They are saved with the state of a loop after every event."""
 
 
 class TemporalFilter:
-    """Beliefs about the class of the present event, carried along from event to event.
+    """Beliefs about the class of the present event, carried from event to event.
 
     Thirteen experts (s, tau) each hold a belief `b` over the K known classes. An event multiplies
     it by the evidence, `b(c) ~ g(c)**tau (s b(c) + (1 - s) / K)`, where `g` is the learner's share
     of class c (its positive mean divided by their sum, or its probability), 5 % of it spread over
     all classes. A label multiplies it by the probability of that label, as far as the class is
-    still the same. Experts are weighed by how probable they have made the labels: those with s = 0
-    have no memory, and where the past tells nothing, as on a shuffled stream, they win. One with
-    tau = 0 believes labels alone; it wins where a learner is worse than the last label repeated.
+    still the same. Experts are weighed by how probable they have made the labels. Those with s = 0
+    have no memory, and win where the past tells nothing, as on a shuffled stream. One with tau = 0
+    believes labels alone, and wins where a learner is worse than repeating the last label.
 
-    As an argument of `SkepticalClassifier` a filter is a template and stays as it is.
+    As an argument of `SkepticalClassifier` a filter is a template and does not change.
 
     Parameters
     ----------
@@ -94,16 +94,16 @@ class TemporalFilter:
     """
 
     # _stays    s of each expert, (F,)
-    # _constants  what a step takes of the experts, for the number of classes at the last step
+    # _constants  constants of the experts for one step, for the number of classes at the last step
     # _labels   the K classes known, in order of appearance
     # _beliefs  b of each expert and class, (F, K); rows sum to 1
-    # _stepped  the same as the last step has left it; its classes are the first of _labels
+    # _stepped  the beliefs after the last step; their classes are the first of _labels
     # _scores   l of each expert, (F,)
     # _weights  a function of _scores, (F,); they sum to 1
-    # _mixture  `probabilities`, None if not asked for since they changed: an event is asked twice
+    # _mixture  cached `probabilities`, None after a change: it is needed twice for an event
     # _n_events events observed
     # _awaited  by event id, the number of the event and its beliefs, until its label is known; also
-    #           as plain values, since the state is asked for after every few events
+    #           as plain values, since the state is needed after every few events
     # Parameters added after the first release: `common.fingerprint` omits them at their default, so
     # older snapshots still match.
     ADDED: ClassVar = ("experts",)
@@ -123,7 +123,7 @@ class TemporalFilter:
         self._awaited: dict[str, tuple[int, Array, list[int | str]]] = {}
 
     def __getstate__(self) -> State:
-        # What is only remembered for speed is no state: asking changes nothing.
+        # What is only remembered for speed is not part of the state: asking changes nothing.
         return {**self.__dict__, "_mixture": None}
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ class TemporalFilter:
     # --- events
 
     def step(self, belief: Belief) -> None:
-        """Go on to the next event, of which a learner believes `belief`."""
+        """Advance to the next event, about which the learner's belief is `belief`."""
         self._n_events += 1
         labels, kept, beliefs = self._stepping(belief)
         if kept is not None:
@@ -160,13 +160,13 @@ class TemporalFilter:
     # --- labels
 
     def await_label(self, event_id: str) -> None:
-        """Keep what is believed of the present event until its label is known, or `give_up`."""
+        """Keep the beliefs about the present event until its label is known, or `give_up`."""
         self._awaited[event_id] = self._n_events, self._stepped, _plain(self._stepped)
         if len(self._awaited) > MOST_AWAITED:
             del self._awaited[next(iter(self._awaited))]
 
     def give_up(self, event_id: str) -> None:
-        """Do not wait for the label of an event any longer."""
+        """Stop waiting for the label of an event."""
         self._awaited.pop(event_id, None)
 
     def label(
@@ -178,7 +178,7 @@ class TemporalFilter:
         event_id: str | None = None,
         n_since: int | None = None,
     ) -> None:
-        """Weigh the experts by the final label of an event, and believe it as far as it holds now.
+        """Weigh the experts by the final label of an event, and use it as far as it still holds.
 
         Parameters
         ----------
@@ -190,10 +190,10 @@ class TemporalFilter:
             Whether the annotator was asked to reconsider, and answered.
         event_id
             Id of the event. Unless its label was awaited, or it is the present event, the label
-            weighs no expert.
+            does not weigh the experts.
         n_since
-            Number of events observed after it. None if that is not known: unless its label was
-            awaited, it tells nothing of the present.
+            Number of events observed after it. If None, it is not known, and unless the label was
+            awaited, it tells nothing about the present.
 
         """
         self._mixture = None
@@ -208,7 +208,7 @@ class TemporalFilter:
             self._score(y, then, max(_LEAST_ERROR_IN_SCORES, left), n_classes)
         left = error_rate * (_LEFT_IN_BELIEFS if reconsidered else 1.0)
         error = max(_LEAST_ERROR_IN_BELIEFS, left)
-        # Probability that the class is still the same: numpy, too, has 0**0 = 1.
+        # Probability that the class is still the same; 0**0 = 1 in numpy, too.
         same = self._stays ** (math.inf if n_since is None else n_since)
         changed = (1.0 - same) / n_classes
         at_label = same * (1.0 - error) + changed
@@ -220,7 +220,7 @@ class TemporalFilter:
 
     def _score(self, y: Label, then: Array, error: float, n_classes: int) -> None:
         i = self._labels.index(y)
-        # A class that was unknown at that time had no probability.
+        # A class that was unknown then had no probability.
         of_label = then[:, i] if i < then.shape[1] else np.zeros(len(then))
         told = (1.0 - error) * of_label + error * (1.0 - of_label) / (n_classes - 1)
         self._scores = _DECAY * self._scores + np.log(told)
@@ -242,7 +242,7 @@ class TemporalFilter:
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values."""
-        # After most events nothing has come since the last step.
+        # Usually nothing has happened since the last step.
         moved = {} if self._stepped is self._beliefs else {"stepped": _plain(self._stepped)}
         return {
             "n_events": self._n_events,
@@ -254,7 +254,7 @@ class TemporalFilter:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         state = _with_all_experts(state, self._scores)
         n_experts = len(self.experts)
         self._n_events = int(state["n_events"])
@@ -273,7 +273,7 @@ class TemporalFilter:
     def _stepping(self, belief: Belief) -> tuple[list[Label], list[int] | None, Array]:
         """Return classes and beliefs after the next event; changes nothing.
 
-        Between them, which of the classes known so far are still known, by number; None for all.
+        Between the two: numbers of the classes known so far that are still known; None for all.
         """
         scores = belief.mean if isinstance(belief, Posterior) else belief
         labels, kept, before = self._labels, None, self._beliefs
@@ -300,7 +300,7 @@ class TemporalFilter:
     ) -> tuple[list[Label], list[int] | None, Array]:
         """Return the learner's classes, those that stay, and the beliefs in them.
 
-        A new class has no mass yet; that of a class that is gone falls to the others.
+        A new class has no mass yet; the mass of a class that is gone goes to the others.
         """
         kept = [i for i, y in enumerate(self._labels) if y in scores]
         labels = [self._labels[i] for i in kept]
@@ -320,7 +320,7 @@ class TemporalFilter:
     def _mixed(self, labels: list[Label], beliefs: Array) -> dict[Label, float]:
         mixed: list[float] = self._weights.dot(beliefs).tolist()
         total = sum(mixed)  # 1 but for rounding
-        # In two steps, which takes half the time of one.
+        # Two operations take half the time of one.
         return dict(zip(labels, [p / total for p in mixed], strict=True))
 
 
@@ -338,9 +338,9 @@ def _checked(experts: Sequence[Expert]) -> tuple[Expert, ...]:
 
 
 class _Constants(NamedTuple):
-    """What a step takes of F experts with n classes.
+    """Constants of F experts with n classes for one step.
 
-    Of full shape throughout: numpy takes twice to four times as long where it has to repeat a
+    All have the full shape: numpy takes two to four times as long if it has to broadcast a
     column.
 
     Parameters
@@ -365,7 +365,7 @@ class _Constants(NamedTuple):
     ones: Array
 
 
-# Number of classes up to which a square of ones is no larger than it is worth.
+# Number of classes up to which a square of ones saves time.
 _FEW: Final = 32
 
 
@@ -410,7 +410,7 @@ def _plain(beliefs: Array) -> list[int | str]:
 
 
 def _with_all_experts(state: State, first_scores: Array) -> State:
-    """Return a state in which experts that came later believe nothing yet, as in the beginning."""
+    """Return a state in which experts added since then have their first beliefs and scores."""
     scores = array_of(state["scores"], -1)
     n_new = len(first_scores) - len(scores)
     if n_new <= 0:
@@ -451,14 +451,14 @@ class FilteredStream:
     """
 
     # _present  the features of the last event; None if there is none, or only their digest is known
-    # _digest   that of the last event's features, after a restart
+    # _digest   digest of the last event's features, after a restart
     def __init__(self, template: TemporalFilter) -> None:
         self.filter = copy.deepcopy(template)
         self._present: Features | None = None
         self._digest: str | None = None
 
     def observe(self, x: Features, belief: Belief) -> None:
-        """Go on to the next event, of which the learner believes `belief`."""
+        """Advance to the next event, about which the learner's belief is `belief`."""
         self.filter.step(belief)
         self._present = dict(x)
 
@@ -469,7 +469,7 @@ class FilteredStream:
         return isinstance(x, Mapping) and self._present == x
 
     def label(self, x: Features, y: Label, *, n_since: int | None, **about: Any) -> None:
-        """Tell the filter a label, which is of the last event if nothing else is known of it."""
+        """Pass a label to the filter; it is for the last event if nothing else is known."""
         if n_since is None and self.is_present(x):
             n_since = 0
         self.filter.label(y, n_since=n_since, **about)
@@ -480,13 +480,13 @@ class FilteredStream:
         return {**self.filter.state(), "present": digest}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self.filter.load_state(state)
         self._present, self._digest = None, state["present"]
 
 
 def _digest_of(x: Features) -> str | None:
-    """Return what stands for features in a state; None for those that cannot be saved."""
+    """Return a digest of features for a state; None for features that cannot be saved."""
     try:
         plain = msgspec.json.encode(plain_features(x))
     except (ValueError, TypeError):

@@ -1,6 +1,6 @@
-"""Skeptical learning in three stages, as it was before Gaussian processes.
+"""Skeptical learning in three stages, as before Gaussian processes.
 
-Whom to believe is decided by how confident the classifier is, and by which stage it has reached.
+Whom to believe depends on how confident the classifier is, and on the stage that it has reached.
 
 """
 
@@ -18,26 +18,27 @@ from streamgp.query import criteria
 from streamgp.query.skeptical_classifier import SkepticalClassifier
 
 STAGES = ("train", "refine", "regime")
-# The paper on skeptical Gaussian processes, too, makes it ask for at least ten labels.
+# The paper on skeptical Gaussian processes also makes it ask for at least ten labels.
 _WINDOW = 10
 
 
 class StagedSkepticalClassifier(SkepticalClassifier):
-    """Asks always, then asks and challenges, then asks only when unsure.
+    """Always asks, then asks and challenges, then asks only when unsure.
 
     Its *confidence* in a prediction is the largest probability, times `n / (n + 1)` for `n` labels
     learned; the *reliability* of an annotator is `(1 + kept) / (2 + challenged)`, where `kept` of
-    the `challenged` answers were not changed: others are no evidence, as no one looked for a
+    the `challenged` answers were not changed. Other answers are no evidence, as nobody looked for a
     mistake in them. With the mean confidence of the last ten predictions whose label became known:
 
-    * `train`: asks always, challenges never. Ends when that mean exceeds `theta` times the
-      reliability of the annotator who answered last: the classifier is about as credible.
-    * `refine`: asks always, and challenges a label when the confidence in another one exceeds the
-      reliability. Ends when the mean exceeds `theta`.
+    * `train`: always asks, never challenges. Ends when that mean exceeds `theta` times the
+    reliability of the annotator who answered last: the classifier is about as credible.
+    * `refine`: always asks, and challenges a label when the confidence in another one exceeds the
+    reliability. Ends when the mean exceeds `theta`.
     * `regime`: asks when the confidence is below `theta`, and challenges as before.
 
     A stage never comes back. A classifier that is sure of what it has never seen stops asking too
-    early, which is what skeptical Gaussian processes were made for (`isgp`); this is their rival.
+    early, which is why skeptical Gaussian processes (`isgp`) were made; this class is for
+    comparison.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         How many label requests are allowed. None stands for `Unlimited()`.
     warm_up
         Number of events from which scaling is learned; 0 leaves the features as they are, which
-        trees do not mind.
+        makes no difference to trees.
     seed
         Seed of the conversation. None draws one; no decision is random.
 
@@ -98,7 +99,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         self._contested: dict[str | None, tuple[int, int]] = {}
 
     def reliability(self, annotator: str | None = None) -> float:
-        """Share of challenged answers of an annotator that stood, smoothed."""
+        """Share of an annotator's challenged answers that were kept, smoothed."""
         kept, challenged = self._contested.get(annotator, (0, 0))
         return (1 + kept) / (2 + challenged)
 
@@ -143,13 +144,13 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         return w
 
     def state(self) -> State:
-        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
+        """Return what decisions depend on besides the labelled examples; see `Skeptical.state`."""
         contested = [[name, *counts] for name, counts in self._contested.items()]
         staged = {"stage": self.stage, "recent": [*self._recent], "contested": contested}
         return {**super().state(), "staged": staged}
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
+        """Restore `state` and `examples`; see `Skeptical.load_state`."""
         super().load_state(state, examples)
         staged = state["staged"]
         self.stage = str(staged["stage"])
