@@ -1,7 +1,7 @@
 """Simulated annotators: people who err, decline and take their time, for experiments.
 
-They know the truth and the question, and nothing of the learner. One's errors grow with
-the questions; a panel has several of them share the questions.
+They know the truth and the question, and nothing about the learner. The errors of a
+`TiredAnnotator` grow with the questions; an `AnnotatorPanel` shares them among several.
 
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Request
 
 
-# The smallest draw, 0, stands for a number below which half of the draw after it lies.
+# The smallest draw, 0, stands for a number below which half of the next draw lies.
 _SMALLEST = 2.0**-54
 LONGEST_DELAY_S = 1e12  # so that question and answer in turn stay within the numbers
 
@@ -47,18 +47,18 @@ class Annotator(Protocol):
         """Learn that a label exists."""
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
-        """Answer a request made at `now`, None for never; `truth` is None where unknown."""
+        """Answer a request made at `now`; None if never. `truth` is None if unknown."""
 
 
 @runtime_checkable
 class ResumableAnnotator(Protocol):
-    """An annotator that can be taken up again after a restart."""
+    """An annotator that can be restored after a restart."""
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values."""
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
 
 
 def resumable(annotator: Annotator) -> ResumableAnnotator:
@@ -72,7 +72,7 @@ def resumable(annotator: Annotator) -> ResumableAnnotator:
 
 def draw(seed: int, request: Request, purpose: str) -> float:
     """Draw a number uniform in [0, 1) that belongs to a request of a key."""
-    # The key takes part because ids are unique within a key only; repr keeps the two apart.
+    # The key is included because ids are unique only within a key; repr keeps the two apart.
     request_id, key = request.request_id, request.key
     cause = request_id if key is None else repr((key, request_id))
     return uniform(seed, cause, purpose)
@@ -86,34 +86,34 @@ def draw_normal(seed: int, request: Request, purpose: str) -> float:
 class SimulatedAnnotator:
     """An annotator who is wrong, or has no answer, at given rates.
 
-    Whatever is random is drawn from the seed, the key and the request's id alone: the same
-    question gets the same answer, in whatever order questions come and however many are asked.
+    All random decisions are drawn from the seed, the key and the request's id alone: the same
+    question gets the same answer, in whatever order and number questions are asked.
     An annotator who does not know the truth declines.
 
     Parameters
     ----------
     error_rate
-        Probability of a wrong label, uniform over the other classes; the truth if there is none.
-        Asked again after a challenge, the annotator repeats the contested label if it was right,
-        and otherwise errs once more; see `second_error_rate` and `suggestible`.
+        Probability of a wrong label, uniform over the other classes; the truth if there are none.
+        When challenged, the annotator repeats the contested label if it was right,
+        and otherwise errs again with this probability; see `second_error_rate` and `suggestible`.
     delay
-        Seconds of the stream's time between question and answer, at most 1e12.
+        Seconds of stream time between question and answer, at most 1e12.
     decline_rate
         Probability of declining.
     stubborn
-        Whether a challenge is always answered by the contested label, and a second question for the
-        same annotator by the first answer. Others answer that afresh.
+        Whether a challenge is always answered with the contested label, and a second question for
+        the same annotator with the first answer. Other annotators answer that question anew.
     classes
-        The labels to err among; None for those seen so far.
+        The labels among which wrong answers are drawn; None for those seen so far.
     seed
-        Seed of all draws; None for one that is drawn once.
+        Seed of all draws; None to draw one.
     name
-        How the annotator signs.
+        Name with which the annotator signs.
     suggestible
-        Probability of giving in to what a challenge suggests, right or wrong: only so does a right
-        label become wrong.
+        Probability of accepting the label that a challenge suggests, right or wrong; only in this
+        way does a right label become wrong.
     second_error_rate
-        Probability of a wrong label where a wrong one was challenged; None for `error_rate`.
+        Probability of a wrong label when a wrong one was challenged; None for `error_rate`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class SimulatedAnnotator:
     """
 
     # _known  the labels to err among, in order of appearance: `classes`, or grown by `see`.
-    # _seed   `seed`, or what was drawn in its place.
+    # _seed   `seed`, or the one drawn instead.
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class SimulatedAnnotator:
         self._seed = secrets.randbits(64) if seed is None else seed
 
     def see(self, truth: Label) -> None:
-        """Learn that a label exists; without effect if `classes` were given."""
+        """Learn that a label exists; has no effect if `classes` were given."""
         if self.classes is None:
             self._known[as_label(truth)] = None
 
@@ -198,7 +198,7 @@ class SimulatedAnnotator:
         truth
             The true label, or None if unknown.
         now
-            The moment of asking, in seconds.
+            The time of asking, in seconds.
 
         """
         y = None if truth is None else self._label(request, as_label(truth))
@@ -218,13 +218,13 @@ class SimulatedAnnotator:
         return {"known": list(self._known), "seed": self._seed}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._known = dict.fromkeys(state["known"])
         self._seed = state["seed"]
 
     def _label(self, request: Request, truth: Label) -> Label | None:
         if self.stubborn and isinstance(request, LabelRequest) and request.annotator == self.name:
-            # Asked once more, the annotator says what was drawn for the first question.
+            # When asked again, the annotator gives the answer drawn for the first question.
             request = replace(request, request_id=f"{request.event_id}/label")
         if self._happens(self.decline_rate, request, "decline"):
             return None
@@ -255,16 +255,16 @@ class SimulatedAnnotator:
 # --- A simulated annotator who measures numbers.
 
 
-# An answer within so many standard deviations of the truth was measured, and not made up.
+# An answer within this many standard deviations of the truth was measured, not made up.
 _MEASURED = 4.0
 
 
 class SimulatedMeasurer(SimulatedAnnotator):
     """An annotator who measures numbers, with noise, and is far off at a given rate.
 
-    What is random is drawn as by `SimulatedAnnotator`. Asked again after a challenge, the annotator
-    says the same once more if the contested number was measured, within four standard deviations of
-    the noise; otherwise measures again, and is far off again with the same probability.
+    Random decisions are drawn as by `SimulatedAnnotator`. When challenged, the annotator repeats
+    the contested number if it was measured, within four standard deviations of the noise. Otherwise
+    the annotator measures again, and is far off again with the same probability.
 
     Parameters
     ----------
@@ -276,11 +276,11 @@ class SimulatedMeasurer(SimulatedAnnotator):
         How far a wrong answer is off, above or below, in standard deviations of the truths seen so
         far.
     states_noise
-        Whether the annotator says how exact the answers are.
+        Whether the annotator states how exact the answers are.
     delay, decline_rate, stubborn, seed
         As in `SimulatedAnnotator`.
     name
-        How the annotator signs.
+        Name with which the annotator signs.
 
     Examples
     --------
@@ -330,7 +330,7 @@ class SimulatedMeasurer(SimulatedAnnotator):
             self._truths.add(float(truth))
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Answer a request, as `SimulatedAnnotator` does; declines where the truth is no number."""
+        """Answer a request as `SimulatedAnnotator` does; decline if the truth is not a number."""
         answer = super().answer(request, truth if is_number(truth) else None, now)
         if not self.states_noise or answer.declined:
             return answer
@@ -342,7 +342,7 @@ class SimulatedMeasurer(SimulatedAnnotator):
         return {"truths": [truths.n, truths.mean, truths.m2], "seed": self._seed}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         truths = self._truths = Moments()
         truths.n, truths.mean, truths.m2 = state["truths"]
         self._seed = state["seed"]
@@ -363,10 +363,10 @@ class SimulatedMeasurer(SimulatedAnnotator):
         return value
 
 
-# --- A simulated annotator who errs more, and takes longer, the more was asked of late.
+# --- A simulated annotator who errs more, and takes longer, the more questions came recently.
 
 
-# With the longest times, so that even 8 standard deviations above they are numbers.
+# With the longest times, so that even 8 standard deviations above them are finite.
 _STEEPEST_SLOWING = 1e6
 _WIDEST_SPREAD = 10.0
 
@@ -374,20 +374,20 @@ _WIDEST_SPREAD = 10.0
 class TiredAnnotator(SimulatedAnnotator):
     """An annotator whose errors grow with the questions of the last hour.
 
-    Every question, challenges included, adds 1 to the tiredness, which halves in `half_life_s`. At
-    time t the annotator is wrong with probability
+    Every question, including challenges, adds 1 to the tiredness, which halves every `half_life_s`.
+    At time t the annotator is wrong with probability
 
         min(1, error_rate + tiring_rate · Σ 2^(-(t - t_i) / half_life_s))
 
-    where the t_i are the times of the earlier questions. The tiredness shows in how long an answer
-    takes, which the answer tells as `privileged["response_s"]`: log-normal, with the median
+    where the t_i are the times of the earlier questions. Tiredness also shows in how long an answer
+    takes, which the answer reports as `privileged["response_s"]`: log-normal, with the median
 
         response_s · (1 + slowing · Σ 2^(-(t - t_i) / half_life_s))
 
-    It moves nothing: when an answer is there, `delay` says.
+    It does not change when an answer is given, which depends on `delay`.
 
-    Otherwise this is a `SimulatedAnnotator`: what is random depends on the seed and the question
-    alone. The stream's time counts, not the clock; while it goes backwards no annotator rests.
+    Otherwise this is a `SimulatedAnnotator`: random decisions depend on the seed and the question
+    alone. Stream time counts, not the clock; while it goes backwards the annotator does not rest.
 
     Parameters
     ----------
@@ -396,17 +396,17 @@ class TiredAnnotator(SimulatedAnnotator):
     delay, decline_rate, stubborn, classes, seed
         As in `SimulatedAnnotator`.
     tiring_rate
-        What a question just asked adds to the probability of a wrong label.
+        What a question adds at first to the probability of a wrong label.
     half_life_s
-        Seconds of the stream's time in which half of the tiredness passes.
+        Seconds of stream time in which the tiredness halves.
     response_s
         Median time of an answer when rested, in seconds, at most 1e12.
     slowing
-        What a question just asked adds to the median time, in units of `response_s`.
+        What a question adds at first to the median time, in units of `response_s`.
     response_spread
         Standard deviation of the natural logarithm of the time.
     name
-        How the annotator signs.
+        Name with which the annotator signs.
 
     Attributes
     ----------
@@ -472,7 +472,7 @@ class TiredAnnotator(SimulatedAnnotator):
         return 0.0 if self._asked_at is None else self._tired + 1.0
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Answer a request, and be more tired afterwards; see `SimulatedAnnotator.answer`."""
+        """Answer a request, and grow more tired; see `SimulatedAnnotator.answer`."""
         if self._asked_at is None:
             self._asked_at = now
         else:
@@ -495,7 +495,7 @@ class TiredAnnotator(SimulatedAnnotator):
         return {**super().state(), "tired": self._tired, "asked_at": self._asked_at}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         super().load_state(state)
         self._tired = state["tired"]
         self._asked_at = state["asked_at"]
@@ -520,15 +520,15 @@ _DAY_S = 86400.0
 
 
 class AwayAnnotator:
-    """An annotator who answers during some hours of the day, and is away at all others.
+    """An annotator who answers during some hours of the day, and is away during all others.
 
-    A question that comes while the annotator is away is answered on the return, as if it came
-    then; if it has expired by then, never.
+    A question that comes while the annotator is away is answered on return, as if it came then; if
+    it has expired by then, it is never answered.
 
     Parameters
     ----------
     annotator
-        How questions are answered.
+        Annotator who answers the questions.
     hours
         Spans of the day (first hour, last hour) in UTC during which the annotator is there, each
         from 0 to 24, the last hour excluded; `(22, 6)` is a span over midnight.
@@ -538,7 +538,7 @@ class AwayAnnotator:
     TypeError
         If the annotator has no name or cannot answer.
     ValueError
-        If there is no span, or one that is no span of hours.
+        If there is no span, or one is not a span of hours.
 
     Examples
     --------
@@ -575,7 +575,7 @@ class AwayAnnotator:
         self.annotator.see(truth)
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
-        """Answer a request, None if it expires while the annotator is away."""
+        """Answer a request; None if it expires while the annotator is away."""
         wait_s = min(_wait_s(now, first, last) for first, last in self.hours)
         answer = self.annotator.answer(request, truth, now + wait_s)
         if answer is None or wait_s == 0.0 or request.expires_at is None:
@@ -587,7 +587,7 @@ class AwayAnnotator:
         return resumable(self.annotator).state()
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         resumable(self.annotator).load_state(state)
 
 
@@ -599,22 +599,22 @@ def _wait_s(now: float, first: float, last: float) -> float:
 
 
 class AnnotatorPanel:
-    """Annotators of whom one answers each question.
+    """Several annotators, one of whom answers each question.
 
-    A label request goes to one of them by a draw from the seed, the key and the request's id
-    alone; if that is one whose answer is not taken, by a second draw to one of the others: one in
-    quarantine, or of a second question one who has answered the first. A question that is for one
-    of them alone goes to that one. A challenge goes to the one whose answer is contested; if that
-    is none of them (the label came with its event), one is drawn.
+    A label request goes to one of them, drawn from the seed, the key and the request's id alone. If
+    the answer of this one is not taken, because of a quarantine or because it is a second question
+    and this annotator has answered the first, a second draw chooses among the others. A question
+    for one of them alone goes to that one. A challenge goes to the annotator whose answer is
+    contested; if that is none of them (the label came with its event), one is drawn.
 
     Parameters
     ----------
     annotators
-        Who answers, each under a name of its own.
+        The annotators, each with a different name.
     shares
-        Share of the label requests that each of them gets, in any unit; None for equal shares.
+        Share of the label requests for each of them, in any unit; None for equal shares.
     seed
-        Seed of the draws; None for one that is drawn once.
+        Seed of the draws; None to draw one.
 
     Attributes
     ----------
@@ -624,7 +624,7 @@ class AnnotatorPanel:
     Raises
     ------
     TypeError
-        If an annotator or a share is none, or the seed is no whole number.
+        If an annotator or a share is not one, or the seed is not a whole number.
     ValueError
         If there is no annotator, two have the same name, or the shares do not fit.
 
@@ -651,7 +651,7 @@ class AnnotatorPanel:
 
     """
 
-    # _seed    `seed`, or what was drawn in its place.
+    # _seed    `seed`, or the one drawn instead.
     # _turns   the annotators, in order.
     # _limits  cumulative shares, the last of them 1: the n-th is drawn below the n-th limit.
 
@@ -699,13 +699,13 @@ class AnnotatorPanel:
         return {"seed": self._seed, "annotators": states}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._seed = state["seed"]
         for name, annotator in self.annotators.items():
             resumable(annotator).load_state(state["annotators"][name])
 
     def _whose(self, request: Request) -> NamedAnnotator:
-        # Of a challenge whose answer it is about, of a second question whom it is for.
+        # The contested answer's annotator for a challenge, the one addressed for a second question.
         if request.annotator is not None and request.annotator in self.annotators:
             return self.annotators[request.annotator]
         found = self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
@@ -721,7 +721,7 @@ class AnnotatorPanel:
 
 
 def _name(annotator: NamedAnnotator) -> str:
-    """Return how an annotator signs; refuse what could not answer when its turn came."""
+    """Return how an annotator signs; refuse an object that could not answer."""
     if not isinstance(annotator, NamedAnnotator):
         raise TypeError(
             f"annotators must have a name and the methods see and answer, got {annotator!r}; give "

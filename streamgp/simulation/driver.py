@@ -1,8 +1,8 @@
-"""Driver of a loop, and queue of simulated answers: what comes when, in the time of a log.
+"""Driver of a loop, and queue of simulated answers, in the time of a log.
 
-A replay, `interactive_val_score` and the benchmarks drive their loops by it: inputs in the order of
-a log, and deadlines at their time between them. Time is that of the inputs: before an input of time
-t, whatever was due before t ends, a millisecond after it was due.
+A replay, `interactive_val_score` and the benchmarks drive their loops with it: inputs in the order
+of a log, with deadlines at their time between them. Time is that of the inputs: before an input of
+time t, whatever was due before t ends, a millisecond after it was due.
 
 """
 
@@ -34,7 +34,7 @@ TICK_S = 1e-3
 
 
 class Loop(Protocol):
-    """Protocol of what is driven: an `InteractiveLoop`, or `KeyedLoops`."""
+    """Protocol of a loop to drive: an `InteractiveLoop`, or `KeyedLoops`."""
 
     def on_event(
         self, event: Event, now: float, *, written_at: float | None = None
@@ -55,23 +55,23 @@ class Loop(Protocol):
         ...
 
     def on_time(self, now: float) -> list[Message]:
-        """End whatever was due before `now`."""
+        """End everything that was due before `now`."""
         ...
 
     def next_deadline(self) -> float | None:
-        """Return the moment after which `on_time` has something to do."""
+        """Return the time after which `on_time` has something to do."""
         ...
 
 
 class Driver:
-    """Hands inputs to a loop, and what comes of them to a function.
+    """Passes inputs to a loop, and its messages to a function.
 
     Parameters
     ----------
     loop
-        What is driven.
+        The loop.
     send
-        Called with every message of the loop and the moment at which it said it.
+        Called with every message of the loop and the time at which it was returned.
 
     Examples
     --------
@@ -93,12 +93,12 @@ class Driver:
         self._send = send
 
     def take(self, message: Input, at: float) -> None:
-        """End what was due before an input, then hand it over at its time."""
+        """End everything due before an input, then pass it to the loop at its time."""
         self.end_before(at)
         self.hand_over(message, at)
 
     def hand_over(self, message: Input, at: float, *, written_at: float | None = None) -> None:
-        """Hand an input over at its time, and say when it was written, if a clock told that."""
+        """Pass an input to the loop at its time, with the time of writing if a clock told it."""
         loop = self._loop
         if isinstance(message, Event):
             said = self._call(loop.on_event, message, at, written_at=written_at)
@@ -111,10 +111,10 @@ class Driver:
         self._pass_on(said, at)
 
     def end_before(self, now: float) -> None:
-        """End everything that was due before `now`, in turn, and tell the time."""
+        """End everything that was due before `now`, in turn, and pass the time on."""
         while (deadline := self._loop.next_deadline()) is not None and deadline < now:
             self._tell(min(now, just_after(deadline)))
-        # Nothing is due any more, but loops that are not held ready learn that time has passed.
+        # Nothing more is due, but loops that are not held ready learn that time has passed.
         self._tell(now)
 
     def _tell(self, now: float) -> None:
@@ -132,7 +132,7 @@ class Driver:
 
 
 def just_after(deadline: float) -> float:
-    """Return a moment past a deadline, also where a float has no digits left for a millisecond."""
+    """Return a time past a deadline, even where a float has no digits left for a millisecond."""
     return max(deadline + TICK_S, nextafter(deadline, inf))
 
 
@@ -165,8 +165,8 @@ class AnswerQueue:
     """
 
     # _truths   truth of every event that has one, by key and event id.
-    # _waiting  heap of (answered_at, number, answer); numbers count the questions and put equal
-    #           moments into the order of asking.
+    # _waiting  heap of (answered_at, number, answer); numbers count the questions and put those
+    #           of equal time into the order of asking.
     # _n_asked  questions so far.
 
     def __init__(self, annotator: Annotator) -> None:
@@ -181,18 +181,18 @@ class AnswerQueue:
     def see(self, event: Event) -> None:
         """Show an event to the annotator, before anything is asked about it.
 
-        A truth that is no label cannot be answered, and the annotator declines.
+        If the truth is not a label, it cannot be answered, and the annotator declines.
         """
         if event.truth is not None and flaw_of_label(event.truth) is None:
             self._truths[event.key, event.event_id] = event.truth
             self.annotator.see(event.truth)
 
     def ask(self, request: Request, now: float) -> None:
-        """Hand a label request or challenge to the annotator at a moment.
+        """Put a label request or challenge to the annotator at a given time.
 
-        Without effect if it is asked again while an answer that counts is on its way. A second
-        question whose answer would not be taken, as the annotator has answered the first one, is
-        not answered.
+        This has no effect if the question is asked again while an answer that counts is under way.
+        A second question whose answer would not be taken, because the annotator has answered the
+        first one, is not answered.
         """
         if isinstance(request, LabelRequest) and request.excluded:
             name = request.key, request.request_id
@@ -213,19 +213,19 @@ class AnswerQueue:
         heapq.heapify(self._waiting)
 
     def due(self, until: float) -> Iterator[Answer]:
-        """Yield, and remove, the answers given by a moment; also those asked for meanwhile."""
+        """Yield and remove the answers given by `until`, including to questions asked meanwhile."""
         while self._waiting and self._waiting[0][0] <= until:
             yield heapq.heappop(self._waiting)[2]
 
     def next_at(self) -> float | None:
-        """Return the moment of the next answer, or None if nothing is asked."""
+        """Return the time of the next answer, or None if there is none."""
         return self._waiting[0][0] if self._waiting else None
 
     def state(self) -> State:
-        """Return the answers on their way, the number of questions, and the annotator's state.
+        """Return the pending answers, the number of questions, and the annotator's state.
 
-        The truths of the events are no part of it: on a restart the log is read again. Tell `see`
-        of every event before the cut once more, before or after `load_state`.
+        The truths of the events are not part of it: on a restart the log is read again. Pass
+        every event before the cut to `see` again, before or after `load_state`.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class AnswerQueue:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from, but for the truths."""
+        """Restore what `state` returned, except the truths."""
         resumable(self.annotator).load_state(state["annotator"])
         self._n_asked = state["n_asked"]
         answers = [(number, answer_of(fields)) for number, fields in state["waiting"]]
@@ -250,7 +250,7 @@ class AnswerQueue:
 
 def _is_taken(request: Request, annotator: str | None) -> bool:
     """Whether the answer of an annotator is taken, as far as the request itself tells."""
-    # One in quarantine answers first questions, where there is no other annotator.
+    # An annotator in quarantine answers first questions if there is no other annotator.
     if isinstance(request, LabelRequest) and request.is_second:
         return request.may_answer(annotator)
     return True

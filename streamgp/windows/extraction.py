@@ -1,4 +1,4 @@
-"""The features of one window: which are wanted, what they are called, how channels combine."""
+"""The features of one window: which are computed, their names, and how channels combine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamgp.windows import positions, signals
 
 Array: TypeAlias = npt.NDArray[np.float64]
 OwnFeature: TypeAlias = Callable[[Array, Array], float]
-"""A feature of a user's own: from the values and the times of a channel to a number."""
+"""A user-defined feature: maps the values and the times of a channel to a number."""
 
 TEXT_FEATURES = ("mode", "share", "changes")
 PAIR_FEATURES = ("correlation", "tilt")
@@ -29,7 +29,7 @@ FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
     "gps": positions.POSITION_FEATURES,
     "calendar": CALENDAR_FEATURES,
 }
-"""Names that stand for several features."""
+"""Sets of features by name."""
 _KNOWN = frozenset(name for names in FEATURE_SETS.values() for name in names)
 _DAY_S = 86_400.0
 _WEEK_DAYS = 7.0
@@ -61,7 +61,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class FeaturePlan:
-    """What is to be computed of every window.
+    """What is computed for every window.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class FeaturePlan:
     gps
         Channels of latitude and longitude in degrees, None if there are none.
     own
-        Features of a user's own, by name.
+        User-defined features, by name.
     zone
         Time zone of the calendar features.
 
@@ -87,17 +87,17 @@ class FeaturePlan:
     def features(self, segment: Segment, rejected: Counter[str]) -> dict[str, Any]:
         """Return the features of a window, named `channel.feature`.
 
-        Those that cannot be computed, such as the slope of a single row or anything of a channel
-        without values, are left out; so are those over which a function of the user's own fails,
+        Features that cannot be computed, such as the slope of a single row or any feature of a
+        channel without values, are left out. So are those for which a user-defined function fails,
         which is counted in `rejected`.
         """
-        # What is too large for its square has no such feature.
+        # A value whose square overflows has no such feature.
         with np.errstate(over="ignore", invalid="ignore"):
             x = self._computed(segment, rejected)
         return {name: v for name, v in x.items() if v.__class__ is not float or isfinite(v)}
 
     def _computed(self, segment: Segment, rejected: Counter[str]) -> dict[str, Any]:
-        """Return all features, those that are not finite as well."""
+        """Return all features, including those that are not finite."""
         x: dict[str, Any] = {}
         channels = [name for name in segment.numbers if name not in (self.gps or ())]
         numbers = {name: segment.numbers[name] for name in channels}
@@ -113,7 +113,7 @@ class FeaturePlan:
                         x[f"{name}.{feature}"] = float(function(row, times))
                     except MemoryError:
                         raise
-                    except Exception as error:  # theirs may be any; one window ends no run
+                    except Exception as error:  # theirs may raise anything; one window ends no run
                         rejected[f"feature {feature!r} failed: {type(error).__name__}"] += 1
         if "correlation" in self.wanted:
             x.update(_correlations({name: numbers[name] for name in channels}))
@@ -146,7 +146,7 @@ class FeaturePlan:
         told = [text for text in texts if text is not None]
         if not told:
             return
-        mode, n = Counter(told).most_common(1)[0]  # of equally frequent ones the first
+        mode, n = Counter(told).most_common(1)[0]  # the first of equally frequent ones
         n_changes = sum(a != b for a, b in pairwise(told))
         found = {"mode": mode, "share": n / len(told), "changes": float(n_changes)}
         for feature, value in found.items():
@@ -187,12 +187,12 @@ def plan_for(
     gps: Iterable[str] | None,
     zone: tzinfo,
 ) -> FeaturePlan:
-    """Return the plan that names of features and of sets describe.
+    """Return the plan for the given names of features and sets.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or vectors or `gps` have no fitting number of channels.
+        If a name is unknown, or the number of channels in `vectors` or `gps` does not fit.
     TypeError
         If a feature is neither a name nor a function.
 
@@ -230,7 +230,7 @@ def plan_for(
 
 
 def vector_name(vector: Sequence[str]) -> str:
-    """Return what the magnitude of a vector is called.
+    """Return the name of the magnitude of a vector.
 
     Examples
     --------
@@ -242,9 +242,9 @@ def vector_name(vector: Sequence[str]) -> str:
 
 
 def min_max_decimated(values: Array, most: int = 200) -> list[float]:
-    """Return at most so many values that keep the shape of a curve: extremes, in their order.
+    """Return at most `most` values that keep the shape of a curve: extremes, in their order.
 
-    They are rounded to a ten-thousandth of their range or finer: they are to be looked at.
+    They are rounded to a ten-thousandth of their range or finer, as they are for viewing.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def _names_of(feature: str) -> Iterable[str]:
 
 
 def _correlations(channels: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
-    """Correlate every two channels over the rows in which both have a value."""
+    """Correlate every pair of channels over the rows in which both have a value."""
     if len(channels) < 2:
         return
     names = list(channels)

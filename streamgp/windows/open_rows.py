@@ -1,7 +1,7 @@
 """Rows of one key in windows that are still open, and their state in parts.
 
-The state of a key is the part `head` and one part for every second of its rows, so that a worker
-that publishes what has changed does not repeat all rows with each new one.
+The state of a key consists of the part `head` and one part for every second of its rows, so that a
+worker that publishes changes does not repeat all rows with each new one.
 
 """
 
@@ -23,9 +23,9 @@ from streamgp.common.feature_values import is_missing
 from streamgp.windows.extraction import Segment
 
 MICROSECONDS = 1_000_000
-"""In a second: also the length of a part of the state."""
+"""Microseconds in a second; a part of the state also covers one second."""
 MOST_CHANNELS = 500
-"""Channels of one key: a row may bring any columns."""
+"""Most channels of one key: a row may bring any columns."""
 HEAD = "head"
 _MOST_REASONS = 100
 
@@ -33,31 +33,32 @@ _MOST_REASONS = 100
 class OpenRows:
     """Rows of one key in windows that are still open, in the order of their times.
 
-    Rows of the same time are ordered by their values, so that windows do not depend on the order in
-    which they came; one that repeats another in everything is dropped. Times are microseconds.
+    Rows of the same time are ordered by their values, so that windows do not depend on the order of
+    arrival; exact duplicates are dropped. Times are microseconds.
 
     Attributes
     ----------
     newest
         Latest time of a row, None before the first.
     closed_until
-        Up to which moment windows are closed, None before the first row.
+        Time up to which windows are closed, None before the first row.
     next_end
         End of the first open window, None before the first row.
     held
         Time, values and label of a row far ahead of all others, until another one confirms it.
     seen_at
-        When the latest row came by the clock of the caller, POSIX seconds; None without a clock.
+        When the latest row came by the caller's clock, POSIX seconds; None without a clock.
     times, labels
-        Of the rows.
+        Times and labels of the rows.
     touched
-        Seconds whose rows have changed since `changes` was called; None where it never will be.
+        Seconds whose rows have changed since the last call of `changes`; None if it will never be
+        called.
 
     """
 
     # _numbers, _texts  columns, as long as `times`
-    # _start            before this moment no row is needed any more, None before the first window
-    # _written          seconds that `changes` has returned, or a state had, and that are not gone
+    # _start            no row before this time is needed any more, None before the first window
+    # _written          seconds that `changes` has returned, or a state had, and that still exist
     __slots__ = (
         "_numbers",
         "_start",
@@ -104,11 +105,11 @@ class OpenRows:
         row
             Values by column.
         label
-            Its label, or what is none.
+            Its label, or a value that is not one.
         aside
-            Columns that are no channels.
+            Columns that are not channels.
         rejected
-            Counts what cannot be used.
+            Counts what cannot be used, by reason.
 
         """
         n = len(self.times)
@@ -127,7 +128,7 @@ class OpenRows:
         self.labels.insert(place, told)
         for name, value in row.items():
             column = self._numbers.get(name)
-            # A difference is what tells finite floats from all else in the least time.
+            # The difference is the fastest way to tell finite floats from everything else.
             if column is not None and value.__class__ is float and value - value == 0.0:
                 column.insert(place, value)
             elif name not in aside:
@@ -140,7 +141,7 @@ class OpenRows:
                 texts.insert(place, None)
 
     def drop_before(self, start: int) -> None:
-        """Let go of the rows before a moment."""
+        """Drop the rows before a given time."""
         self._start = start
         n = bisect_left(self.times, start)
         if n:
@@ -189,7 +190,7 @@ class OpenRows:
 
     @classmethod
     def of(cls, parts: Mapping[str, Any], *, keep_changes: bool = False) -> OpenRows:
-        """Return the rows that parts of a state describe."""
+        """Return the rows that the parts of a state describe."""
         rows, head = cls(keep_changes=keep_changes), parts[HEAD]
         rows.newest, rows.closed_until, rows.next_end, rows._start = head["bounds"]
         rows.seen_at = head["seen_at"]
@@ -199,7 +200,7 @@ class OpenRows:
         for second in sorted(int(name) for name in parts if name != HEAD):
             rows._append(second, parts[str(second)])
         if rows._start is not None:
-            rows.drop_before(rows._start)  # of a second, some rows may be needed no longer
+            rows.drop_before(rows._start)  # some rows of a second may be needed no longer
         return rows
 
     def _head(self) -> dict[str, Any]:
@@ -242,7 +243,7 @@ class OpenRows:
     # --- inside
 
     def _add_value(self, name: str, value: Any, place: int, n: int, rejected: Counter[str]) -> None:
-        """Insert a value that is no float of a known channel; the first one decides the kind."""
+        """Insert a value other than a float of a known channel; the first one decides the kind."""
         if not isinstance(name, str):
             rejected["column whose name is no text"] += 1
             return
@@ -265,7 +266,7 @@ class OpenRows:
             self._numbers.setdefault(name, array("d", [nan]) * n).insert(place, number)
 
     def _place_of(self, at: int, row: Mapping[str, Any], label: Any) -> int | None:
-        """Return where a row belongs that is not the latest, None if it is there already."""
+        """Return the place of a row that is not the latest, None if it is there already."""
         low, high = bisect_left(self.times, at), bisect_right(self.times, at)
         if low == high:
             return low
@@ -289,7 +290,7 @@ def plain_label(value: Any) -> Any:
 
 
 def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a row has of numbers, texts and booleans."""
+    """Return the numbers, texts and booleans of a row."""
     values = ((name, value) for name, value in row.items() if isinstance(name, str))
     found = {
         name: v if (v := _text(value)) is not None else _number(value) for name, value in values
@@ -298,7 +299,7 @@ def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(rejected: Counter[str], reason: str) -> None:
-    """Count a reason that names a column: of these there may be any number."""
+    """Count a reason that names a column: there may be any number of these."""
     is_new = reason not in rejected and len(rejected) >= _MOST_REASONS
     rejected["other unusable values" if is_new else reason] += 1
 
@@ -326,6 +327,6 @@ def _number(value: Any) -> float | None:
 
 
 def _ordered(value: Any) -> str:
-    """Return a text that orders the values that are kept, and is the same for equal ones."""
+    """Return a text that orders the values that are kept, and is equal for equal ones."""
     number, text = _number(value), _text(value)
     return str(text) if text is not None else "" if number is None else repr(number)

@@ -12,7 +12,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the Earth (IUGG), metres."""
 STOP_M_S = 0.5
-"""Metres per second below which a person stands still."""
+"""Speed in metres per second below which a person counts as standing still."""
 POSITION_FEATURES = (
     "latitude",
     "longitude",
@@ -42,7 +42,7 @@ def great_circle_m(latitude: Array, longitude: Array) -> Array:
 
 
 def features(latitude: Array, longitude: Array, times: Array) -> dict[str, float]:
-    """Return the features of a track; those of movement only if time passes.
+    """Return the features of a track; those of movement only if its times differ.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def features(latitude: Array, longitude: Array, times: Array) -> dict[str, float
     phi, lam = np.radians(latitude), np.radians(longitude)
     points = np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)])
     centre = points.mean(axis=1)
-    # Chords, which for the extent of a window equal arcs, and know no date line.
+    # Chords equal arcs for the extent of a window, and are not affected by the date line.
     spread = ((points - centre[:, None]) ** 2).sum(axis=0).mean()
     found = {
         "latitude": float(np.degrees(np.arctan2(centre[2], np.hypot(centre[0], centre[1])))),

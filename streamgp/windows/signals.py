@@ -16,7 +16,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 
 MIN_SAMPLES = 8
-"""Fewer samples have no spectrum."""
+"""Signals with fewer samples have no spectrum."""
 BANDS_HZ = ((0, 1), (1, 3), (3, 6), (6, 12), (12, 25))
 """Frequency bands, lower bound included: posture, gait, vigorous movement, impacts, vibration."""
 MOST_SAMPLES = 65536
@@ -105,7 +105,7 @@ def regularly_sampled(values: Array, times: Array) -> tuple[Array, float]:
 def power_spectrum(values: Array, rate_hz: float) -> tuple[Array, Array]:
     """Return frequencies without zero, and the one-sided periodogram with a Hann window.
 
-    The scale of the power is left open: only shares of it are used. That of a constant is zero.
+    The scale of the power is arbitrary: only its shares are used. The power of a constant is zero.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def power_spectrum(values: Array, rate_hz: float) -> tuple[Array, Array]:
     is_constant = np.abs(centred).max(axis=1) <= _CONSTANT * np.abs(values).max(axis=1)
     window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(n) / n)
     power: Array = np.abs(np.fft.rfft(centred * window, axis=1)[:, 1:]) ** 2
-    # Every frequency but the last one of an even number of samples stands for its negative, too.
+    # Every frequency but the last one of an even number of samples also stands for its negative.
     power[:, : (n - 1) // 2] *= 2.0
     power[is_constant] = 0.0
     frequencies = np.arange(1, n // 2 + 1) * (rate_hz / n)
@@ -131,7 +131,7 @@ def spectra(values: Array, times: Array) -> dict[str, Array]:
     """Dominant frequency (hertz), its share of the power, spectral entropy, energy in bands.
 
     Entropy is that of the shares of power, divided by its largest value: 0 for one frequency, 1 for
-    white noise. A constant signal has zeros only.
+    white noise. For a constant signal all values are zero.
     """
     values, rate = regularly_sampled(values, times)
     frequencies, power = power_spectrum(values, rate)
@@ -186,7 +186,7 @@ SIGNAL_FEATURES = tuple(name for names in GROUPS for name in sorted(names))
 def features(values: Array, times: Array, wanted: frozenset[str]) -> dict[str, Array]:
     """Return the wanted features of signals that were sampled together.
 
-    Those that so few rows do not have are left out.
+    Features that need more rows are left out.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def features(values: Array, times: Array, wanted: frozenset[str]) -> dict[str, A
     {'mean': 5.0, 'slope': 2.0}
 
     """
-    # Rows at one moment say nothing of a change.
+    # Rows of a single time tell nothing about change.
     n = len(times) if times[-1] > times[0] else 1
     found: dict[str, Array] = {}
     for names, (least, formula) in GROUPS.items():

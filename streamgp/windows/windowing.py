@@ -1,9 +1,9 @@
 """Windows of event time, per key: which rows belong to which window, and when one is closed.
 
-Times are whole microseconds since the epoch inside, so that bounds are exact. Windows of every key
-start at multiples of `hop_s`; a row belongs to each window with start <= time < end. A window is
-closed, once, when the watermark of its key reaches its end: the latest time of a row of the key
-less `grace_s`, or the time that `on_time` was told.
+Internally, times are whole microseconds since the epoch, so that bounds are exact. Windows of every
+key start at multiples of `hop_s`; a row belongs to each window with start <= time < end. A window
+is closed, once, when the watermark of its key reaches its end. The watermark is the latest time of
+a row of the key less `grace_s`, or the time passed to `on_time`.
 
 """
 
@@ -33,10 +33,10 @@ from streamgp.windows.open_rows import (
     plain_values,
 )
 
-# From the year 100 to the year 5138: others are no numbers of seconds, or have no date.
+# From the year 100 to the year 5138: other numbers are not times in seconds, or have no date.
 _LEAST_S, _MOST_S = -5.9e10, 1e11
 LONGEST_S = 1e12
-"""No length of time that windows are told is longer."""
+"""Upper limit of all durations of windows."""
 _JUMP_S = 86_400.0
 _N_LENGTHS = 10
 _MOST_OVERLAP = 1000
@@ -45,11 +45,11 @@ _MOST_OVERLAP = 1000
 class Windows:
     """Cuts raw rows into windows and computes the features of each.
 
-    Rows may come out of order by up to `grace_s`. One that comes later misses the windows that are
-    closed by then. What is wrong with rows never ends a run: it is counted in `rejected`.
+    Rows may come out of order by up to `grace_s`. A later row misses the windows that are already
+    closed. Faulty rows never end a run: they are counted in `rejected`.
 
-    A single row that lies more than a day (or ten windows) after the one before is held back until
-    another one confirms it: a clock that was wrong once would close all windows up to that moment.
+    A single row more than a day (or ten windows) after the one before is held back until another
+    row confirms it: otherwise a clock that was wrong once would close all windows up to then.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ class Windows:
         Seconds between the starts of two windows; None for `length_s`, windows without overlap.
     features
         The name of a set (`basic`, `activity`, `gps`, `calendar`), or several names of sets and
-        features, and functions of your own, from values and times (seconds) of a channel to a
-        number.
+        features, and functions of your own that map the values and times (seconds) of a channel to
+        a number.
     by
-        Column of the key; None if all rows are of one key.
+        Column of the key; None if all rows have the same key.
     time
         Column of the time: POSIX seconds, a `datetime`, or ISO 8601. Without a zone it is UTC.
     vectors
@@ -70,31 +70,31 @@ class Windows:
     gps
         Columns of latitude and longitude in degrees, for features of the track.
     label
-        Column of the label; a window has that of most of its rows.
+        Column of the label; a window has the label of most of its rows.
     grace_s
         Seconds for which a window waits for rows that are out of order.
     min_rows
         Windows with fewer rows are left out.
     max_rows
-        Rows kept for a key at most; further ones are dropped.
+        Most rows kept for a key; further ones are dropped.
     excerpt
-        Whether a window brings its raw signals, decimated to 200 values a channel.
+        Whether a window includes its raw signals, decimated to 200 values per channel.
     zone
         Time zone of the calendar features.
     keep_changes
-        Whether `changes` is going to be called, now and then: what it will return takes memory.
+        Whether `changes` is going to be called now and then; keeping changes takes memory.
 
     Attributes
     ----------
     n_rows
         Rows seen.
     rejected
-        What could not be used: counts by reason.
+        Rows that could not be used: counts by reason.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not what is described above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class Windows:
         self._changed: dict[Any, None] = {}
 
     def update_one(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Take a row, and return the windows that it closed, the earliest first."""
+        """Add a row, and return the windows that it closed, the earliest first."""
         self.n_rows += 1
         if not isinstance(row, Mapping):
             self.rejected["not a row"] += 1
@@ -182,12 +182,12 @@ class Windows:
         *,
         seen_at: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Take a row of which time and key are known; return the windows that it closed.
+        """Add a row whose time and key are known; return the windows that it closed.
 
         Parameters
         ----------
         key
-            Whose it is.
+            Its key.
         at
             Its time, POSIX seconds.
         row
@@ -195,7 +195,7 @@ class Windows:
         label
             Its label, None if it has none.
         seen_at
-            When it came by the clock of the caller, POSIX seconds.
+            When it came by the caller's clock, POSIX seconds.
 
         Examples
         --------
@@ -219,7 +219,7 @@ class Windows:
         Raises
         ------
         ValueError
-            If `now` is no time.
+            If `now` is not a time.
 
         """
         moment = _microseconds(now)
@@ -230,7 +230,7 @@ class Windows:
         return sorted(closed, key=lambda window: window["start"])  # keys in order of appearance
 
     def close(self, key: Any, until: int) -> list[dict[str, Any]]:
-        """Close the windows of one key that end by a moment, in microseconds."""
+        """Close the windows of one key that end by a given time, in microseconds."""
         return self._close(key, self._keys[key], until)
 
     def flush(self) -> list[dict[str, Any]]:
@@ -255,17 +255,17 @@ class Windows:
         }
 
     def load_state(self, state: State) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         self.n_rows = int(state["n_rows"])
         self.rejected = Counter(state["rejected"])
         self._keys = {key: self._restored(parts) for key, parts in state["keys"]}
         self._changed = {}
 
     def changes(self) -> dict[Any, dict[str, Any]]:
-        """Return by key the parts of the state that have changed since the last call.
+        """Return the parts of the state that have changed since the last call, by key.
 
-        A part is a plain JSON value, None if it is gone. All parts of a key that were returned, of
-        each the last value, are what `take_over` goes on from.
+        A part is a plain JSON value, None if it is gone. `take_over` continues from all parts of a
+        key that were returned, each with its last value.
 
         Examples
         --------
@@ -281,7 +281,7 @@ class Windows:
         return {key: self._keys[key].changes() for key in changed}
 
     def take_over(self, key: Any, parts: Mapping[str, Any]) -> None:
-        """Go on with the rows of a key from parts of its state, beside those that it has here.
+        """Continue with rows of a key from parts of its state, in addition to those present here.
 
         That does not count as a change.
         """
@@ -292,12 +292,12 @@ class Windows:
         self._changed.pop(key, None)
 
     def forget(self, key: Any) -> bool:
-        """Forget the rows of a key; return whether there was anything."""
+        """Forget the rows of a key; return whether there were any."""
         self._changed.pop(key, None)
         return self._keys.pop(key, None) is not None
 
     def open_rows(self, key: Any) -> OpenRows:
-        """Return the rows of a key in open windows, to be read only."""
+        """Return the rows of a key in open windows, for reading only."""
         return self._keys[key]
 
     @property
@@ -320,7 +320,7 @@ class Windows:
             self._changed[key] = None
         if rows.newest is None or at - rows.newest <= self._jump:
             return self._take(key, rows, at, row, label, aside)
-        # Far ahead of all others: held back until another one confirms it.
+        # Far ahead of all others: held back until another row confirms it.
         held, rows.held = rows.held, None
         if held is not None and abs(at - held[0]) <= self._jump:
             closed = self._take(key, rows, *held, frozenset())
@@ -343,7 +343,7 @@ class Windows:
     ) -> list[dict[str, Any]]:
         closed_until = rows.closed_until
         start, end = self._grid.bounds(self._grid.first_open(at))
-        is_inside = start <= at  # of a window; there are rows between windows if they hop further
+        is_inside = start <= at  # of a window; there are rows between windows if `hop_s` is larger
         if is_inside and closed_until is not None and end <= closed_until:
             self.rejected["too late"] += 1
         rows.newest = at if rows.newest is None else max(rows.newest, at)
@@ -358,7 +358,7 @@ class Windows:
         return []
 
     def _close(self, key: Any, rows: OpenRows, until: int) -> list[dict[str, Any]]:
-        """Close the windows of a key that end by `until`, and let rows go that no other needs."""
+        """Close the windows of a key that end by `until`, and drop rows that no other needs."""
         grid, times = self._grid, rows.times
         if rows.closed_until is not None and until <= rows.closed_until:
             return []
@@ -411,7 +411,7 @@ class _Grid:
         return (until - self.length) // self.hop + 1
 
     def last_end(self, at: int) -> int:
-        """Return the end of the last window that begins by `at`."""
+        """Return the end of the last window that starts by `at`."""
         return self.bounds(at // self.hop)[1]
 
     def closing(self, times: Sequence[int], number: int | None, until: int) -> Iterator[int]:
@@ -423,7 +423,7 @@ class _Grid:
             i = bisect_left(times, self.bounds(number)[0])
             if i == len(times):
                 return
-            # Over a pause of a day there are many windows without a row.
+            # In a pause of a day there are many windows without a row.
             number = max(number, self.first_open(times[i]))
             if number < last:
                 yield number
@@ -431,7 +431,7 @@ class _Grid:
 
 
 def _microseconds(value: Any) -> int | None:
-    """Return a time as whole microseconds since the epoch; None if it is none."""
+    """Return a time as whole microseconds since the epoch; None if it is not a time."""
     if value.__class__ is not float:
         if isinstance(value, str):
             try:
@@ -446,12 +446,12 @@ def _microseconds(value: Any) -> int | None:
                 return None
         elif isinstance(value, bool) or not isinstance(value, Real):
             return None
-    # A whole number may be beyond all floats.
+    # A whole number may be too large for a float.
     return round(float(value) * MICROSECONDS) if _LEAST_S <= value <= _MOST_S else None
 
 
 def _zone(name: str) -> tzinfo:
-    if name == "UTC":  # known where a system has no time zones
+    if name == "UTC":  # known even if a system has no time zones
         return UTC
     if not isinstance(name, str):
         raise TypeError(f"zone must be the name of a time zone, got {name!r}")
@@ -470,7 +470,7 @@ def _event_id(key: Any, start: int) -> str:
 
 
 def _majority(labels: Sequence[Label | None]) -> tuple[Label | None, float | None]:
-    """Return the label of most rows, of equally frequent ones the first, and its share."""
+    """Return the label of most rows, the first of equally frequent ones, and its share."""
     told = [label for label in labels if label is not None]
     if not told:
         return None, None
