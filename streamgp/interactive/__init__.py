@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         TiredAnnotator,
     )
 
-# What stands above this package and is imported from here since before it had a package of its own.
+# Names that belong to higher layers and have been imported from here since before these existed.
 _ABOVE = {
     "Annotator": "streamgp.simulation",
     "AnnotatorPanel": "streamgp.simulation",

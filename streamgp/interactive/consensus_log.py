@@ -1,7 +1,7 @@
 """Learning of labels, and the lines of the consensus log.
 
-Every `LabelledExample` is made here, beside the one call on the model that it stands for; that
-keeps the log and the model equal. When to make it is the loop's business.
+Every `LabelledExample` is made here, together with the one call of the model that it stands for;
+this keeps the log and the model consistent. The loop decides when that happens.
 
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class HeldLines:
-    """The lines of a consensus log by which labels stand: what a loop keeps of its log.
+    """The lines of a consensus log that define the current labels: what a loop keeps of its log.
 
-    Iterated over, they come in the order learned. Those about an event end with its withdrawal.
+    Iteration yields them in the order learned. The lines about an event end with its withdrawal.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class HeldLines:
     """
 
     # _about   the lines about each event
-    # _before  those about the events that the input at hand concerns, as they were before it
+    # _before  those about the events that the current input concerns, as they were before it
     __slots__ = ("_about", "_before")
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class HeldLines:
         self._put(line.event_id, () if line.y is None else (*before, line))
 
     def replace(self, lines: Iterable[LabelledExample]) -> None:
-        """Hold the lines of another log, given in their order."""
+        """Replace all lines by those of another log, in their order."""
         for event_id in list(self._about):
             self._put(event_id, ())
         for line in lines:
@@ -85,11 +85,11 @@ class HeldLines:
         return next((w for w in found if w is not None), None)
 
     def begin(self) -> None:
-        """Begin an input: what is held now is what `undo` brings back."""
+        """Begin an input: `undo` restores what is held now."""
         self._before.clear()
 
     def undo(self) -> None:
-        """Hold what was held when the input began."""
+        """Restore what was held when the input began."""
         for event_id, about in list(self._before.items()):
             self._put(event_id, about)
         self._before.clear()
@@ -103,30 +103,30 @@ class HeldLines:
 
 
 def last_word(lines: Sequence[LabelledExample]) -> LabelledExample | None:
-    """Return the line with the last word about an event beside second answers, None for none."""
+    """Return the line of the last answer about an event, second answers aside, or None."""
     return next((line for line in reversed(lines) if line.origin != "aggregated"), None)
 
 
 class Consensus:
-    """The consensus log of one model, as it is written.
+    """The consensus log of one model, while it is written.
 
     Parameters
     ----------
     model
         The model that learns.
     journal
-        Makes every call that changes the model.
+        Makes all calls that change the model.
     n_neighbours
-        Labelled examples shown beside a challenge.
+        Number of labelled examples shown with a challenge.
 
     Attributes
     ----------
     accepted
-        What the methods of the model take beside what every model takes.
+        Optional arguments that the methods of the model accept.
     sequence
         Number of the last line.
     lines
-        The lines by which labels stand.
+        The lines that define the current labels.
 
     """
 
@@ -143,7 +143,7 @@ class Consensus:
     def contest(
         self, record: Record, label: GivenLabel, now: float, expires_at: float | None
     ) -> Challenge | None:
-        """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
+        """Challenge an answer; None if it is credible, or the model suggests nothing else."""
         event, model, context = record.event, self.model, label.context
         decision = model.challenge_one(
             event.x,
@@ -205,8 +205,8 @@ class Consensus:
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,
-            # Of what a reservoir has asked for a rule that learns hears nothing: it is picked in
-            # another way.
+            # A rule that learns is not told of labels that a reservoir has requested: they are
+            # selected in another way.
             asked=given.origin == "asked" and not record.was_asked_back,
             privileged=final.privileged,
             n_since=n_since,
@@ -257,12 +257,12 @@ class Consensus:
         *,
         is_evidence: bool,
     ) -> LabelledExample | Rejected:
-        """Learn what the label that stood and a second answer come to.
+        """Learn the result of weighing the label that stood against a second answer.
 
         Parameters
         ----------
         record
-            The conversation; it changes accordingly.
+            The conversation; it is updated.
         stood
             The label that stood before there was a second answer.
         word
@@ -274,7 +274,7 @@ class Consensus:
 
         """
         model, event_id, y = as_comparing(self.model), record.event.event_id, stood.y
-        assert model is not None  # it has drawn the question
+        assert model is not None  # it drew the question
         final = stood
         try:
             if word is not None:
@@ -306,7 +306,7 @@ class Consensus:
         return self._added(line)
 
     def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
-        """Take the label of a learned event back; `answer` is None where its line was deleted."""
+        """Take back the label of a learned event; `answer` is None if its line was deleted."""
         record.label = None
         if answer is not None:
             record.stand(answer.answer_id, answer.annotator)
@@ -339,7 +339,7 @@ class Consensus:
         Raises
         ------
         TypeError
-            If the model does not tell.
+            If the model does not provide its examples.
 
         """
         model = self.model
@@ -394,7 +394,7 @@ class Consensus:
         probability_wrong: float | None = None,
         first: GivenLabel | None = None,
     ) -> LabelledExample:
-        """Return the next line; `first` is the answer that was challenged, if this ends that."""
+        """Return the next line; `first` is the challenged answer, if this ends a challenge."""
         self.sequence += 1
         return LabelledExample(
             event_id=record.event.event_id,
@@ -432,6 +432,6 @@ class Consensus:
 
 
 def _check_finite(what: str, number: float | None) -> None:
-    """Refuse to say what cannot be written."""
+    """Refuse a number that cannot be written."""
     if number is not None and not math.isfinite(number):
         raise ArithmeticError(f"{what} must be finite, got {number!r}")

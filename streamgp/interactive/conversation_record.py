@@ -1,6 +1,6 @@
 """Record of the conversation about one event, and names of its requests.
 
-The names are derived from the event: nothing has to be looked up to find the event of a request.
+The names are derived from the event, so the event of a request is found without a look-up.
 
 """
 
@@ -18,12 +18,12 @@ from streamgp.interactive.messages import Event, Origin, second_ids
 from streamgp.interactive.transitions import State
 
 AnswerName: TypeAlias = tuple[str | None, str]
-"""What an answer is known by: its annotator, and its id among those of that annotator."""
+"""Identifies an answer: its annotator, and its id among those of that annotator."""
 
 _OPEN: Final = frozenset(("asked", "challenged", "doubted", "compared"))
 _LEARNED: Final = frozenset(("learned", "kept", "doubted", "compared", "uncompared"))
-# Challenges after which no old label of an event is doubted again: an annotator who does not
-# answer is not asked for ever.
+# Number of challenges after which no old label of an event is doubted again: an annotator who does
+# not answer is not asked for ever.
 MOST_CHALLENGES = 2
 
 
@@ -31,9 +31,9 @@ MOST_CHALLENGES = 2
 class GivenLabel:
     """A label as its annotator gave it.
 
-    `origin` is what the consensus log will say of it. `late` is whether it was given after its
+    `origin` is the origin for the consensus log. `late` is whether it was given after its
     request had expired. `answer_id` is the event's own id for a label that came with the event.
-    `std` is the standard deviation of a number, where the annotator stated it.
+    `std` is the standard deviation of a number, if the annotator stated it.
     """
 
     y: Label
@@ -55,8 +55,9 @@ class Question:
     """Record of a label request or a challenge that was sent.
 
     `threshold` is what the score of the event had to exceed, if the question is taken back when it
-    does no longer. `pending` is what stands for the answer until one is learned, if that counts.
-    `is_improbable` is whether it contests a label that goes to a second annotator if it is upheld.
+    no longer does. `pending` is the value that stands for the answer until one is learned, if that
+    counts. `is_improbable` is whether it contests a label that goes to a second annotator if it is
+    upheld.
     """
 
     request_id: str
@@ -70,8 +71,8 @@ class Question:
 class SecondQuestion:
     """Record of a second question about an event: drawn, asked, answered.
 
-    `to` is the only annotator to be asked, None for any who has not spoken about the event. `after`
-    is the line of the consensus log after which it is to be asked, None once it was asked.
+    `to` is the only annotator to be asked, None for any who has not answered about the event.
+    `after` is the line of the consensus log after which it is to be asked, None once it was asked.
     `answer_id` and `annotator` are those of the last answer to it, None while there is none;
     `first` is the label that stood when it was answered with a label.
     """
@@ -83,7 +84,7 @@ class SecondQuestion:
     first: GivenLabel | None = None
 
 
-# A struct: one is made for every event, and this takes a tenth of the time of a class with slots.
+# A struct: one is made for every event, in a tenth of the time of a class with slots.
 class Record(msgspec.Struct, eq=False):
     """The conversation about one event.
 
@@ -97,31 +98,31 @@ class Record(msgspec.Struct, eq=False):
 
     """
 
-    # event         as received, but for its label and truth after a restart; never changes.
+    # event         as received, except its label and truth after a restart; never changes.
     # state         changed only by the moderator, as the table in transitions.py says; "seen" from
-    #               the start, for a record is made when its event was predicted.
+    #               the start, as a record is made when its event was predicted.
     # request       the last question about the event; open exactly while the state is asked,
     #               challenged, doubted or compared. Kept afterwards, to judge late answers.
     # label         the label that stands: contested while challenged, learned in learned, kept,
     #               doubted, compared and uncompared; otherwise None.
     # standing      id of the answer that may be superseded: it gave `label`, or it declined,
     #               withdrew, or could not be learned. None while no answer came.
-    # standing_by   whose word that is: the annotator of that answer, or of `label` where the answer
+    # standing_by   whose label that is: the annotator of that answer, or of `label` if the answer
     #               has none; None if no annotator is named.
     # was_asked     whether a label request was ever made.
-    # asked_back_at when that was made by a look through the latest events; None if it was made
-    #               where the event came, or never.
-    # is_given_back whether that request ended without an answer: what allowed it has it back.
+    # asked_back_at when it was made in a review of the latest events; None if it was made when the
+    #               event came, or never.
+    # is_given_back whether that request ended without an answer and was refunded to its budget.
     # n_challenges  challenges so far; the last one is number n_challenges.
-    # delayed_s     seconds between a question's own time and its writing, of all questions the
-    #               most; 0 where events are remembered for ever.
+    # delayed_s     largest number of seconds between a question's own time and its writing; 0 if
+    #               events are remembered for ever.
     # revision      corrections of the label so far.
     # answers       accepted answers, each by its annotator and id; forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
     # second        the second question about the event, None while there is none; open exactly
-    #               while the state is compared, and `request` then.
+    #               while the state is compared, when it is also `request`.
     # segment       where it was published, None while it was not; see `event_store.py`.
-    # is_plain      whether the features are known to be plain JSON values: it is asked often.
+    # is_plain      whether the features are known to be plain JSON values: needed often.
     event: Event
     state: State = "seen"
     request: Question | None = None
@@ -143,16 +144,16 @@ class Record(msgspec.Struct, eq=False):
     def copied(self) -> dict[str, Any]:
         """Return all attributes, for `restore`."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
-        found["answers"] = self.answers.copy()  # the only one that changes in place
+        found["answers"] = self.answers.copy()  # the only one modified in place
         return found
 
     def restore(self, copied: Mapping[str, Any]) -> None:
-        """Become what `copied` was taken from."""
+        """Restore the values in `copied`."""
         for name, value in copied.items():
             setattr(self, name, value)
 
     def stand(self, answer_id: str, annotator: str | None) -> None:
-        """Note which answer may be superseded from now on; `label` is what it is then."""
+        """Record which answer may now be superseded; `label` is set accordingly."""
         self.standing = answer_id
         self.standing_by = self.labelled_by if annotator is None else annotator
 
@@ -168,7 +169,7 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def answered_by(self) -> list[str | None] | None:
-        """Their annotators; None if that is the one of the answer that stands, for all."""
+        """Their annotators; None if all are by the annotator of the answer that stands."""
         names = [annotator for annotator, _ in self.answers]
         return None if names.count(self.standing_by) == len(names) else names
 
@@ -181,7 +182,7 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def second_request_id(self) -> str | None:
-        """Id of the second question, None while none was asked."""
+        """Id of the second question, None if none was asked."""
         second = self.second
         if second is None or second.after is not None:
             return None
@@ -193,9 +194,9 @@ class Record(msgspec.Struct, eq=False):
         return list(dict.fromkeys(name for name, _ in self.answers if name is not None))
 
     def last_answer_of(self, annotator: str | None) -> str | None:
-        """Return the id of the last answer of an annotator, but for that to the second question.
+        """Return the id of an annotator's last answer, except that to the second question.
 
-        That of the event for a label that came with it; `standing` if no such answer is known.
+        This is the event's id for a label that came with it; `standing` if no such answer is known.
         """
         second = None if self.second is None else self.second.answer_id
         default = self.event.event_id if annotator is None else self.standing
@@ -204,7 +205,7 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def was_asked_back(self) -> bool:
-        """Whether the label request was made by a look through the latest events."""
+        """Whether the label request was made in a review of the latest events."""
         return self.asked_back_at is not None
 
     @property
@@ -214,7 +215,7 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def pending(self) -> float | None:
-        """What stands for the label of the event while it is asked for, and not learned yet."""
+        """Value that stands for the label while it is asked for and not learned yet."""
         request = self.request
         if request is None or self.state not in ("asked", "challenged"):
             return None
@@ -227,9 +228,9 @@ class Record(msgspec.Struct, eq=False):
 
     @property
     def may_be_doubted(self) -> bool:
-        """Whether the label that stands may be challenged once more.
+        """Whether the label that stands may be challenged again.
 
-        Not if an annotator has confirmed or corrected it, nor after two challenges about the event.
+        It may not if an annotator has confirmed or corrected it, nor after two challenges.
         """
         label = self.label
         return (
@@ -240,12 +241,12 @@ class Record(msgspec.Struct, eq=False):
         )
 
     def occurred_before(self, now: float) -> float | None:
-        """Return when the event was, None if that is now: what a question of now says of it."""
+        """Return when the event occurred, None if that is now, as stated in a question."""
         at = self.event.occurred_at
         return None if at == now else at
 
     def was_made(self, request_id: str) -> bool:
-        """Whether a request of this name was ever made about the event."""
+        """Whether a request with this id was ever made about the event."""
         if request_id == self.label_request_id:
             return self.was_asked
         if request_id == self.second_request_id:

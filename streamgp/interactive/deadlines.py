@@ -1,7 +1,7 @@
-"""Moments at which something is due, one per name: a heap with lazy deletion.
+"""Times at which something is due, one per name: a heap with lazy deletion.
 
-Nothing here knows requests or keys; the loop keeps its deadlines in it, and the keyed loops the
-deadline of each key.
+This module knows no requests or keys; the loop keeps its deadlines in such a queue, and the keyed
+loops the deadline of each key.
 
 """
 
@@ -14,15 +14,15 @@ Name = TypeVar("Name", bound="str | None")
 
 
 class DeadlineQueue(Generic[Name]):
-    """At most one moment per name, the earliest first.
+    """At most one time per name, the earliest first.
 
-    Setting, clearing and reading cost O(log n) amortised. Equal moments come in the order in
+    Setting, clearing and reading cost O(log n) amortised. Equal times come in the order in
     which their names were set.
 
     Attributes
     ----------
     n_set
-        Settings so far; each has its number.
+        Number of settings so far; each has its number.
 
     Examples
     --------
@@ -37,8 +37,8 @@ class DeadlineQueue(Generic[Name]):
 
     """
 
-    # _live     the moment of each name, with the number of its setting; the only truth.
-    # _heap     (moment, number, name) of every setting since the last tidying; an entry counts
+    # _live     the time of each name, with the number of its setting; the only source of truth.
+    # _heap     (time, number, name) of every setting since the last clean-up; an entry counts
     #           only while _live still holds its number, stale ones are dropped as they surface.
     # n_set     numbers make heap entries comparable and unique.
     __slots__ = ("_heap", "_live", "n_set")
@@ -52,27 +52,27 @@ class DeadlineQueue(Generic[Name]):
         return len(self._live)
 
     def get(self, name: Name) -> float | None:
-        """Return the moment of a name, or None."""
+        """Return the time of a name, or None."""
         entry = self._live.get(name)
         return None if entry is None else entry[0]
 
     def number(self, name: Name) -> int | None:
-        """Return the number under which the moment of a name was set, or None."""
+        """Return the number under which the time of a name was set, or None."""
         entry = self._live.get(name)
         return None if entry is None else entry[1]
 
     def set(self, name: Name, at: float) -> None:
-        """Set, or move, the moment of a name."""
+        """Set, or change, the time of a name."""
         self.n_set += 1
         self._put(name, at, self.n_set)
 
     def reset(self, name: Name, at: float, number: int) -> None:
-        """Set the moment of a name again under the number that it had before a restart.
+        """Set the time of a name again under the number that it had before a restart.
 
         Raises
         ------
         ValueError
-            If that number has not been given yet: set `n_set` first.
+            If that number has not been assigned yet: set `n_set` first.
 
         """
         if not 1 <= number <= self.n_set:
@@ -84,22 +84,22 @@ class DeadlineQueue(Generic[Name]):
     def _put(self, name: Name, at: float, number: int) -> None:
         self._live[name] = (at, number)
         heapq.heappush(self._heap, (at, number, name))
-        # Stale entries with far moments would otherwise stay until those moments come.
+        # Stale entries with distant times would otherwise stay until those times come.
         if len(self._heap) > 64 + 2 * len(self._live):
             self._heap = [(at, number, name) for name, (at, number) in self._live.items()]
             heapq.heapify(self._heap)
 
     def clear(self, name: Name) -> None:
-        """Forget the moment of a name, if it has one."""
+        """Clear the time of a name, if it has one."""
         self._live.pop(name, None)
 
     def items(self) -> list[tuple[Name, float]]:
-        """Return every name with its moment, in the order in which they were set."""
+        """Return every name with its time, in the order in which they were set."""
         ordered = sorted(self._live.items(), key=lambda item: item[1][1])
         return [(name, at) for name, (at, _) in ordered]
 
     def first(self) -> float | None:
-        """Return the earliest moment, or None."""
+        """Return the earliest time, or None."""
         heap = self._heap
         while heap:
             at, number, name = heap[0]
@@ -109,7 +109,7 @@ class DeadlineQueue(Generic[Name]):
         return None
 
     def pop(self) -> Name:
-        """Remove the earliest moment and return its name.
+        """Remove the earliest time and return its name.
 
         Raises
         ------

@@ -21,17 +21,17 @@ from streamgp.interactive.messages import Answer, Event, Fault
 
 # --- In which segment each conversation was published, and which segments have changed since.
 #
-# What a loop must not forget is published piece by piece, so that a change costs what has changed
-# and not all there is. Conversations that are published together share a segment, published whole
-# whenever one of its conversations changes or is forgotten. Which pieces there are beside the
-# segments, and what is in no segment yet, `state/serialize.py` describes.
+# What a loop must not forget is published piece by piece, so that the cost depends on what has
+# changed and not on all there is. Conversations that are published together share a segment, which
+# is published as a whole whenever one of them changes or is forgotten. `state/serialize.py`
+# describes the other pieces, and what is not in any segment yet.
 
 
 PlainRecord: TypeAlias = list[Any]
 """A conversation as plain JSON values."""
 
-# A segment is begun with so many bytes of JSON at most, so that an answer does not publish much
-# beside its own conversation again; a longer conversation has a segment to itself.
+# A new segment starts with at most this many bytes of JSON, so that an answer does not publish much
+# besides its own conversation again; a longer conversation has a segment to itself.
 SEGMENT_BYTES = 1 << 15
 # A segment whose conversations have grown beyond this is divided. Well above, so that segments are
 # not divided again and again.
@@ -46,7 +46,7 @@ class StateSegments:
     Attributes
     ----------
     n
-        Segments so far; each has its number.
+        Number of segments so far; each has its number.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class StateSegments:
     """
 
     # _on       the conversations in each segment, in the order of their numbers
-    # _changed  segments that are not as they were published
+    # _changed  segments that differ from what was published
     __slots__ = ("_changed", "_on", "n")
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class StateSegments:
         self._changed: set[int] = set()
 
     def __iter__(self) -> Iterator[tuple[int, list[Record]]]:
-        """Yield the number of every segment, and what is on it."""
+        """Yield the number and the conversations of every segment."""
         return iter(self._on.items())
 
     def note(self, record: Record) -> None:
@@ -81,18 +81,18 @@ class StateSegments:
             self._changed.add(record.segment)
 
     def remove(self, record: Record) -> None:
-        """Take a forgotten conversation out of its segment."""
+        """Remove a forgotten conversation from its segment."""
         if record.segment is not None:
             self._on[record.segment].remove(record)
             self._changed.add(record.segment)
 
     def put(self, record: Record, number: int) -> None:
-        """Put a conversation in the segment that it was in before a restart.
+        """Put a conversation into the segment that it was in before a restart.
 
         Raises
         ------
         ValueError
-            If there was no such segment yet: set `n` first.
+            If that segment did not exist yet: set `n` first.
 
         """
         if not 1 <= number <= self.n:
@@ -106,9 +106,9 @@ class StateSegments:
         plains: Sequence[PlainRecord],
         plain: Callable[[Record], PlainRecord],
     ) -> dict[int, list[PlainRecord] | None]:
-        """Give segments to conversations that have none, and return what has changed.
+        """Assign segments to conversations that have none, and return what has changed.
 
-        Until `settle` is called, it counts as changed.
+        It counts as changed until `settle` is called.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class StateSegments:
         plains
             The same as plain values.
         plain
-            Makes plain values of a conversation.
+            Converts a conversation to plain values.
 
         Returns
         -------
@@ -136,7 +136,8 @@ class StateSegments:
             found[number] = on_page or None
         if fresh:
             groups += _grouped(fresh, plains)
-        # From here on nothing fails: a caller who tries again after an error finds all as it was.
+        # Nothing fails from here on: a caller that retries after an error finds everything
+        # unchanged.
         self._on |= shortened
         for records, on_page in groups:
             self.n += 1
@@ -158,7 +159,7 @@ class StateSegments:
 def _grouped(
     records: Sequence[Record], plains: Sequence[PlainRecord]
 ) -> list[tuple[list[Record], list[PlainRecord]]]:
-    """Divide conversations into segments of `SEGMENT_BYTES`, or of a single one that is longer."""
+    """Divide conversations into segments of `SEGMENT_BYTES`, or of a single longer conversation."""
     if len(records) == 1:
         return [([records[0]], [plains[0]])]
     groups: list[tuple[list[Record], list[PlainRecord]]] = []
@@ -174,13 +175,13 @@ def _grouped(
     return groups
 
 
-# Answers to more open questions than these are not foreseen: the time of an event would grow with
+# Answers to more open questions than this are not anticipated: the time of an event would grow with
 # the number of questions that are never answered.
 MOST_PENDING: Final = 100
 _BLOCK = 32
 _LEAST_TIDIED: Final = 64
 MANY = 100_000
-"""Events from which on it is warned of a loop that never forgets any."""
+"""Number of events at which a warning is given that a loop never forgets any."""
 
 
 class MisfitError(Exception):
@@ -198,8 +199,8 @@ class EventStore:
     Parameters
     ----------
     answer_horizon_s
-        Seconds after its occurrence for which an event is remembered; None for ever. Where a
-        question about it was written later than its own time, it is remembered as much longer.
+        Seconds after its occurrence for which an event is remembered; None for ever. If a question
+        about it was written later than its own time, it is remembered that much longer.
 
     Attributes
     ----------
@@ -214,15 +215,15 @@ class EventStore:
 
     # _records   conversation about each event, by event id, in the order of their numbers. Those
     #            not yet published are the last of them.
-    # _answers   every accepted answer; they leave with their record.
+    # _answers   every accepted answer; removed with its record.
     # _open      records with an open request, in the order of their numbers, and some whose request
-    #            has ended: those leave when `open_ones` comes across them.
-    # _waiting   records whose second question is to be asked later, in that order, and some that
-    #            wait no longer: those leave when `due` comes across them.
-    # _tidy_at   length of _open at which those are looked for
-    # _counting  of the records in _open those whose questions count already, and these questions;
-    #            None once a conversation has changed since
-    # _pending   what `pending` has returned last; None once _counting has changed since
+    #            has ended: those are removed when `open_ones` finds them.
+    # _waiting   records whose second question is to be asked later, in that order, and some that no
+    #            longer wait: those are removed when `due` finds them.
+    # _tidy_at   length of _open at which ended requests are removed
+    # _counting  the records in _open whose questions already count, and these questions;
+    #            None after a conversation has changed
+    # _pending   what `pending` last returned; None after _counting has changed
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
@@ -251,7 +252,7 @@ class EventStore:
         return self._records.get(event_id)
 
     def of_request(self, request_id: str) -> Record | None:
-        """Return the record that a request was made about, or None if there was none such."""
+        """Return the record about which a request was made, or None if there is none."""
         record = self._records.get(event_id_of(request_id) or "")
         return record if record is not None and record.was_made(request_id) else None
 
@@ -270,7 +271,7 @@ class EventStore:
         return self.take_over(record)
 
     def take_over(self, record: Record) -> Record:
-        """Remember a conversation that is later than the others, with the answers it has had."""
+        """Remember a conversation that is later than the others, with its answers so far."""
         event = record.event
         self._records[event.event_id] = record
         if self._horizon_s is not None:
@@ -282,7 +283,7 @@ class EventStore:
         return record
 
     def note_open(self, record: Record) -> None:
-        """Note that a request about an event may have been opened."""
+        """Record that a request about an event may have been opened."""
         if record.open_request is None:
             return
         self._pending = None
@@ -292,7 +293,7 @@ class EventStore:
             insort(opened, record, key=lambda known: known.serial)
             self._counting = None
             return
-        # About the latest event, as nearly always: the others stay as they are.
+        # About the latest event, as nearly always: the others are unchanged.
         opened.append(record)
         if len(opened) >= self._tidy_at:
             self.open_ones()
@@ -306,7 +307,7 @@ class EventStore:
         return self._open
 
     def note_waiting(self, record: Record) -> None:
-        """Note that a second question about an event may have to be asked later."""
+        """Record that a second question about an event may have to be asked later."""
         if _after(record) is not None:
             others = (known for known in self._waiting if known is not record)
             waiting = {(after, known.serial): known for known in others if (after := _after(known))}
@@ -323,11 +324,11 @@ class EventStore:
         return None
 
     def pending(self) -> tuple[PendingQuestion, ...]:
-        """Return the open questions whose answers count already, in the order of their events.
+        """Return the open questions whose answers already count, in the order of their events.
 
-        If there are `MOST_PENDING` or more, those about the latest events. Of these some of the
-        earliest are left out, up to the next event whose number is a multiple of 32: a learner
-        keeps what it has made of questions as long as the first ones are the same.
+        If there are `MOST_PENDING` or more, only those about the latest events. Some of the
+        earliest of these are left out, up to the next event whose number is a multiple of 32: a
+        learner keeps what it has computed for questions as long as the first ones are the same.
         """
         if self._pending is None:
             if self._counting is None:
@@ -343,7 +344,7 @@ class EventStore:
         return self._pending
 
     def note_change(self) -> None:
-        """Note that a conversation is about to change: its question may count no longer."""
+        """Record that a conversation is about to change: its question may no longer count."""
         self._counting = self._pending = None
 
     def latest(self) -> Record:
@@ -351,7 +352,7 @@ class EventStore:
         return next(reversed(self._records.values()))
 
     def restore(self, record: Record, copied: Mapping[str, Any]) -> None:
-        """Make a conversation what `Record.copied` was taken from."""
+        """Restore a conversation to what `Record.copied` returned."""
         self._answers.difference_update(record.answers)
         delayed_s = record.delayed_s
         record.restore(copied)
@@ -363,14 +364,14 @@ class EventStore:
             self._reset_horizon(record)
 
     def hold(self, record: Record, delayed_s: float) -> None:
-        """Remember an event longer: a question about it is written so long after its own time."""
+        """Remember an event longer, by the delay with which a question about it is written."""
         if self._horizon_s is None or delayed_s <= record.delayed_s:
             return
         record.delayed_s = delayed_s
         self._reset_horizon(record)
 
     def accept(self, answer: Answer, record: Record) -> None:
-        """Remember that an answer was handled."""
+        """Record that an answer was handled."""
         name = answer.annotator, answer.answer_id
         self._answers.add(name)
         record.answers.append(name)
@@ -406,13 +407,13 @@ class EventStore:
         Parameters
         ----------
         size
-            How many of the latest events are looked at.
+            How many of the latest events are considered.
         now
             The time.
         max_age_s
-            Seconds after its occurrence for which an event is among them; None for no limit.
+            Seconds after its occurrence for which an event is included; None for no limit.
         needed_s
-            Seconds that must be left of the horizon of an event.
+            Seconds that must be left until the horizon of an event.
 
         """
         found = []
@@ -425,17 +426,17 @@ class EventStore:
         return found
 
     def _reset_horizon(self, record: Record) -> None:
-        """Move the horizon of an event, as its request was delayed."""
+        """Move the horizon of an event whose request was delayed."""
         event_id = record.event.event_id
         number = self.horizons.number(event_id)
         assert number is not None  # every event has a horizon
         assert self._horizon_s is not None
-        # Under its number: of two events with one horizon the first remembered is forgotten first,
-        # as it is after a restart.
+        # Under its number: of two events with the same horizon the first remembered is forgotten
+        # first, as it is after a restart.
         self.horizons.reset(event_id, self._end_of(record, self._horizon_s), number)
 
     def is_beyond(self, record: Record, at: float) -> bool:
-        """Whether a moment lies beyond the horizon of an event."""
+        """Whether a time lies beyond the horizon of an event."""
         return self._horizon_s is not None and at > self._end_of(record, self._horizon_s)
 
     @staticmethod
@@ -483,12 +484,12 @@ class EventStore:
 
 
 def _after(record: Record) -> int | None:
-    """Return the line of the log after which an event is asked about again, None for no such."""
+    """Return the line of the log after which an event is asked about again, or None."""
     return None if record.second is None else record.second.after
 
 
 def _add_counting(record: Record, records: list[Record], questions: list[PendingQuestion]) -> None:
-    """Add a record and its question, if its answer counts already."""
+    """Add a record and its question, if its answer already counts."""
     target = record.pending
     if target is not None:
         records.append(record)

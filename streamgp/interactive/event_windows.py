@@ -1,7 +1,7 @@
-"""Windows over raw rows that come as events: each closed window is an event of its own.
+"""Windows over raw rows that come as events: each closed window is an event itself.
 
-A key's windows are closed by its own rows, so that they are a function of these rows alone. Those
-of a key that has fallen silent are closed by the clock, as if its time had gone on since its
+A key's windows are closed by its own rows, so that they depend on these rows alone. The windows of
+a key that has fallen silent are closed by the clock, as if its time had gone on since its
 latest row.
 
 """
@@ -21,29 +21,30 @@ from streamgp.windows import Windows
 from streamgp.windows.windowing import LONGEST_S
 
 Part: TypeAlias = tuple[str | None, str, Any | None]
-"""Key, name and value of a part of the state; None: it is gone."""
+"""Key, name and value of a part of the state; a value of None means that the part is gone."""
 
 _US = 1e6
 _DECISIVE = ("length_s", "hop_s", "features", "vectors", "gps", "zone")
-"""Settings on which the features depend that a learner sees."""
+"""Settings that affect the features seen by a learner."""
 
 
 class EventWindows:
-    """Makes events of the windows of raw rows.
+    """Makes events from windows of raw rows.
 
-    The id of a window's event is its key, `@` and its start; it occurred at the window's end.
+    The id of a window's event is its key, `@` and its start; it occurs at the window's end.
 
     Parameters
     ----------
     label
-        Which field of the rows the label of a window is made of, and what it becomes: `y`, which is
+        Which field of the rows provides the label of a window, and what it becomes: `y`, which is
         learned, or `truth`.
     min_purity
-        Windows of whose labelled rows a smaller share has the most frequent label have none.
+        A window has a label only if at least this share of its labelled rows has the most frequent
+        one.
     idle_s
-        Seconds by the clock without a row after which the time of a key goes on by itself.
+        Seconds by the clock without a row after which the time of a key advances by itself.
     keep_changes
-        Whether `changes` is going to be called, now and then.
+        Whether `changes` is going to be called now and then.
     settings
         Arguments of `streamgp.windows.Windows`.
 
@@ -52,7 +53,7 @@ class EventWindows:
     n_rows
         Rows seen.
     rejected
-        What could not be used: counts by reason.
+        Rows that could not be used: counts by reason.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class EventWindows:
     """
 
     # _windows    the rows of all keys
-    # _deadlines  of each key with rows a moment before which nothing of it is due by the clock
+    # _deadlines  for each key with rows, a time before which nothing of it is due by the clock
     # _told       what `new_rejected` has returned so far
     def __init__(
         self,
@@ -107,18 +108,18 @@ class EventWindows:
         )
 
     def fingerprint(self) -> str:
-        """Return what stands for the settings on which features depend."""
+        """Return a digest of the settings that affect the features."""
         return fingerprint([self._settings.get(name) for name in _DECISIVE])
 
     def take(self, row: Event, now: float) -> list[Event]:
-        """Take a row; return the events of the windows that it closed, the earliest first.
+        """Add a row; return the events of the windows that it closed, the earliest first.
 
         Parameters
         ----------
         row
-            The row; its id is not looked at.
+            The row; its id is ignored.
         now
-            When it came by the clock, POSIX seconds.
+            When it arrived by the clock, POSIX seconds.
 
         """
         key = row.key
@@ -129,7 +130,7 @@ class EventWindows:
         return [self._event(window) for window in closed]
 
     def next_deadline(self) -> float | None:
-        """Return the moment after which the earliest window is due, None if none is open."""
+        """Return the time after which the earliest window is due, None if none is open."""
         return self._deadlines.first()
 
     def is_due(self, now: float) -> bool:
@@ -151,12 +152,12 @@ class EventWindows:
             if rows.times:
                 assert rows.next_end is not None  # there were rows
                 left_s = (rows.next_end - rows.newest) / _US + self._windows.grace_s
-                # Rounded times must not be due for ever.
+                # Rounded times must not stay due for ever.
                 self._deadlines.set(key, rows.seen_at + self._idle_s + max(left_s, passed_s + 1e-3))
         return closed
 
     def new_rejected(self) -> dict[str, int]:
-        """Return what could not be used since the last call: counts by reason."""
+        """Return counts by reason of what could not be used since the last call."""
         new = self.rejected - self._told
         self._told = self.rejected.copy()
         return dict(new)
@@ -166,7 +167,7 @@ class EventWindows:
         return [self._event(window) for window in self._windows.flush()]
 
     def forget(self, key: str | None) -> bool:
-        """Forget the rows of a key; return whether there was anything."""
+        """Forget the rows of a key; return whether there were any."""
         self._deadlines.clear(key)
         return self._windows.forget(key)
 
@@ -189,7 +190,7 @@ class EventWindows:
         ]
 
     def take_over(self, parts: Iterable[Part]) -> None:
-        """Take over parts of a state, of each the last one; that does not count as a change.
+        """Restore parts of a state, each from its last value; this does not count as a change.
 
         Raises
         ------

@@ -47,7 +47,7 @@ from streamgp.interactive.validation import (
 
 
 class KeyedChanges:
-    """Parts of loops that have changed; of each part the newest value, None if it is gone.
+    """Changed parts of loops; of each part the newest value, None if it is gone.
 
     Examples
     --------
@@ -74,20 +74,20 @@ class KeyedChanges:
             self._touched[key] = None
 
     def collect(self, key: str | None, loop: InteractiveLoop) -> None:
-        """Collect what has changed in a loop before it is evicted."""
+        """Collect the changes of a loop before it is evicted."""
         if loop.has_changed:
-            # Taken before anything of this key is replaced: it may fail.
+            # Computed before anything of this key is replaced, as it may fail.
             parts = loop.changes()
             self._parts.setdefault(key, {}).update(parts)
         self._touched.pop(key, None)
 
     def forget(self, key: str | None, names: Iterable[str]) -> None:
-        """Say of all parts of a key that they are gone."""
+        """Mark all parts of a key as gone."""
         self._touched.pop(key, None)
         self._parts.setdefault(key, {}).update(dict.fromkeys(names))
 
     def drop(self, key: str | None) -> None:
-        """Say nothing of a key that is there no longer, and of which nothing was ever said."""
+        """Drop a key that no longer exists and was never published."""
         self._touched.pop(key, None)
 
     def take(self, ready: Mapping[str | None, InteractiveLoop]) -> dict[str | None, dict[str, Any]]:
@@ -99,36 +99,36 @@ class KeyedChanges:
 
 
 _KIND, _KIND_OF_ONE = "loops by key", "one loop for all keys"
-# Of loops that have waited since a restart, so many are made at once only to forget events: all of
-# them may be due after a long stop, and inputs would have to wait. The others make up for it later.
+# Number of loops waiting since a restart that are made at once only to forget events: after a long
+# stop all of them may be due, and inputs would have to wait. The others catch up later.
 _SILENT_AT_ONCE = 100
 BUDGET = "budget"
-"""Name of the part that says what became of the total budget."""
+"""Name of the part with the state of the total budget."""
 
 
 class KeyedLoops:
     """One interactive loop per key, each around its own clone of the model.
 
-    Has the methods of `InteractiveLoop` and hands every input to the loop of its key; ids need to
-    be unique within a key only. What one key says and learns does not depend on the others. All
-    have the seed of the model, and draws belong to event ids: where keys number their events
-    alike, chance falls alike for them.
+    Has the methods of `InteractiveLoop` and passes every input to the loop of its key; ids need to
+    be unique only within a key. The messages and the learning of one key do not depend on the
+    others. All have the seed of the model, and draws belong to event ids: if keys number their
+    events alike, their draws are the same.
 
-    With `max_keys`, the least recently used loops are evicted as snapshots, and restored with
-    their next input as if they had never been away. Tell the time (`on_time`) before
-    every input, as `connectors.run` does: what a loop has to forget meanwhile is not announced by
-    `next_deadline`, but made up for when it comes back.
+    With `max_keys`, the least recently used loops are evicted as snapshots, and restored with their
+    next input as if they had never been away. Call `on_time` before every input, as
+    `connectors.run` does: `next_deadline` does not announce what an evicted loop has to forget
+    meanwhile; the loop catches up when it is restored.
 
-    After `restore` and `take_over` the learner of a key is made with its first input or deadline: a
-    `SnapshotError` then says that none can be made of what was kept. With one loop for all keys it
-    is made at once.
+    After `restore` and `take_over` the learner of a key is made with its first input or deadline. A
+    `SnapshotError` then says that none can be made from what was kept. With one loop for all keys
+    it is made at once.
 
     Parameters
     ----------
     model
         Cloned for every key; itself never taught.
     keyed
-        Whether every key has a loop of its own. If not, all keys talk to one learner, and event ids
+        Whether every key has a loop of its own. If not, all keys share one learner, and event ids
         are unique among all of them: one loop, that of the key None, takes every input, whatever
         its key, and no key can be forgotten.
     expires_after_s
@@ -142,18 +142,18 @@ class KeyedLoops:
     max_keys
         Number of loops to hold ready in memory; None for all.
     store
-        Where the others wait, `connectors.SqliteStore` for one; None for snapshots in memory.
+        Store of the others, such as `connectors.SqliteStore`; None for snapshots in memory.
     keep_changes
-        Whether `changes` is going to be called, now and then: what it will return takes memory.
+        Whether `changes` is going to be called now and then; keeping changes takes memory.
     total_budget
-        How many label requests are allowed to all keys together, on top of what the budget of the
+        Budget for the label requests of all keys together, in addition to what the budget of the
         model allows each. It is copied. What one key is asked then depends on the others.
 
     Attributes
     ----------
     loops
         The loops held ready, by key, in the order in which the keys appeared; with `max_keys` the
-        least recently used first. To be read only.
+        least recently used first. Read only.
 
     Examples
     --------
@@ -178,13 +178,12 @@ class KeyedLoops:
     """
 
     # _cache      the loop of each key, ready or in the store.
-    # _deadlines  next deadline of each loop that has one: brought up to date after every input
-    #             to that loop, so that no event looks at other keys. A loop in the store is in it
-    #             only while a request of its waits; what else it must forget, it forgets when it
-    #             comes back.
-    # _changes    what `changes` is going to return, None if they are not collected
+    # _deadlines  next deadline of each loop that has one: updated after every input to that loop,
+    #             so that no event has to check other keys. A loop in the store is in it only while
+    #             one of its requests waits; it forgets whatever else it must when it comes back.
+    # _changes    what `changes` is going to return, None if changes are not collected
     # _total      the copy of `total_budget`, which counts
-    # _last       key and loop of the last input, and whether it has made that loop
+    # _last       key and loop of the last input, and whether it has created that loop
 
     def __init__(
         self,
@@ -258,7 +257,7 @@ class KeyedLoops:
 
     @property
     def n_keys(self) -> int:
-        """Number of keys that have a loop, those in the store included."""
+        """Number of keys that have a loop, including those in the store."""
         return self._cache.n_keys
 
     def on_event(
@@ -269,7 +268,7 @@ class KeyedLoops:
         written_at: float | None = None,
         is_checked: bool = False,
     ) -> list[Message]:
-        """Hand an event to the loop of its key, which is made if the key is new."""
+        """Pass an event to the loop of its key, which is made if the key is new."""
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
@@ -301,7 +300,7 @@ class KeyedLoops:
         written_at: float | None = None,
         is_checked: bool = False,
     ) -> list[Message]:
-        """Hand an answer to the loop of its key."""
+        """Pass an answer to the loop of its key."""
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
@@ -317,7 +316,7 @@ class KeyedLoops:
         return messages
 
     def on_time(self, now: float) -> list[Message]:
-        """End what is due before `now`, key after key, beginning with the earliest deadline."""
+        """End what is due before `now`, key after key, starting with the earliest deadline."""
         check_now(now)
         self._last = None
         messages: list[Message] = []
@@ -376,10 +375,10 @@ class KeyedLoops:
         *,
         since: float | None = None,
     ) -> dict[str | None, Relearned]:
-        """Take back every label of one annotator, of all keys; see `InteractiveLoop.retract`.
+        """Retract every label of one annotator, for all keys; see `InteractiveLoop.retract`.
 
-        `log` holds the lines of all keys. Of each key from which something was taken back there is
-        what came of it; one that fails leaves those before it done.
+        `log` holds the lines of all keys. The result has an entry for each key from which something
+        was retracted. If one fails, those before it stay done.
         """
         check_now(now)
         self._last = None
@@ -400,7 +399,7 @@ class KeyedLoops:
     def reinstate(
         self, key: str | None, retraction: Retraction, log: Iterable[LabelledExample], now: float
     ) -> Relearned:
-        """Undo a retraction of one key, with the lines of that; see `InteractiveLoop.reinstate`."""
+        """Undo a retraction of one key, with the key's lines; see `InteractiveLoop.reinstate`."""
         self._last = None
         loop = self._loop(key)
         if loop is None:
@@ -420,7 +419,7 @@ class KeyedLoops:
         since: float | None = None,
         undone: Retraction | None = None,
     ) -> Relearned | Rejected:
-        """Take labels of one key back as an input asks for; see the method of `InteractiveLoop`."""
+        """Retract labels of one key as an input requests; see the method of `InteractiveLoop`."""
         self._last = None
         loop = self._loop(key)
         if loop is None:
@@ -447,11 +446,11 @@ class KeyedLoops:
         return messages
 
     def next_deadline(self) -> float | None:
-        """Return the earliest moment after which `on_time` has something to do, or None."""
+        """Return the earliest time after which `on_time` has something to do, or None."""
         return self._deadlines.first()
 
     def knows(self, key: str | None, event_id: str | None = None) -> bool:
-        """Whether a key has a loop and, where an event is named, this one remembers the event.
+        """Whether a key has a loop and, if an event is named, this loop remembers the event.
 
         Examples
         --------
@@ -467,7 +466,7 @@ class KeyedLoops:
         return loop is not None and (event_id is None or loop.knows(event_id))
 
     def learner(self, key: str | None) -> SkepticalLearner | None:
-        """Return the learner of a key, to be read only; None if there is no such key."""
+        """Return the learner of a key, for reading only; None if there is no such key."""
         loop = self._cache.look_up(self._home(key))
         return None if loop is None else loop.model
 
@@ -477,19 +476,19 @@ class KeyedLoops:
         return [] if loop is None else loop.open_requests()
 
     def open_events(self) -> Iterator[tuple[str | None, str, float]]:
-        """Yield of each request that waits its key, its id, and when its event was.
+        """Yield key, id and event time of each request that waits.
 
-        Those of loops in the store are left out.
+        Requests of loops in the store are left out.
         """
         return self._cache.open_events()
 
     def quarantined(self) -> Iterator[tuple[str | None, str]]:
-        """Yield of each annotator in quarantine the key and the name; those of loops in memory."""
+        """Yield key and name of each annotator in quarantine, for loops in memory."""
         return self._cache.quarantined()
 
     def forget(self, key: str | None) -> bool:
-        """Forget a key with all it said and learned, for good; False if there is no such key."""
-        if not self.keyed:  # what one key has taught cannot be told from what the others have
+        """Forget a key with all that it said and learned, for good; False if it does not exist."""
+        if not self.keyed:  # what one key has taught cannot be told apart from the others
             return False
         self._last = None
         if self._changes is not None:
@@ -524,7 +523,7 @@ class KeyedLoops:
         """
         if self._changes is None:
             raise ValueError("changes are not kept; make the loops with keep_changes=True")
-        self._last = None  # what is published stands
+        self._last = None  # what is published can no longer be undone
         found = self._changes.take(self._cache.ready)
         change = None if self._shared_budget is None else self._shared_budget.change()
         if change is not None:
@@ -532,7 +531,7 @@ class KeyedLoops:
         return found
 
     def take_over_budget(self, state: Mapping[str, Any]) -> None:
-        """Take over what the total budget was elsewhere, as `changes` returned it there.
+        """Restore the total budget from what `changes` returned elsewhere.
 
         Raises
         ------
@@ -552,23 +551,23 @@ class KeyedLoops:
     ) -> None:
         """Take over what a key said and learned elsewhere, before its first input here.
 
-        That does not count as a change. What is older than what the key has changes nothing.
+        That does not count as a change. Anything older than what the key has changes nothing.
 
         Parameters
         ----------
         key
             The key, known or not.
         parts
-            What `changes` returned there: of each part the newest value. For a known key, what was
+            What `changes` returned there: the newest value of each part. For a known key, what was
             returned since the snapshot that it comes from.
         log
-            The consensus log of the key, or for a known one its lines since, in any order.
+            The consensus log of the key, or for a known key its lines since, in any order.
 
         Raises
         ------
         SnapshotError
-            If that does not fit together, or does not fit what the key has here. What the key has
-            is left as it is then.
+            If the parts do not fit together, or do not fit what the key has here. In this case what
+            the key has is left unchanged.
 
         Examples
         --------
@@ -591,7 +590,7 @@ class KeyedLoops:
         loop = self._cache.take_over(key, parts, log)
         if loop is not None:
             self._update(key, loop)
-            if not self.keyed:  # there are no others to wait for
+            if not self.keyed:  # there are no other loops to wait for
                 self._cache.get(key)
             return
         self._deadlines.clear(key)
@@ -601,8 +600,8 @@ class KeyedLoops:
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
 
-        What waits in a store stays there, and its mark is in the snapshot: a store in memory is
-        saved with it, one on a disk must be given to `restore`.
+        What waits in a store stays there, and the snapshot contains its mark: a store in memory is
+        saved with it, one on a disk must be passed to `restore`.
         """
         check_resumable(self.model)
         model: Any = self.model
@@ -650,8 +649,8 @@ class KeyedLoops:
         max_keys
             Number of loops to hold ready in memory.
         store
-            Where the others waited, None if it was in memory. It goes back to the moment of the
-            snapshot.
+            Store of the others, None if it was in memory. It is reset to its state at the time of
+            the snapshot.
         keep_changes
             Whether `changes` is going to be called. It will not return what it could have returned
             before the snapshot.
@@ -666,7 +665,7 @@ class KeyedLoops:
         Raises
         ------
         SnapshotError
-            If the bytes are no snapshot of keyed loops, or damaged, or taken with another
+            If the bytes are not a snapshot of keyed loops, or damaged, or taken with another
             configuration or another store.
 
         """
@@ -696,7 +695,7 @@ class KeyedLoops:
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         loops._put_away()
-        if not keyed:  # there are no others to wait for
+        if not keyed:  # there are no other loops to wait for
             loops._cache.get(None)
         return loops
 
@@ -710,14 +709,14 @@ class KeyedLoops:
         return self._cache.get(key) if key is None or isinstance(key, str) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
-        """Record an input to the loop of a key, the last that can be undone."""
+        """Record an input to the loop of a key as the last one that can be undone."""
         if not self.keyed:
             key = None
         self._update(key, loop)
         self._last = key, loop, is_new
 
     def _update(self, key: str | None, loop: RestartableLoop) -> None:
-        """Bring what is known of a loop up to date."""
+        """Update what is known of a loop."""
         if self._changes is not None:
             self._changes.note(key, loop)
         deadline = loop.next_deadline()

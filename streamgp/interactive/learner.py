@@ -29,19 +29,19 @@ class SkepticalLearner(Protocol):
     The prediction and the two decisions are pure. A model of classes predicts with
     `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
     of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
-    `sigma` of an observation. If its `settle_one` takes `asked`, it hears whether the label was
-    asked for or came along, and if it takes `n_since`, how many events were observed after the
-    labelled one. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
-    `std`, it hears how exact an answer is where that was stated; if they, and `relabel_one`, take
-    `privileged`, what else came with an answer. Unless a corrected label comes with some of its
-    own, it has those of the label before it. If `settle_one` takes `given_privileged`, it hears
-    what came with the first answer when it is taught from the log, where a correction may be known.
-    If `note_query` and `note_unanswered` take `event_id`, they hear of which event a label is
-    awaited, and of which it is not any longer.
+    `sigma` of an observation. If its `settle_one` takes `asked`, it is told whether the label was
+    asked for or came unasked, and if it takes `n_since`, how many events were observed after the
+    labelled one. If its `settle_one`, `challenge_one` and `probability_wrong_one` take `std`, they
+    are told how exact an answer is, if that was stated; if they, and `relabel_one`, take
+    `privileged`, what else came with an answer. A corrected label without privileged features has
+    those of the label before it. If `settle_one` takes `given_privileged`, it is told what came
+    with the first answer when it is taught from the log, where a correction may be known. If
+    `note_query` and `note_unanswered` take `event_id`, they are told for which event a label is
+    awaited, and for which it no longer is.
 
     Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
     prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,
-    and leaves the model as it was. The dictionaries returned are the loop's to keep.
+    and leaves the model unchanged. The loop may keep the dictionaries that are returned.
 
     """
 
@@ -58,10 +58,10 @@ class SkepticalLearner(Protocol):
         """Decide whether to ask for the label; the budget has been consulted."""
 
     def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
-        """Hear what came of a decision: whether a question was really asked."""
+        """Record the outcome of a decision: whether a question was really asked."""
 
     def note_unanswered(self, now: float) -> None:
-        """Hear that a label request ended without an answer; `asked_at` as well, if it is taken."""
+        """Record that a label request ended without an answer; also `asked_at`, if it is taken."""
 
     def challenge_one(
         self,
@@ -121,7 +121,7 @@ class PredictsAlone(PredictsClasses, Protocol):
 
 @runtime_checkable
 class KnowsNames(Protocol):
-    """A learner that tells what it keeps an account of, for limits."""
+    """A learner that tells the names for which it keeps statistics, for limits."""
 
     def annotators(self) -> Collection[str | None]:
         """Return the annotators whose errors it estimates."""
@@ -140,17 +140,17 @@ class HoldsExamples(Protocol):
 
 @runtime_checkable
 class HoldsInPart(Protocol):
-    """A learner that may leave out some of what is known of its examples."""
+    """A learner that may keep only part of what is known of its examples."""
 
     def as_held(self, examples: Sequence[Example]) -> list[Example]:
-        """Return examples as it would hold them."""
+        """Return examples as it would keep them."""
 
 
 @runtime_checkable
 class Reviews(HoldsExamples, Protocol):
     """Methods by which a learner doubts labels that it has learned.
 
-    They alone tell such a learner from others: a look at a property would compute it.
+    These methods identify such a learner, since checking for a property would compute it.
     """
 
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
@@ -160,10 +160,10 @@ class Reviews(HoldsExamples, Protocol):
         """
 
     def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Hear that the labels were looked through, and what came of it."""
+        """Record a review of the labels, and its result."""
 
     def note_review_unanswered(self, now: float) -> None:
-        """Hear that the challenge of an old label ended without an answer."""
+        """Record that the challenge of an old label ended without an answer."""
 
 
 class ReviewingLearner(Reviews, Protocol):
@@ -171,16 +171,16 @@ class ReviewingLearner(Reviews, Protocol):
 
     @property
     def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
+        """Whether it is time to review the labels learned."""
 
 
 def as_knowing_names(model: SkepticalLearner) -> KnowsNames | None:
-    """Return a model that tells which names it knows, None if it does not."""
+    """Return a model if it tells which names it knows, else None."""
     return cast("KnowsNames", model) if has_methods(type(model), KnowsNames) else None
 
 
 def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
-    """Return a model that doubts labels it has learned, None if it does not."""
+    """Return a model if it doubts labels it has learned, else None."""
     return cast("ReviewingLearner", model) if has_methods(type(model), Reviews) else None
 
 
@@ -189,11 +189,11 @@ class Reach(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of the latest events that it looks at."""
+        """Number of the latest events that it considers."""
 
     @property
     def max_age_s(self) -> float | None:
-        """Seconds after which an event is not asked about any more; None for no limit."""
+        """Seconds after which an event is no longer asked about; None for no limit."""
 
 
 @runtime_checkable
@@ -203,16 +203,16 @@ class AsksBack(Protocol):
     def ask_among_one(
         self, candidates: Mapping[str, Features], *, now: float
     ) -> tuple[str, Decision] | None:
-        """Return the most telling event and whether to ask about it, None if there is none; pure.
+        """Return the most informative event and whether to ask about it, None if no event; pure.
 
         `candidates` holds the features of the events, by event id.
         """
 
     def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
-        """Hear that the latest events were looked through, and what came of it."""
+        """Record a review of the latest events, and its result."""
 
     def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
-        """Hear that a question about an earlier event, and when it was made, ended unanswered."""
+        """Record that a question about an earlier event, made at `asked_at`, ended unanswered."""
 
 
 class AskingBackLearner(AsksBack, Protocol):
@@ -224,24 +224,24 @@ class AskingBackLearner(AsksBack, Protocol):
 
     @property
     def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
+        """Whether it is time to review the latest events."""
 
 
 def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
-    """Return a model that asks about earlier events, None if it does not."""
+    """Return a model if it asks about earlier events, else None."""
     if not has_methods(type(model), AsksBack):
         return None
     asking = cast("AskingBackLearner", model)
-    # One that could ask, and was not told how far back to look, has None as its reservoir.
+    # A model that could ask, but was not configured to, has None as its reservoir.
     return None if asking.reservoir is None else asking
 
 
 @runtime_checkable
 class CountsPending(Protocol):
-    """Methods by which a learner counts questions whose answers are not there yet."""
+    """Methods by which a learner takes questions with pending answers into account."""
 
     def pending_one(self, x: Features) -> float | None:
-        """Return what stands for the answer to a question about an event; None if it counts not."""
+        """Return the value for the answer to a question about an event; None if not counted."""
 
     def query_one(
         self,
@@ -255,7 +255,7 @@ class CountsPending(Protocol):
 
 
 def as_counting_pending(model: SkepticalLearner) -> CountsPending | None:
-    """Return a model that counts pending questions, None if it does not."""
+    """Return a model if it takes pending questions into account, else None."""
     return cast("CountsPending", model) if has_methods(type(model), CountsPending) else None
 
 
@@ -264,11 +264,11 @@ class HearsOutcomes(Protocol):
     """A learner that is told which label requests are answered in time."""
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Hear whether a label request was answered, or declined, before it expired."""
+        """Record whether a label request was answered, or declined, before it expired."""
 
 
 def as_hearing_outcomes(model: SkepticalLearner) -> HearsOutcomes | None:
-    """Return a model that is told which requests are answered in time, None if it is not."""
+    """Return a model if it is told which requests are answered in time, else None."""
     return cast("HearsOutcomes", model) if has_methods(type(model), HearsOutcomes) else None
 
 
@@ -302,7 +302,7 @@ class ComparesAnswers(Protocol):
         annotator: str | None = None,
         probability_wrong: float | None = None,
     ) -> None:
-        """Hear what another annotator said of a learned event, for what is known of both.
+        """Record another annotator's answer about a learned event, for the estimates of both.
 
         `probability_wrong` is how much the first answer has counted as wrong so far, None if that
         is not known.
@@ -310,7 +310,7 @@ class ComparesAnswers(Protocol):
 
 
 def as_comparing(model: SkepticalLearner) -> ComparesAnswers | None:
-    """Return a model that compares answers, None if it does not."""
+    """Return a model if it compares answers, else None."""
     return cast("ComparesAnswers", model) if has_methods(type(model), ComparesAnswers) else None
 
 
@@ -339,13 +339,13 @@ def predicted_target(
     model, x
         The model and the features.
     alone
-        Whether to leave out what the model knows of the events around this one; see
+        Whether to leave out what the model knows of neighbouring events; see
         `PredictsAlone`.
 
     Raises
     ------
     ArithmeticError
-        If that is not finite: it could neither be decided on nor written.
+        If the prediction is not finite: it could be neither used nor written.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def predicted_target(
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return PredictedTarget(max(proba, key=proba.__getitem__) if proba else None, proba)
-    # Also before the first target: features that cannot be used must be refused.
+    # Even before the first target: features that cannot be used must be refused.
     forecast = predicting.predict_one(x, with_dist=True)
     if not model.n_learned:
         return PredictedTarget(None, {})

@@ -1,8 +1,9 @@
-"""Limits of what one loop learns of: what an input would add, and whether that is too much.
+"""Limits of what one loop learns: what an input would add, and whether that is too much.
 
-What is kept for each label, feature and annotator is kept for ever; without limits a client
+What is stored for each label, feature and annotator is stored for ever: without limits a client
 that may write inputs could make a loop, and its state, as large as it likes. Labels that were not
-asked for have a limit for each hour: what an annotator can teach before the others can judge it.
+asked for have a limit per hour, which bounds what an annotator can teach before the others can
+judge it.
 
 """
 
@@ -26,21 +27,21 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class UnaskedLabels:
-    """Number of labels that each annotator of one loop has given unasked in the hour at hand.
+    """Number of labels that each annotator of one loop has given unasked in the current hour.
 
-    A label is unasked if its event was neither asked about nor challenged, and no correction of
-    what its annotator has said; answers without an annotator count as those of one. What comes with
-    an event is not an answer, and does not count.
+    A label is unasked if its event was neither asked about nor challenged, and it does not correct
+    what its annotator has said. All answers without an annotator count as those of one annotator. A
+    label that comes with an event is not an answer and does not count.
 
-    The time is that of answers and their events, and does not run backwards: an annotator who dates
-    answers back gains nothing.
+    The time is that of answers and their events, and does not run backwards: an annotator gains
+    nothing by backdating answers.
 
     Parameters
     ----------
     hour
         Number of the hour since the epoch.
     counts
-        Labels given in it, by annotator.
+        Number of labels given in it, by annotator.
 
     Examples
     --------
@@ -60,21 +61,21 @@ class UnaskedLabels:
         return 0 if _hour(at) > self.hour else self.counts.get(annotator, 0)
 
     def plus(self, annotator: str | None, at: float) -> UnaskedLabels:
-        """Return these and one more."""
+        """Return the counts with one more label."""
         hour = _hour(at)
         counts = {} if hour > self.hour else self.counts
         n = counts.get(annotator, 0) + 1
         return UnaskedLabels(max(hour, self.hour), {**counts, annotator: n})
 
     def state(self) -> dict[str, Any]:
-        """Return what is known as plain values, {} for nothing."""
+        """Return the counts as plain values, {} if there are none."""
         if not self.counts:
             return {}
         return {"hour": self.hour, "counts": [list(each) for each in self.counts.items()]}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:
-        """Return what `state` was taken from."""
+        """Return the counts from which `state` was made."""
         return cls(int(state.get("hour", 0)), {name: int(n) for name, n in state.get("counts", ())})
 
 
@@ -83,7 +84,7 @@ def _hour(at: float) -> int:
 
 
 def is_unasked(record: Record, answer: Answer) -> bool:
-    """Whether an answer gives or takes away a label that nothing has asked its annotator for."""
+    """Whether an answer gives or withdraws a label that its annotator was not asked for."""
     if record.was_asked or record.n_challenges or (answer.declined and answer.supersedes is None):
         return False
     return answer.annotator is None or record.standing_by != answer.annotator
@@ -92,7 +93,7 @@ def is_unasked(record: Record, answer: Answer) -> bool:
 def excess_of_unasked(
     unasked: UnaskedLabels, annotator: str | None, at: float, people: People
 ) -> str | None:
-    """Say by what an unasked label goes beyond the limit, None if it does not."""
+    """Say how an unasked label exceeds the limit, None if it does not."""
     if people.is_trusted(annotator):
         return None
     n, most = unasked.n_of(annotator, at) + 1, people.max_unasked_per_hour
@@ -100,9 +101,9 @@ def excess_of_unasked(
 
 
 def excess_of_features(known: KnowsNames | None, x: Features, people: People) -> str | None:
-    """Say by what the features of an event go beyond the limit, None if they do not."""
+    """Say how the features of an event exceed the limit, None if they do not."""
     n = len(x) if known is None else known.n_features_with(x)
-    if n <= people.max_features:  # as nearly always: it is asked for every event
+    if n <= people.max_features:  # nearly always so, and checked for every event
         return None
     return _excess(n, "max_features", people.max_features, "names of features")
 
@@ -110,8 +111,8 @@ def excess_of_features(known: KnowsNames | None, x: Features, people: People) ->
 def excess_of_label(
     model: SkepticalLearner, x: Features, y: Label | None, people: People
 ) -> str | None:
-    """Say by what the label of an event goes beyond the limit, None if it does not, or is None."""
-    # A learner of fewer examples cannot know so many.
+    """Say how the label of an event exceeds the limit, None if it does not or there is no label."""
+    # A learner with fewer examples cannot know so many.
     if y is None or model.n_learned < people.max_labels:
         return None
     known = predicted_target(
@@ -129,16 +130,16 @@ def excess_of_answer(
     answer: Answer,
     people: People,
 ) -> str | None:
-    """Say by what an answer goes beyond the limits, None if it does not.
+    """Say how an answer exceeds the limits, None if it does not.
 
     Parameters
     ----------
     model
         The model.
     known
-        The same, if it tells which names it knows.
+        The model again, if it tells which names it knows.
     record
-        The conversation about the event of the answer.
+        The conversation about the event that the answer is about.
     answer
         The answer.
     people

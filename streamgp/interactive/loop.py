@@ -2,72 +2,72 @@
 
 Events, answers, the time and cancellations go in; messages come out. Files, brokers and tests
 drive the same object. What an input does depends on the state of the conversation about its event:
-the transition table in `transitions.py`, which `moderator.py` executes.
+see the transition table in `transitions.py`, which `moderator.py` executes.
 
 Not in the table
 ----------------
-A request that was never made is unknown in every state, and one before the last has ended. If the
-model fails over an input, with any error but those by which it refuses features or an example, the
-input is `failed` and changes nothing; the end of a request by time takes place all the same, but
-teaches nothing then. Before an answer is weighed, the time passes for its event: an answer given
-after the expiry of an open request first ends it, with the same messages in the same call, and an
-answer given after the horizon is rejected as late.
+A request that was never made is unknown in every state, and any request before the last has ended.
+If the model fails on an input, with any error except those by which it refuses features or an
+example, the input is `failed` and changes nothing. The end of a request by time takes place even
+then, but teaches nothing. Before an answer is weighed, the time passes for its event: an answer
+given after the expiry of an open request first ends it, with the same messages in the same call,
+and an answer given after the horizon is rejected as late.
 
 Quarantine
 ----------
-Before an answer is weighed, its annotator may be judged by the word of the others. In quarantine,
-all that an annotator says is `quarantined` in every state, and changes nothing; a question stays
-open to the others. Label requests name who is in quarantine, and those that are open when it begins
-are made again, under their ids. What was learned of the annotator is taken back when it begins, as
-by `retract`: a `Retraction` says so, and the lines follow that stand in place of what was taken.
-See `quarantine.py`.
+Before an answer is weighed, its annotator may be judged by the labels of the others. While an
+annotator is in quarantine, all their inputs are `quarantined` in every state, and change nothing; a
+question stays open to the others. Label requests name who is in quarantine, and those that are open
+when a quarantine begins are made again, under their ids. What was learned from the annotator is
+retracted when it begins, as by `retract`: a `Retraction` says so, and is followed by the lines that
+replace what was retracted. See `quarantine.py`.
 
 Owners
 ------
-An answer to what another annotator has said, be it a correction or the answer to a challenge, is
+An answer to what another annotator has said, whether a correction or the answer to a challenge, is
 `unauthorised` in every state unless it comes from a supervisor, and changes nothing; see
 `people.py`.
 
 Reviews
 -------
-Some models doubt labels that they have learned. Whenever one says that it is time to look through
-them, the next event or answer that is accepted, whatever it is about, ends with a challenge of the
-label that has become the least probable: the `review` of that event. A label that an annotator has
-upheld, corrected or superseded is not doubted again, nor is an event after two challenges.
+Some models doubt labels that they have learned. When such a model is due to review them, the next
+event or answer that is accepted, whatever it is about, ends with a challenge of the label that has
+become the least probable: the `review` of that event. A label that an annotator has upheld,
+corrected or superseded is not doubted again, nor is an event after two challenges.
 
 Requests about earlier events
 -----------------------------
-Some models ask about earlier events. Whenever one says that it is time to look through the
-latest ones, an accepted event that is not asked about itself ends with a label request about the
-one of them whose label would tell most: `back`. That is before a challenge. Only events that have
-neither a label nor ever had a question come into it, so that no annotator is asked twice about one;
-such a request is like any other.
+Some models ask about earlier events. When such a model is due to review the latest ones, an
+accepted event that is not asked about itself ends with a label request about the one of them whose
+label would tell most: `back`. That comes before a challenge. Only events that have neither a label
+nor ever had a question are considered, so that no annotator is asked twice about one. Such a
+request is like any other.
 
 Open questions
 --------------
-Some models count on answers that are not there yet: of each open label request the loop keeps what
-such a model says, when it is made, will stand for the answer, until a label is learned or the
-request ends without one. The model hears of these requests when it decides about an event.
+Some models take pending answers into account. For each open label request the loop keeps the value
+that the model, when the request is made, assigns to the answer, until a label is learned or the
+request ends without one. The model is told of these requests when it decides about an event.
 
-With `open_at_most`, a label request beyond so many open questions is made only in the place of an
-open label request whose event the query strategy scores lower by now, which is cancelled; and an
-open label request is cancelled once its event scores no more than it had to exceed, because of
-labels learned since. Challenges count, and are always made.
+With `open_at_most`, a label request beyond that number of open questions is made only in place of
+an open label request whose event the query strategy now scores lower, which is cancelled. An open
+label request is also cancelled once its event scores no more than the threshold it had to exceed,
+because of labels learned since. Challenges count, and are always made.
 
 Second questions
 ----------------
 With `overlap` and `repeat` of `People` some events are asked about a second time, after their label
-was learned: of another annotator at once, of the same one later. Which ones is drawn by the seed of
-the model and the event's id. What was said before is not in the request. The answer is weighed
-against the label that stands, which the model may revise. It does not take the place of the answer
-that may be superseded; its own annotator may correct it and take it back. Of any annotator who is
-not asked it is `unauthorised`. There is one second question about an event at most: none where the
+was learned: to another annotator at once, to the same one later. Which events is drawn from the
+seed of the model and the event's id. The request does not tell what was said before. The answer is
+weighed against the label that stands, which the model may revise. It does not replace the answer
+that may be superseded; its own annotator may correct it and take it back. From any annotator who is
+not asked it is `unauthorised`. There is at most one second question about an event: none if the
 limit of open questions is reached, and it ends when the label is withdrawn.
 
 Deletions
 ---------
-A deletion need not be about the conversation at hand: an example outlives its conversation, and
-can be erased whatever the state of another one that has the same event id. A question that is open
+A deletion need not be about the current conversation: an example outlives its conversation, and
+can be erased whatever the state of another conversation with the same event id. An open question
 stays open: nothing that it asks about is in the log.
 
 """
@@ -151,7 +151,7 @@ __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
 
 _TEXTS = frozenset((str,))
-# Types of learners that a loop was made around: to check one takes as long as some events.
+# Types of learners for which a loop was made: checking one takes as long as some events.
 _CHECKED: set[type] = set()
 
 
@@ -167,7 +167,7 @@ class _RefusedError(Exception):
 
 
 class _Input(Struct, frozen=True, gc=False):
-    """An input that was let in: what a rejection repeats of it, and what time brought before it."""
+    """An accepted input: what a rejection repeats of it, and the messages due before it."""
 
     subject: str
     key: str | None
@@ -179,34 +179,34 @@ class InteractiveLoop(RestartableLoop):
     """Predict every event, ask for labels, contest doubtful ones, learn what remains.
 
     Each method takes one input, and `now`: the record's own time for events and answers, the wall
-    clock (or log time) for `on_time`. It returns the messages to be sent, in their order, and does
+    clock (or log time) for `on_time`. It returns the messages to be sent, in order, and does
     nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
     logs.
 
-    `written_at` is when the output is written, for a caller that lags behind. No decision depends
-    on it: a request expires `expires_after_s` after it was written, and its event is kept
+    `written_at` is when the output is written, for a caller that lags behind. Decisions do not
+    depend on it: a request expires `expires_after_s` after it was written, and its event is kept
     correspondingly longer.
 
-    The loop keeps every event until its answer horizon has passed, by reference: do not change an
-    event's `x` after handing it over. A label request may concern an event of earlier on.
+    The loop keeps a reference to every event until its answer horizon has passed: do not change an
+    event's `x` after passing it in. A label request may concern an earlier event.
 
     Parameters
     ----------
     model
-        A skeptical learner, `SkepticalClassifier` for one. Must be trained by the loop only.
+        A skeptical learner, such as `SkepticalClassifier`. Must be trained by the loop only.
     expires_after_s
-        Seconds after which an unanswered request expires; None for never. An answer at the very
-        moment of expiry is in time; a later one is still learned, and marked as late.
+        Seconds after which an unanswered request expires; None for never. An answer at the exact
+        time of expiry is in time; a later one is still learned, and marked as late.
     answer_horizon_s
-        Seconds after its occurrence for which an event is remembered; then it is forgotten, an
+        Seconds after its occurrence for which an event is remembered. Then it is forgotten, an
         open request about it expires, and answers to it are rejected. None remembers every event
         for ever: the memory grows with the stream.
     open_at_most
         Number of open questions beyond which a label request replaces a less useful one, or is not
-        made; also, label requests are taken back whose answer has become clear. None for no limit,
-        and none taken back.
+        made. It also enables taking back label requests whose answer has become clear. None for no
+        limit, and no such cancellation.
     people
-        Who may supersede, withdraw and uphold which answers, and the limits of what is learned of.
+        Who may supersede, withdraw and uphold which answers, and the limits of what is learned.
 
     Attributes
     ----------
@@ -236,11 +236,11 @@ class InteractiveLoop(RestartableLoop):
     # _published  all of it as plain values, in parts
     # _reviewer   the model, if it reviews labels that it has learned
     # _asking_back  the model, if it asks about earlier events
-    # _counting   the model, if it counts questions whose answers are not there yet
+    # _counting   the model, if it takes pending answers into account
     # _known      the model, if it tells which names it knows
-    # _judge      the model, if it judges annotators by the word of others
-    # _changed    whether anything is different from what `changes` returned last
-    # _rollback   undoes the input at hand if it fails
+    # _judge      the model, if it judges annotators by the labels of others
+    # _changed    whether anything differs from what `changes` last returned
+    # _rollback   undoes the current input if it fails
     # _last       the last input, if it can still be undone
     _last: _Input | None
 
@@ -290,9 +290,9 @@ class InteractiveLoop(RestartableLoop):
         self._judge = as_judge(model)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
-        """Ask only what a budget allows that is shared with other loops; return this loop.
+        """Ask only what a budget shared with other loops allows; return this loop.
 
-        The owner of the budget saves it; it is no part of the loop.
+        The owner of the budget saves it; it is not part of the loop.
         """
         self._moderator.shared_budget = shared_budget
         return self
@@ -305,7 +305,7 @@ class InteractiveLoop(RestartableLoop):
         written_at: float | None = None,
         is_checked: bool = False,
     ) -> list[Message]:
-        """Predict an event, and ask for its label or learn the label that it brings.
+        """Predict an event, and ask for its label or learn the label that came with it.
 
         Parameters
         ----------
@@ -314,16 +314,16 @@ class InteractiveLoop(RestartableLoop):
         now
             The event's own time, in seconds.
         written_at
-            When what it causes is written, in seconds; None for the event's own time.
+            When the resulting output is written, in seconds; None for the event's own time.
         is_checked
-            Whether every field is known to be of its type, finite and plain JSON, as it is where
-            the event was decoded from bytes: then that is not checked once more.
+            Whether every field is known to be of its type, finite and plain JSON, as in an event
+            decoded from bytes: then that is not checked again.
 
         Returns
         -------
-        For an accepted event exactly one `Prediction`, then what follows from it; if the model asks
+        For an accepted event exactly one `Prediction`, then its consequences; if the model asks
         about an earlier event, that request; last, if the model doubts a label that it has learned,
-        the challenge of that. (An event whose id was used before and is beyond the horizon by now
+        the challenge of that label. (An event that reuses the id of an event beyond the horizon
         first ends the old conversation.)
 
         """
@@ -349,7 +349,7 @@ class InteractiveLoop(RestartableLoop):
         )
 
     def _take_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
-        """Predict an event that was let in, and what follows from it."""
+        """Predict an event that was accepted, and process it."""
         event_id, x, model = event.event_id, event.x, self.model
         messages: list[Message] = []
         try:
@@ -387,12 +387,12 @@ class InteractiveLoop(RestartableLoop):
             )
         )
         known = {}
-        if decision.ask or event.y is not None:  # not for all: a context takes a microsecond
+        if decision.ask or event.y is not None:  # not always: a context takes a microsecond
             context = LabelContext(event_id=event_id)
             known = self._moderator.consensus.accepted.of("note_query", context)
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
         record = self._memory.add(event)
-        # All values are plain: only a name that is no text needs to be written in another way.
+        # All values are plain: only a name that is not a text has to be converted for writing.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
         if event.y is not None:
             label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
@@ -410,7 +410,8 @@ class InteractiveLoop(RestartableLoop):
             messages += back
         messages += self._asked_later(now)
         if shared_budget is not None:
-            # Once for each event: after it one label is asked for at most, be it that of another.
+            # Once per event: at most one label is asked for after it, perhaps that of another
+            # event.
             shared_budget.note(decision, now, asked=decision.ask or bool(back))
         return self._reviewed(messages, now)
 
@@ -422,11 +423,11 @@ class InteractiveLoop(RestartableLoop):
         written_at: float | None = None,
         is_checked: bool = False,
     ) -> list[Message]:
-        """Learn from an answer, contest it, or say why it cannot be used.
+        """Learn from an answer, contest it, or tell why it cannot be used.
 
-        An answer that names no request answers the open one, or volunteers a label. A label that
-        came with its event is superseded by naming the event's id. Superseding a label with
-        itself changes nothing and yields no message.
+        An answer that names no request answers the open one, or volunteers a label. To supersede a
+        label that came with its event, name the event's id. Superseding a label with itself changes
+        nothing and yields no message.
 
         Parameters
         ----------
@@ -435,7 +436,7 @@ class InteractiveLoop(RestartableLoop):
         now
             The answer's own time, in seconds.
         written_at
-            When what it causes is written, in seconds; None for the answer's own time.
+            When the resulting output is written, in seconds; None for the answer's own time.
         is_checked
             Whether it was decoded from bytes, as in `on_event`.
 
@@ -470,7 +471,7 @@ class InteractiveLoop(RestartableLoop):
         )
 
     def _take_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
-        """Do what an answer that fits a conversation says."""
+        """Process an answer that fits a conversation."""
         excess = excess_of_answer(self.model, self._known, record, answer, self.people)
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
@@ -512,7 +513,7 @@ class InteractiveLoop(RestartableLoop):
         return [] if request is None else [request]
 
     def _asked_later(self, now: float) -> list[Message]:
-        """Ask an annotator once more about an event of earlier on, if that is due."""
+        """Ask an annotator again about an earlier event, if that is due."""
         if not self.people.repeat or self._is_full:
             return []
         record = self._memory.due(self._moderator.consensus.sequence)
@@ -531,8 +532,8 @@ class InteractiveLoop(RestartableLoop):
     def _judged(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
 
-        What one has taught who is in quarantine from now on is taken back; labels that are
-        contested are never learned.
+        What a newly quarantined annotator has taught is retracted; contested labels are never
+        learned.
         """
         if self._judge is None or annotator is None or not self.people.quarantine:
             return []
@@ -549,9 +550,9 @@ class InteractiveLoop(RestartableLoop):
         return messages
 
     def _asked_again(self, named: tuple[str, ...], now: float) -> list[Message]:
-        """Ask again what is open if more annotators are in quarantine than those named before.
+        """Ask open questions again if more annotators are in quarantine than those in `named`.
 
-        What only one of them is asked is taken back.
+        A question for one of these annotators alone is taken back.
         """
         if self._moderator.quarantine.names == named:
             return []
@@ -570,9 +571,9 @@ class InteractiveLoop(RestartableLoop):
     def _asked_others(
         self, record: Record, barred: tuple[str, ...] | None, now: float
     ) -> list[Message]:
-        """Ask a second question again if one more annotator than those barred has spoken since.
+        """Ask a second question again if an annotator not in `barred` has answered since.
 
-        `barred` is None where no second question was open.
+        `barred` is None if no second question was open.
         """
         if barred is None or record.state != "compared":
             return []
@@ -586,8 +587,8 @@ class InteractiveLoop(RestartableLoop):
         Parameters
         ----------
         now
-            The wall clock, or log time in a replay, in seconds. What is due at this very moment is
-            not ended yet.
+            The wall clock, or log time in a replay, in seconds. What is due exactly then is not
+            ended yet.
 
         """
         check_now(now)
@@ -656,14 +657,14 @@ class InteractiveLoop(RestartableLoop):
         now
             The time, in seconds.
         revision
-            Revision of the line that was deleted: only the one in force takes the example with it.
-            None for whichever that is.
+            Revision of the line that was deleted: the example is removed only if this one is in
+            force. None for the one in force.
         key
             Key of the example; only repeated in the message if the event is forgotten.
 
         Returns
         -------
-        The line that says so, after a `Cancel` if a request about the label is open; nothing
+        The line of the withdrawal, after a `Cancel` if a request about the label is open; nothing
         if there is nothing to retract.
 
         """
@@ -678,8 +679,8 @@ class InteractiveLoop(RestartableLoop):
                 lambda: self._take(record, "erase", now, "the label was deleted"),
                 always=True,
             )
-        # Also where nothing is found: a worker that resumes from an older snapshot, in which the
-        # example still is, must see by the head that it is gone.
+        # Even if nothing is found: a worker that resumes from an older snapshot, which still
+        # contains the example, must see from the head that it is gone.
         self._changed = True
         example = consensus.held(event_id)
         if example is None:
@@ -699,34 +700,35 @@ class InteractiveLoop(RestartableLoop):
         *,
         since: float | None = None,
     ) -> Relearned:
-        """Take back every label of one annotator.
+        """Retract every label of one annotator.
 
-        Learner and reliability of all annotators are afterwards what they would be, had they been
-        taught the log without that annotator's lines, through the scaling now in use; bitwise. What
-        another annotator has said about the same event stands again. Labels of the annotator that
-        are contested, and not learned yet, are never learned. Not undone are the questions asked,
-        what was spent of budgets, the past of a temporal filter, and withdrawals.
+        Afterwards the learner and the reliability of all annotators are, bitwise, what they would
+        be if they had been taught the log without that annotator's lines, through the scaling now
+        in use. What another annotator has said about the same event stands again. Labels of the
+        annotator that are contested, and not learned yet, are never learned. Questions asked,
+        budgets spent, the past of a temporal filter, and withdrawals are not undone.
 
         Parameters
         ----------
         annotator
-            Whose labels.
+            The annotator.
         log
-            What the loop has ever returned of `LabelledExample`, in any order, but for the `taken`
-            lines of each `Retraction`; or what the last retraction has returned, and all since.
+            Every `LabelledExample` that the loop has returned, in any order, except the `taken`
+            lines of each `Retraction`; or the log that the last retraction returned, and all lines
+            since.
         now
             The time, in seconds.
         since
-            Only labels learned then or later, POSIX seconds; None for all.
+            Only labels learned at this time or later, POSIX seconds; None for all.
 
         Returns
         -------
-        The messages, the log from now on, and what `reinstate` needs to undo it.
+        The messages, the new log, and what `reinstate` needs to undo it.
 
         Raises
         ------
         TypeError
-            If labels cannot be taken back from the model.
+            If labels cannot be retracted from the model.
         ValueError
             If the log is not that of the loop.
 
@@ -759,9 +761,9 @@ class InteractiveLoop(RestartableLoop):
     def reinstate(
         self, retraction: Retraction, log: Iterable[LabelledExample], now: float
     ) -> Relearned:
-        """Undo a retraction: what was taken back is learned again, at its place in the log.
+        """Undo a retraction: the retracted labels are learned again, at their place in the log.
 
-        What was said since stays, and stands where it came later. Contested labels that were not
+        What was said since stays, and prevails where it came later. Contested labels that were not
         learned do not come back.
 
         Parameters
@@ -790,20 +792,20 @@ class InteractiveLoop(RestartableLoop):
         since: float | None = None,
         undone: Retraction | None = None,
     ) -> Relearned | Rejected:
-        """Take labels back, or put them back, as an input asks for; say why not if that fails.
+        """Retract labels, or reinstate them, as an input requests; reject it if that fails.
 
         Parameters
         ----------
         annotator, log, now, since
             As in `retract`.
         subject, key
-            Name the input.
+            Name of the input in a rejection.
         undone
-            What is put back, as in `reinstate`; None to take labels back.
+            The retraction to undo, as in `reinstate`; None to retract labels.
 
         Returns
         -------
-        What comes of it; or a rejection, after which the loop is as before.
+        The result; or a rejection, after which the loop is as before.
 
         """
         check_now(now)
@@ -822,13 +824,13 @@ class InteractiveLoop(RestartableLoop):
         self._last = None
         if not found:
             (flaw,) = messages
-            assert isinstance(flaw, Rejected)  # nothing else comes of what has failed
+            assert isinstance(flaw, Rejected)  # a failure yields nothing else
             return flaw
         self._changed = True
         return found[0]
 
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
-        """Do something that is no input, whole or not at all."""
+        """Do something that is not an input, completely or not at all."""
         check_now(now)
         self._last = None
         self._rollback.begin()
@@ -841,18 +843,18 @@ class InteractiveLoop(RestartableLoop):
         return done
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
-        """Undo the last input, as it has failed later on, where its messages were encoded.
+        """Undo the last input, because it failed afterwards, when its messages were encoded.
 
         Parameters
         ----------
         error
-            What was raised over its messages.
+            The error raised for its messages.
         stage
-            What was being done; None to read it off the error.
+            What was being done; None to derive it from the error.
 
         Returns
         -------
-        What takes the place of the messages that the input has yielded; None if it changed nothing
+        Messages that replace those that the input has yielded; None if it changed nothing
         that could be undone.
 
         Examples
@@ -875,7 +877,7 @@ class InteractiveLoop(RestartableLoop):
         return [*last.before, self._failed(last, error, stage)]
 
     def knows(self, event_id: str) -> bool:
-        """Whether an event was seen and is remembered: then answers about it can be weighed."""
+        """Whether an event was seen and is remembered, so that answers about it can be weighed."""
         return self._memory.get(event_id) is not None
 
     def open_requests(self) -> list[str]:
@@ -889,7 +891,7 @@ class InteractiveLoop(RestartableLoop):
         return len(self._memory.open_ones())
 
     def _decision(self, event: Event, now: float) -> Decision:
-        """Decide whether to ask about an event, given the questions that are open."""
+        """Decide whether to ask about an event, given the open questions."""
         x, event_id, counting = event.x, event.event_id, self._counting
         pending = () if counting is None else self._memory.pending()
         if counting is None or not pending:
@@ -899,20 +901,20 @@ class InteractiveLoop(RestartableLoop):
     def _room_for(
         self, decision: Decision, now: float, most: int
     ) -> tuple[Decision, Record | None]:
-        """Return whether there is room for a question, and which conversation makes room for it."""
+        """Return whether there is room for a question, and which conversation to end for it."""
         found = self._memory.open_ones()
         if len(found) < most:
             return decision, None
         scored = [(self._score_of(record, now), record) for record in found]
         asked = [each for each in scored if each[1].state == "asked"]
-        # Of equal ones the earliest: it has waited longest without an answer.
+        # The earliest of equal ones: it has waited longest without an answer.
         least, record = min(asked, key=lambda each: each[0], default=(math.inf, None))
         if least < decision.score:
             return decision, record
         return decision.refused_by("open_at_most"), None
 
     def _cleared(self, messages: list[Message], now: float) -> list[Message]:
-        """Take back the label requests that have become clear by a label just learned."""
+        """Take back the label requests whose answer has become clear from a label just learned."""
         if self.open_at_most is None:
             return []
         if not any(isinstance(message, LabelledExample) for message in messages):
@@ -930,7 +932,7 @@ class InteractiveLoop(RestartableLoop):
         return cancelled
 
     def _score_of(self, record: Record, now: float) -> float:
-        """Return how useful the label of an event would be by now, -inf if it cannot be used."""
+        """Return how useful the label of an event would be now, -inf if it cannot be used."""
         event = record.event
         try:
             return self.model.query_one(event.x, event_id=event.event_id, now=now).score
@@ -965,7 +967,7 @@ class InteractiveLoop(RestartableLoop):
         return [*messages, challenge]
 
     def _take(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
-        """Do what the caller says about a conversation."""
+        """Process an input of the caller's for a conversation."""
         self._rollback.touch(record)
         self._note(record)
         return self._moderator.take(record, given, now, why=why)
@@ -973,7 +975,7 @@ class InteractiveLoop(RestartableLoop):
     def _expire(
         self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
     ) -> list[Message]:
-        """End an open request; no input is there that could be rejected instead."""
+        """End an open request; there is no input that could be rejected instead."""
         self._note(record)
         self._rollback.begin()
         self._rollback.touch(record)
@@ -1006,13 +1008,13 @@ class InteractiveLoop(RestartableLoop):
     ) -> list[Message]:
         """Run an input; on any error, roll back to the state before it.
 
-        This is the one place where any error is caught: a learner, a rule or a budget of a user's
-        own may raise any error, and one record must not end the work on all others.
+        Only here any error is caught: a user-defined learner, rule or budget may raise any error,
+        and one record must not end the work on all others.
         """
         journal = self._moderator.journal
         credit = journal.credit
         if not (journal.may_try() or always):
-            self._changed = True  # credit is state
+            self._changed = True  # credit is part of the state
             reason = (
                 "not tried, as too many inputs of this learner have failed; of further ones every "
                 "tenth is tried until one does not fail"

@@ -1,8 +1,8 @@
 """LRU cache of loops; evicted loops are stored as snapshots.
 
-Deadlines and messages are the business of `keyed.py`; here loops only come and go, and what they
-would have done in the meantime is made up for. After a restart every loop is a snapshot until its
-key is needed: to make a loop is to learn its examples once more.
+Deadlines and messages are handled by `keyed.py`; this module only loads and evicts loops, and
+catches up on what they would have done in the meantime. After a restart every loop is a snapshot
+until its key is needed, since making a loop means learning its examples again.
 
 """
 
@@ -27,20 +27,20 @@ from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
 
 # --- Store of evicted loops.
 #
-# Only bytes are kept here. A store that outlives the process is `connectors.storage.sqlite`.
+# Only bytes are stored here. A store that outlives the process is `connectors.storage.sqlite`.
 
 
 class LoopStore(Protocol):
-    """Bytes by key, and marks: moments to which all of it can be taken back."""
+    """Bytes by key, and marks: states of the store that it can be reset to."""
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was put last under a key, or None."""
+        """Return what was last put under a key, or None."""
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Keep bytes under a key, in place of what was there."""
+        """Store bytes under a key, replacing what was there."""
 
     def discard(self, key: str | None) -> None:
-        """Forget a key for good, if it is there."""
+        """Delete a key for good, if it is there."""
 
     def keys(self) -> Iterator[str | None]:
         """Return all keys."""
@@ -49,14 +49,14 @@ class LoopStore(Protocol):
         """Return the number of keys."""
 
     def mark(self) -> State:
-        """Make durable what was put so far; the plain JSON value returned names this moment."""
+        """Make durable what was put so far; return a plain JSON value that names this state."""
 
     def reset(self, mark: State) -> None:
-        """Come back to the moment of one of the last two marks, whatever was put since."""
+        """Reset the store to one of the last two marks, whatever was put since."""
 
 
 class MemoryStore:
-    """A store within this process. Its marks hold everything on it.
+    """A store within this process. Its marks contain everything in it.
 
     Examples
     --------
@@ -74,15 +74,15 @@ class MemoryStore:
         self._kept: dict[str | None, bytes] = {}
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was put last under a key, or None."""
+        """Return what was last put under a key, or None."""
         return self._kept.get(key)
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Keep bytes under a key, in place of what was there."""
+        """Store bytes under a key, replacing what was there."""
         self._kept[key] = data
 
     def discard(self, key: str | None) -> None:
-        """Forget a key, if it is there."""
+        """Delete a key, if it is there."""
         self._kept.pop(key, None)
 
     def keys(self) -> Iterator[str | None]:
@@ -93,11 +93,11 @@ class MemoryStore:
         return len(self._kept)
 
     def mark(self) -> State:
-        """Return everything kept."""
+        """Return everything stored."""
         return {"kept": [[key, b64encode(data).decode()] for key, data in self._kept.items()]}
 
     def reset(self, mark: State) -> None:
-        """Keep what was kept at the mark."""
+        """Restore what was stored at the mark."""
         self._kept = {key: b64decode(text) for key, text in mark["kept"]}
 
 
@@ -105,17 +105,17 @@ _WHEN = Struct("<Q")
 
 
 class CloneableLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that can be copied unlearned, as River's estimators can."""
+    """A skeptical learner that can be cloned unlearned, as River's estimators can."""
 
     def clone(self) -> Self:
         """Return a fresh learner with the same parameters."""
 
 
 def copier(model: CloneableLearner) -> Callable[[], CloneableLearner]:
-    """Return what clones a model, the quick way where that is the same.
+    """Return a function that clones a model, by a faster way if that gives the same.
 
     River's `clone` reads signatures and copies parameters one by one, which takes longer than a
-    first event. Where two clones pickle to the same bytes, all are read from these.
+    first event. If two clones pickle to the same bytes, all clones are unpickled from these.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def copier(model: CloneableLearner) -> Callable[[], CloneableLearner]:
         if data == pickle.dumps(model.clone()) == pickle.dumps(pickle.loads(data)):
             return lambda: pickle.loads(data)
     except (pickle.PicklingError, *INCONSISTENT, RecursionError, NotImplementedError):
-        pass  # something of a user's own that cannot be pickled
+        pass  # a user-defined part that cannot be pickled
     return model.clone
 
 
@@ -144,9 +144,9 @@ class WaitingLoop:
     data
         Its snapshot.
     when
-        How many times were told before it was taken.
+        Number of times that had been told before it was taken.
     asked
-        Of each request that waits for an answer its id, and when its event was.
+        Id of each request that waits for an answer, and when its event occurred.
     quarantined
         Annotators in quarantine.
 
@@ -163,15 +163,15 @@ class WaitingLoop:
         return len(self.asked)
 
     def open_events(self) -> Iterator[tuple[str, float]]:
-        """Yield of each request that waits its id, and when its event was."""
+        """Yield the id of each waiting request, and when its event occurred."""
         return iter(self.asked)
 
 
 class HeldLoops(Mapping[str | None, InteractiveLoop]):
-    """The loops in memory, by key; one that waits is made when it is looked at."""
+    """The loops in memory, by key; a waiting loop is made when it is accessed."""
 
-    # _held   what the cache holds
-    # _ready  makes a loop that waits
+    # _held   the contents of the cache
+    # _ready  makes a waiting loop
     def __init__(
         self,
         held: Mapping[str | None, InteractiveLoop | WaitingLoop],
@@ -192,7 +192,7 @@ class HeldLoops(Mapping[str | None, InteractiveLoop]):
 
 
 class LoopCache:
-    """The loops of all keys: those used last are in memory, the others are snapshots in a store.
+    """The loops of all keys: the most recently used in memory, the others as snapshots in a store.
 
     Parameters
     ----------
@@ -203,11 +203,11 @@ class LoopCache:
     max_keys
         Number of loops to hold in memory; None for all.
     store
-        Where the others wait.
+        Store of the others.
     total
-        A budget that they share; None for none.
+        A budget shared by all loops; None for none.
     is_published
-        Whether the changes of loops are going to be asked for.
+        Whether the changes of loops are going to be published.
 
     Attributes
     ----------
@@ -220,9 +220,9 @@ class LoopCache:
 
     # _held         the loops in memory, made or waiting, in the order of `ready`
     # _passed       the times told since the beginning
-    # _cloned       returns a clone of the model; None until one was needed
-    # _fingerprint  that of the model, once it was needed
-    # _unlearned    a clone of the model as it is saved before its first input, once it was needed
+    # _cloned       returns a clone of the model; None until one is needed
+    # _fingerprint  that of the model, once needed
+    # _unlearned    a clone of the model as saved before its first input, once needed
     def __init__(
         self,
         model: CloneableLearner,
@@ -248,7 +248,7 @@ class LoopCache:
         self._unlearned: SavedModel | None = None
 
     def new(self) -> InteractiveLoop:
-        """Return a loop that belongs to no key yet."""
+        """Return a loop that has no key yet."""
         loop = InteractiveLoop(self._clone(), **self._spans).share(self._shared_budget)
         if self._cloned != self._model.clone:  # all clones are equal
             self._unlearned = loop.begin_from(self._unlearned)
@@ -257,18 +257,18 @@ class LoopCache:
         return loop
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
-        """Give a new key its loop."""
+        """Add the loop of a new key."""
         self._held[key] = loop
         self.n_keys += 1
 
     def take_over(
         self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
     ) -> StoredLoop | None:
-        """Bring the loop of a key up to what was published elsewhere; see `caught_up` of loops.
+        """Update the loop of a key to what was published elsewhere; see `caught_up` of loops.
 
         Returns
         -------
-        What waits from now on in place of the loop; None if the key is gone.
+        The loop that now waits for the key; None if the key is gone.
 
         """
         known = self._stored(key)
@@ -294,14 +294,14 @@ class LoopCache:
         return loop
 
     def look_up(self, key: str | None) -> InteractiveLoop | None:
-        """Return the loop of a key as it is, or None; one in the store also stays there."""
+        """Return the loop of a key as it is, or None; a stored one also stays in the store."""
         if key in self._held:
             return self.ready[key]
         waiting = self._from_store(key)
         return None if waiting is None else self._restored(waiting.data)
 
     def get(self, key: str | None) -> InteractiveLoop | None:
-        """Return the loop of a key, from the store if need be, or None if there is none."""
+        """Return the loop of a key, from the store if necessary, or None if there is none."""
         loop = self._held.get(key)
         if self._max_keys is not None:
             if loop is not None:
@@ -313,18 +313,18 @@ class LoopCache:
         return self._made(key) if isinstance(loop, WaitingLoop) else loop
 
     def is_silent(self, key: str | None) -> bool:
-        """Whether the loop of a key waits in memory, and time brings no message of it."""
+        """Whether the loop of a key waits in memory and will have no message as time passes."""
         loop = self._held.get(key)
         return isinstance(loop, WaitingLoop) and not loop.n_open
 
     def open_events(self) -> Iterator[tuple[str | None, str, float]]:
-        """Yield of each request of the loops in memory its key, its id, and when its event was."""
+        """Yield key, id and event time of each request of the loops in memory."""
         for key, loop in self._held.items():
             for request_id, at in loop.open_events():
                 yield key, request_id, at
 
     def quarantined(self) -> Iterator[tuple[str | None, str]]:
-        """Yield key and name of each annotator in quarantine of the loops in memory."""
+        """Yield key and name of each quarantined annotator of the loops in memory."""
         for key, loop in self._held.items():
             for name in loop.quarantined:
                 yield key, name
@@ -341,14 +341,14 @@ class LoopCache:
         Parameters
         ----------
         leave
-            Called for each of them before.
+            Called for each of them first.
 
         """
         away = []
         while self._max_keys is not None and len(self._held) > self._max_keys:
             key, loop = next(iter(self._held.items()))
             leave(key, loop)
-            # In the store before it leaves: whatever fails, no loop is lost.
+            # Stored before it is removed: whatever fails, no loop is lost.
             when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
             self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
             del self._held[key]
@@ -372,7 +372,7 @@ class LoopCache:
         state = {
             "keys": list(self._held),
             "asked": list(asked.items()),
-            # Without a store, what a loop has missed follows from its deadline alone.
+            # Without a store, its deadline alone tells what a loop has missed.
             "passed": (PassedTimes() if self._max_keys is None else self._passed).state(),
             "shelf": None if self._max_keys is None else self._store.mark(),
             **({"quarantined": quarantined} if quarantined else {}),
@@ -380,20 +380,20 @@ class LoopCache:
         return state, [_plain_snapshot(loop) for loop in self._held.values()]
 
     def load(self, state: State, blobs: Sequence[bytes]) -> None:
-        """Become what was saved."""
+        """Restore what `save` returned."""
         if state["shelf"] is not None:
             if self._max_keys is None:
                 raise ValueError("some of its keys wait in a store; give max_keys and the store")
             self._store.reset(state["shelf"])
         else:
-            for key in list(self._store.keys()):  # of its previous user
+            for key in list(self._store.keys()):  # left by its previous user
                 self._store.discard(key)
         self._passed.load_state(state["passed"])
         told = state.get("asked")
         asked = {key: [(name, at) for name, at in found] for key, found in told or ()}
         quarantined = {key: tuple(names) for key, names in state.get("quarantined", ())}
         for key, data in zip(state["keys"], blobs, strict=True):
-            # A snapshot of an earlier version does not say what is asked: that the loop knows.
+            # Snapshots of earlier versions do not contain open requests; the loop knows them.
             self._held[key] = (
                 self._restored(data)
                 if told is None
@@ -402,13 +402,13 @@ class LoopCache:
         self.n_keys = len({*self._held, *self._store.keys()})
 
     def _made(self, key: str | None) -> InteractiveLoop:
-        """Return the loop of a key in memory, made if it waits."""
+        """Return the loop of a key in memory, making it if it waits."""
         loop = self._held[key]
         if isinstance(loop, WaitingLoop):
             passed = self._passed.latest_since(loop.when)
             loop = self._restored(loop.data)
             if passed is not None:
-                # Only events to forget can have been due: one whose request waits is made in time.
+                # Only events to forget can be due: a loop whose request waits is made in time.
                 loop.on_time(passed)
             self._held[key] = loop
         return loop
@@ -421,7 +421,7 @@ class LoopCache:
         return WaitingLoop(data[_WHEN.size :], when)
 
     def _stored(self, key: str | None) -> StoredLoop | None:
-        """Return what a key has, without its learner."""
+        """Return the loop of a key, without its learner."""
         loop = self._held.get(key) or self._from_store(key)
         if loop is None:
             return None
@@ -453,10 +453,10 @@ def _plain_snapshot(loop: InteractiveLoop | StoredLoop | WaitingLoop) -> bytes:
 
 
 class PassedTimes:
-    """The latest time told since any moment.
+    """The latest time told since any earlier one.
 
-    Time may go backwards, so the last time told need not be the latest; only those count that no
-    later one has reached, usually one.
+    Time may go backwards, so the last time told need not be the latest. Only the times that no
+    later one has reached are kept, usually one.
 
     Attributes
     ----------
@@ -473,7 +473,7 @@ class PassedTimes:
 
     """
 
-    # _numbers, _times  which times count, and what they are: falling
+    # _numbers, _times  the times that are kept, in falling order, and their numbers
     def __init__(self) -> None:
         self.n = 0
         self._numbers: list[int] = []
@@ -498,7 +498,7 @@ class PassedTimes:
         return {"n": self.n, "numbers": self._numbers, "times": self._times}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self.n = int(state["n"])
         self._numbers = [int(n) for n in state["numbers"]]
         self._times = [float(at) for at in state["times"]]

@@ -1,4 +1,4 @@
-"""The messages of the interactive loop: what goes in, what comes out.
+"""The messages of the interactive loop: its inputs and outputs.
 
 All are frozen and carry only plain values. Times are POSIX seconds (UTC); `x` is always as
 received, never scaled. Ids are derived from their cause, never random: the label request of event
@@ -38,10 +38,10 @@ Fault: TypeAlias = Literal[
 `malformed`: cannot be understood. `duplicate`: was seen before. `unknown`: refers to nothing known
 within the answer horizon. `late`: came after the answer horizon. `ended`: its request has already
 ended. `unlearnable`: the learner cannot take this example. `failed`: the learner, a rule or the
-encoding raised an error that none of them should; the loop is what it was before the input.
-`unauthorised`: its annotator may not say that, or it is not shown that they have said it.
-`excessive`: it goes beyond one of the limits in `People`. `quarantined`: its annotator misleads, by
-the word of the others.
+encoding raised an error that none of them should; the loop is as it was before the input.
+`unauthorised`: its annotator may not say that, or is not proved to have said it.
+`excessive`: it exceeds one of the limits in `People`. `quarantined`: its annotator misleads, as
+judged by the others.
 """
 
 Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "encode"]
@@ -51,21 +51,21 @@ Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "en
 Excerpt: TypeAlias = Mapping[str, Sequence[float]]
 """A piece of the raw signal that an event was made of: numbers by channel."""
 MOST_IN_EXCERPT = 200
-"""Numbers of one channel of an excerpt at most."""
+"""Most numbers of one channel of an excerpt."""
 
 RESPONSE_S, CONFIDENCE = "response_s", "confidence"
-"""What `Answer.privileged` holds where people answer: how many seconds it took, and how sure they
+"""Contents of `Answer.privileged` where people answer: how many seconds it took, and how sure they
 are of it, from 0 to 1."""
 
 
 class Event(FrozenStruct, frozen=True, kw_only=True):
     """An observation to predict.
 
-    `y` is a label that came along unasked: it is learned, and may be challenged. `truth` is for
-    metrics and simulated annotators only; no learner ever sees it. `excerpt` is a piece of the raw
-    signal, for annotators to look at: by channel at most `MOST_IN_EXCERPT` finite numbers. No
-    learner sees it; questions about the event carry it. `start` and `end` are the bounds of the
-    window of time that an event was made of, if it was; its prediction carries them.
+    `y` is a label that came unasked: it is learned, and may be challenged. `truth` is for metrics
+    and simulated annotators only; no learner ever sees it. `excerpt` is a piece of the raw signal
+    for annotators to look at, with at most `MOST_IN_EXCERPT` finite numbers per channel. No learner
+    sees it; questions about the event carry it. `start` and `end` are the bounds of the time window
+    that an event was made from, if any; its prediction carries them.
     """
 
     event_id: str
@@ -83,8 +83,8 @@ class Prediction(FrozenStruct, frozen=True, kw_only=True):
     """Prediction of one event, made before any label of it was seen.
 
     `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
-    the learner held. Where targets are numbers, `mean` and `std` are those of an observation, `y`
-    is the mean, and there are no probabilities; before the first target all three are None.
+    the learner held. For targets that are numbers, `mean` and `std` are those of an observation,
+    `y` is the mean, and there are no probabilities; before the first target all three are None.
     `start` and `end` are those of the event.
     """
 
@@ -108,17 +108,17 @@ SECOND_ANNOTATOR, SAME_ANNOTATOR = "SecondAnnotator", "SameAnnotator"
 
 
 class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
-    """A question for a label. `event_id` need not be the event that came last.
+    """A question for a label; `event_id` need not be the latest event.
 
-    `occurred_at` is when the event was, None if that is when the label was requested. `excerpt` is
-    that of the event. `excluded` are the annotators whose answers are not taken: those in
-    quarantine, and of a second question for another annotator those who have spoken about the event
-    before. `annotator` is the only one whose answer is taken, None for any other than the excluded.
-    A request whose `reason` is `ASKED_AGAIN` is an open one once more, as there is one more of
-    those excluded.
+    `occurred_at` is when the event occurred, None if that is when the label was requested.
+    `excerpt` is that of the event. `excluded` are the annotators whose answers are not taken: those
+    in quarantine and, for a second question to another annotator, those who have already answered
+    about the event. `annotator` is the only one whose answer is taken; None if anyone but the
+    excluded may answer. A request whose `reason` is `ASKED_AGAIN` repeats an open one, as one more
+    annotator has been excluded.
 
     A second question about an event has an id of its own, `<event_id>/label/second` or, for the
-    same annotator, `<event_id>/label/again`. It tells nothing of what was said before.
+    same annotator, `<event_id>/label/again`. It does not tell what was said before.
 
     Examples
     --------
@@ -147,27 +147,27 @@ class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
 
     @property
     def is_second(self) -> bool:
-        """Whether it asks about an event whose label was given on request, or contested, before."""
+        """Whether the event already had a label that was given on request, or contested."""
         return self.request_id in second_ids(self.event_id)
 
     def may_answer(self, annotator: str | None) -> bool:
-        """Whether the answer of an annotator, None for an unnamed one, is taken."""
-        if annotator is None:  # it is not known to be another one
+        """Whether an answer of an annotator, None for an unnamed one, is taken."""
+        if annotator is None:  # not known to be a different one
             return not self.is_second
         return annotator not in self.excluded and self.annotator in (None, annotator)
 
 
 def second_ids(event_id: str) -> tuple[str, str]:
-    """Return the ids of second questions about an event: to another annotator, to the same one."""
+    """Return the ids of second questions about an event: to another annotator, to the same."""
     return f"{event_id}/label/second", f"{event_id}/label/again"
 
 
 class Challenge(FrozenStruct, frozen=True, kw_only=True):
     """A second question: are you sure that the label is `given`, and not `suggested`?
 
-    Where targets are numbers, `std` is the standard deviation of an observation around `suggested`.
-    `occurred_at` is when the event was, None if that is when the label was challenged. `excerpt` is
-    that of the event.
+    For targets that are numbers, `std` is the standard deviation of an observation around
+    `suggested`. `occurred_at` is when the event occurred, None if that is when the label was
+    challenged. `excerpt` is that of the event.
     """
 
     request_id: str
@@ -190,7 +190,7 @@ class Challenge(FrozenStruct, frozen=True, kw_only=True):
 
 
 class Cancel(FrozenStruct, frozen=True, kw_only=True):
-    """A request is withdrawn and needs no answer any more."""
+    """A request is withdrawn and no longer needs an answer."""
 
     request_id: str
     key: str | None = None
@@ -201,14 +201,15 @@ class Cancel(FrozenStruct, frozen=True, kw_only=True):
 class Answer(FrozenStruct, frozen=True, kw_only=True):
     """Reply of an annotator.
 
-    Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
+    Exactly one of `y` and `declined` is given. It refers to a request or, if `request_id` is None,
     to an event (a volunteered label). `supersedes` names the annotator's own earlier
     answer that this one replaces; a declined answer that supersedes takes the label back. `std` is
-    how exact a number is, as a standard deviation, where the annotator says so.
+    the precision of a number, as a standard deviation, if the annotator states it.
 
     The last four are for people who look at the answers, and never reach a learner: `shown` names
-    what stood beside the question (`suggestion`, `examples`), `flag` says that the annotator wants
-    a second look at it, `note` what they wrote about it, `reason` why they declined.
+    what was shown with the question (`suggestion`, `examples`), `flag` says that the annotator
+    wants it to be looked at again, `note` is a remark of the annotator, `reason` is why they
+    declined.
     """
 
     answer_id: str
@@ -236,7 +237,7 @@ class Answer(FrozenStruct, frozen=True, kw_only=True):
 
 
 def answer_of(fields: Mapping[str, Any]) -> Answer:
-    """Return the answer of which `dataclasses.asdict` is known, as JSON gives it back."""
+    """Return the answer with the fields of `dataclasses.asdict`, as decoded from JSON."""
     return Answer(**{**fields, "shown": tuple(fields.get("shown", ()))})
 
 
@@ -244,25 +245,25 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     """One line of the consensus log: an example as it was learned.
 
     `revision` counts the corrections of this event's label; `sequence` orders the examples of one
-    key. `y` is None only where `origin` is withdrawn.
+    key. `y` is None only if `origin` is withdrawn.
 
     `probability_wrong` is how much the first answer counts as wrong in the error estimate of
     its annotator: for an uncontested one the probability that it was wrong, after a challenge 1
     if it was changed and 0 if not. It is None where no first answer was learned: in corrections
-    and withdrawals, and where a label that had been learned was challenged.
+    and withdrawals, and after a challenge of a label that had already been learned.
 
-    `std` is the standard deviation stated with a number, where one was.
+    `std` is the standard deviation stated with a number, if any.
 
-    `challenged` is whether the first answer was challenged and answered again, where that answer
-    was learned here for the first time; then `given_by` is who gave the first answer, and `given`
-    what it said, None if that was `y`.
+    `challenged` is whether the first answer was challenged and answered again, if that answer was
+    learned here for the first time. In that case `given_by` is the annotator of the first answer,
+    and `given` is what it said, None if that was `y`.
 
-    Where `origin` is `aggregated`, `y` is what the answers to the first and the second question
-    come to. `annotator` is who answered the second one, None if that answer was taken back, and
+    If `origin` is `aggregated`, `y` is the result of weighing the answers to the first and the
+    second question. `annotator` gave the second one, None if that answer was taken back, and
     `given` is what it said, None if that was `y`.
 
-    `asked_back` is whether a look through the latest events has asked for the label, and not the
-    rule that decides about each event as it comes; of a label taken back it is not told.
+    `asked_back` is whether the label was requested in a review of the latest events, and not by the
+    rule that decides about each event as it comes; it is not set for a label taken back.
     """
 
     event_id: str
@@ -285,21 +286,21 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
 
 
 class Retraction(FrozenStruct, frozen=True, kw_only=True):
-    """Labels of one annotator that were taken back from one loop.
+    """Labels of one annotator that were retracted from one loop.
 
-    As a message it says that the annotator is in quarantine from now on. Its lines are in the
-    consensus log no longer; what stands in their place follows, under the same revision or later.
+    As a message it says that the annotator is now in quarantine. The lines in `taken` are no longer
+    in the consensus log; those that replace them follow, under the same revision or a later one.
 
     Parameters
     ----------
     annotator
-        Whose.
+        The annotator.
     since
-        Only labels learned then or later, POSIX seconds; None for all.
+        Only labels learned at this time or later, POSIX seconds; None for all.
     at
-        When they were taken back.
+        When they were retracted.
     taken
-        The lines of the consensus log that were taken out or changed, as they were before.
+        The lines of the consensus log that were removed or changed, as they were before.
     made
         Event and revision of the lines that were written in their place.
 
@@ -313,7 +314,7 @@ class Retraction(FrozenStruct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str | None:
-        """Key of the loop; of one loop for all, that of the first line."""
+        """Key of the loop; for one loop of all keys, that of the first line."""
         return self.taken[0].key if self.taken else None
 
 

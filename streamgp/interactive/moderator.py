@@ -1,7 +1,7 @@
-"""Executor of the transition table: what an input does to the conversation about one event.
+"""Executor of the transition table: applies an input to the conversation about one event.
 
-Inputs arrive here checked and found to concern the record; `loop.py` does that and keeps the
-records. Which state follows, and which messages, stands in `transitions.py`.
+Inputs arrive here checked and assigned to a record; `loop.py` does that and keeps the
+records. The next state and the messages are defined in `transitions.py`.
 
 """
 
@@ -60,61 +60,61 @@ if TYPE_CHECKING:
     from streamgp.interactive.rollback import Rollback
 
 
-# Answers to what has been said before.
+# Answers to earlier answers.
 _CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
 # Inputs about the second question.
 _OF_SECOND: Final = frozenset(("second", "amend", "revoke"))
-# A label that is upheld although it is wrong with a greater probability than this goes to a second
-# annotator.
+# A label that is upheld although it is wrong with more than this probability is also put to a
+# second annotator.
 _IMPROBABLE: Final = 0.9
-# Labels that are learned before an annotator is asked about an event once more: by then the answer
-# is one of many.
+# Number of labels learned before an annotator is asked about an event again: by then the answer is
+# one of many.
 LATER: Final = 20
 # Inputs that end an open question without an answer to it.
 _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
-# Inputs that tell whether the annotator of a label request was there.
+# Inputs that tell whether the annotator was there for a label request.
 _WAS_THERE: Final = {
     "label": True, "unasked": True, "decline": True, "deadline": False, "horizon": False,
 }  # fmt: skip
 
 
 class Moderator:
-    """Executes the transition table; alone changes a record's state.
+    """Executes the transition table; nothing else changes a record's state.
 
     Parameters
     ----------
     model
         The model that is taught.
     journal
-        Makes every call that changes the model.
+        Makes all calls that change the model.
     memory
-        Keeps the events of requests that are written late; counts the events.
+        Holds the events of requests that are written late longer; counts the events.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
 
     Attributes
     ----------
     deadlines
-        Expiry of each open request that has one, by event id: set where a request opens, cleared
-        where it ends.
+        Expiry of each open request that has one, by event id: set when a request opens, cleared
+        when it ends.
     journal
-        The same.
+        The journal that was passed in.
     consensus
         Writes the consensus log.
     total
-        A budget for the questions of several loops together, beside the model's; None for none.
+        A budget for the questions of several loops together, besides the model's; None for none.
     keeps_thresholds
-        Whether the threshold of a label request is kept: whether it may be taken back once the
-        doubt has fallen below that.
+        Whether the threshold of a label request is kept, so that the request can be taken back once
+        the doubt has fallen below it.
     people
-        Who may answer for whom.
+        Rules for who may answer for whom.
     quarantine
-        Whose answers are not learned.
+        Annotators whose answers are not learned.
     unasked
-        How many labels each annotator has given unasked of late.
+        Number of labels that each annotator has recently given unasked.
     written_at
-        When the questions that the present input causes are written, if that is known and may be
-        later than the input's own time; to be set before each input.
+        When the questions caused by the present input are written, if that is known and may be
+        later than the input's own time; set before each input.
 
     """
 
@@ -145,7 +145,7 @@ class Moderator:
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """Annotators in quarantine whom nothing keeps out of it by now, in the order named."""
+        """Annotators in quarantine whom the rules do not exempt by now, in the order named."""
         return self.quarantine.in_force(self.people)
 
     @property
@@ -156,7 +156,7 @@ class Moderator:
     def ask(
         self, record: Record, decision: Decision, now: float, *, back: bool = False
     ) -> LabelRequest:
-        """Open the label request of an event; `back` says that the event came earlier."""
+        """Open the label request of an event; `back` is set if the event came earlier."""
         event = record.event
         request = self._request(
             record, record.label_request_id, decision.criterion, now, self._expiry(now), decision
@@ -180,22 +180,22 @@ class Moderator:
         return tuple(dict.fromkeys((*self.quarantined, *record.speakers)))
 
     def ask_again(self, record: Record, now: float) -> LabelRequest:
-        """Return the open label request of an event for all who are not excluded by now."""
+        """Return the open label request of an event, for all who are not excluded by now."""
         request = record.request
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
     def compare(self, record: Record, said: list[Message], now: float) -> LabelRequest | None:
-        """Ask a second question about an event if what an answer has caused is a reason to.
+        """Ask a second question about an event if the messages after an answer give reason to.
 
-        A question for the same annotator is only noted, to be asked later; see `ask_later`.
+        A question for the same annotator is only recorded, to be asked later; see `ask_later`.
 
         Parameters
         ----------
         record
             The conversation about the event.
         said
-            What the answer has caused.
+            Messages that the answer has caused.
         now
             The time, in seconds.
 
@@ -204,7 +204,7 @@ class Moderator:
         if not people.asks_twice or record.second is not None or record.state != "learned":
             return None
         assert label is not None  # it was learned
-        assert self._comparing is not None  # the loop has seen to it
+        assert self._comparing is not None  # ensured by the loop
         lines = [line for line in said if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
             return None
@@ -215,7 +215,7 @@ class Moderator:
         if is_improbable or draw < people.overlap:
             record.second = SecondQuestion()
             return self._ask_second(record, now)
-        # What a supervisor has said as well is no word of the same annotator.
+        # If a supervisor has answered as well, this is not the same annotator's label alone.
         if draw < people.overlap + people.repeat and record.speakers == [label.annotator]:
             record.second = SecondQuestion(
                 to=label.annotator, after=self.consensus.sequence + LATER
@@ -224,7 +224,7 @@ class Moderator:
         return None
 
     def ask_later(self, record: Record, now: float) -> LabelRequest | None:
-        """Ask the same annotator about an event once more, None if it is of no use any longer."""
+        """Ask the same annotator about an event again; return None if that is no longer useful."""
         second = record.second
         assert second is not None  # it waits to be asked
         record.second = None
@@ -253,7 +253,7 @@ class Moderator:
         expires_at: float | None,
         decision: Decision | None = None,
     ) -> LabelRequest:
-        """Return a label request, without the numbers of a rule where no rule has decided."""
+        """Return a label request, with score and threshold 0 unless a rule has decided."""
         event, second = record.event, record.second
         return LabelRequest(
             request_id=request_id,
@@ -272,7 +272,7 @@ class Moderator:
         )
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
-        """Contest the label of a learned event once more."""
+        """Contest the label of a learned event again."""
         challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
         record.state = CELLS[record.state, "review"][""].next
         record.n_challenges += 1
@@ -284,13 +284,13 @@ class Moderator:
         return self._weigh(record, CELLS["unknown", "event+"], label, now)
 
     def hear(self, record: Record, answer: Answer, now: float) -> list[Message]:
-        """Do what an answer says.
+        """Process an answer.
 
         Raises
         ------
         MisfitError
             If the request that it answers has ended, or the event has its label, or another
-            annotator's word is at issue.
+            annotator's answer is concerned.
 
         """
         given = _input_of(record, answer)
@@ -309,9 +309,9 @@ class Moderator:
     def take(
         self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
     ) -> list[Message]:
-        """Do what the transition table says of an input that it does not reject.
+        """Process an input that the transition table does not reject.
 
-        `answer` is the answer, if the input is one; `why` is what a `Cancel` says of its reason.
+        `answer` is the answer, if the input is one; `why` is the reason for a `Cancel`.
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
@@ -333,7 +333,7 @@ class Moderator:
                 record.second = _corrected(record.second, record.label)
             return [*messages, line]
         elif label is not None and record.label is not None:
-            # An annotator stands by the label: it is not doubted again.
+            # An annotator confirms the label: it is not doubted again.
             record.label = replace(record.label, origin="upheld")
             record.stand(label.answer_id, label.annotator)
         elif answer is not None and before != "doubted":
@@ -347,11 +347,11 @@ class Moderator:
     ) -> list[Message]:
         """Weigh the label that stands against an answer to the second question.
 
-        The answer that may be superseded in the first annotator's name stays what it is.
+        The first annotator's answer that may be superseded stays the same.
         """
         second, label = record.second, record.label
         assert second is not None  # it was asked
-        assert label is not None  # and its label learned
+        assert label is not None  # and its label was learned
         is_late = record.state == "uncompared" and record.is_late(answer.answered_at)
         if record.open_request is not None:
             self._end_question(record, given, now)
@@ -370,7 +370,7 @@ class Moderator:
                 privileged=answer.privileged,
             )
         stood = second.first or label
-        # A corrected answer counts as it was given first, in what is known of annotators.
+        # For the error estimates, a corrected answer counts as it was first given.
         is_evidence = second.first is None and second.to is None
         line = self.consensus.aggregate(record, stood, word, now, is_evidence=is_evidence)
         if not isinstance(line, Rejected):
@@ -379,7 +379,7 @@ class Moderator:
         return [line]
 
     def _may_speak(self, record: Record, given: Input, annotator: str | None) -> bool:
-        """Whether an annotator may say that of the second question about an event."""
+        """Whether an annotator may give this input about the second question on an event."""
         second = record.second
         assert second is not None
         if given in ("amend", "revoke"):
@@ -396,9 +396,10 @@ class Moderator:
         now: float,
         why: str,
     ) -> list[Cancel]:
-        """Make a conversation agree with a log out of which lines were taken, or put back.
+        """Make a conversation agree with a log from which lines were removed, or put back.
 
-        A challenge of the label that stood is cancelled. Who has given what stands can correct it.
+        A challenge of the label that stood is cancelled. The annotator of what stands can correct
+        it.
 
         Parameters
         ----------
@@ -407,11 +408,11 @@ class Moderator:
         line
             The last line about the event.
         lines
-            Those about it that were learned, in their order.
+            The lines about it that were learned, in order.
         now
             The time, in seconds.
         why
-            What the `Cancel` says of its reason.
+            Reason for the `Cancel`.
 
         """
         cancels = []
@@ -459,19 +460,19 @@ class Moderator:
         return cancel
 
     def abandon(self, record: Record, now: float) -> Cancel | Expired:
-        """End the open request of an event without the model, which has failed over its end."""
+        """End the open request of an event without the model, which has failed at its end."""
         expired = _end_of(record, "Expired", "", now)
         self.deadlines.clear(record.event.event_id)
         cell = CELLS[record.state, "deadline"]
-        if "#" in cell:  # what it should have learned it counts as refused
+        if "#" in cell:  # what it should have learned counts as refused
             record.label = None
         record.state = cell.get("#", cell[""]).next
         return expired
 
     def _weigh(self, record: Record, cell: Cell, label: GivenLabel | None, now: float) -> Message:
-        """Contest a first label, or learn the final one; without a word that is the standing one.
+        """Contest a first label, or learn the final one: `label` or, if None, the standing one.
 
-        The state of the record is still the one that the cell is about.
+        The record still has the state for which the cell is defined.
         """
         given = record.label
         if label is not None and "!" in cell:
@@ -488,7 +489,7 @@ class Moderator:
             line = self.consensus.revise(record, label, now)
         else:
             final = given if label is None else label
-            assert final is not None  # a question about a label that ends has that label
+            assert final is not None  # a question about a label has this label when it ends
             first = final if given is None else given
             challenged = label is not None and given is not None
             n_since = self._memory.n_added - record.serial
@@ -499,15 +500,15 @@ class Moderator:
         return line
 
     def _end_question(self, record: Record, given: Input, now: float) -> None:
-        """End the question about an event, if one is open, and say so where no answer came."""
+        """End the question about an event, if one is open, and refund it if no answer came."""
         if record.open_request is None:
             return
         self.deadlines.clear(record.event.event_id)
         label = record.label
         if record.state == "compared":
-            return  # no budget has allowed it
+            return  # no budget was charged for it
         if record.state == "doubted":
-            # Another model may have taken over since.
+            # Another model may have taken over in the meantime.
             if given in _UNANSWERED and self._reviewer is not None:
                 self.journal.call(self._reviewer.note_review_unanswered, now)
         elif record.state == "asked":
@@ -516,11 +517,11 @@ class Moderator:
             if given in _UNANSWERED:
                 self._give_back(record, now)
         elif given == "takeback" and label is not None and label.origin == "asked":
-            # Taken back while contested: the label request ends without an answer after all.
+            # Taken back while contested: so the label request ends without an answer.
             self._give_back(record, now)
 
     def _note_outcome(self, record: Record, *, answered: bool) -> None:
-        """Tell who learns when questions are answered that a label request has ended."""
+        """Report that a label request has ended to those that learn when questions are answered."""
         asked_back_at = record.asked_back_at
         asked_at = record.event.occurred_at if asked_back_at is None else asked_back_at
         if self._hears_outcomes is not None:
@@ -540,7 +541,7 @@ class Moderator:
             context = LabelContext(asked_at=asked_at, event_id=record.event.event_id)
             known = self.consensus.accepted.of("note_unanswered", context)
             self.journal.call(self._model.note_unanswered, now, **known)
-        elif self._asking_back is not None:  # another model may have taken over since
+        elif self._asking_back is not None:  # another model may have taken over in the meantime
             unanswered_back = self._asking_back.note_reservoir_unanswered
             self.journal.call(unanswered_back, now, asked_at=asked_at)
         if self.shared_budget is not None:
@@ -578,7 +579,7 @@ class Moderator:
 
 
 def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expired:
-    """Return the message that says of an open request that it ends."""
+    """Return the message that an open request ends."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     if message == "Cancel":
@@ -588,7 +589,7 @@ def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expi
 
 
 def _input_of(record: Record, answer: Answer) -> Input:
-    """Return which input of the transition table an answer is.
+    """Return the input of the transition table that an answer corresponds to.
 
     Raises
     ------
@@ -619,7 +620,7 @@ def _input_of(record: Record, answer: Answer) -> Input:
 
 
 def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -> bool:
-    """Whether an answer supersedes that to the second question."""
+    """Whether an answer supersedes the answer to the second question."""
     if second.answer_id != answer.supersedes:
         return False
     # Two annotators may have given their answers the same id.
@@ -627,22 +628,22 @@ def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -
 
 
 def _is_of_second(record: Record, given: Input) -> bool:
-    """Whether an input is about the second question; without a name it is about the open one."""
+    """Whether an input is about the second question; without an id it is about the open one."""
     return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
 
 
 def _corrected(second: SecondQuestion, label: GivenLabel | None) -> SecondQuestion:
-    """Return a second question after the label that its answer is weighed against has changed."""
+    """Return a second question after a change of the label that its answer is weighed against."""
     return second if second.first is None else replace(second, first=label)
 
 
 def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
-    """Return a second question after the line that tells of its answer is gone."""
+    """Return a second question after the line about its answer was removed."""
     return second and replace(second, answer_id=None, annotator=None, first=None)
 
 
 def _uninvited(record: Record, answer: Answer) -> str:
-    """Return why an annotator may not say that of a second question."""
+    """Return why an annotator may not answer a second question in this way."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     second = record.second
     assert second is not None
@@ -655,7 +656,7 @@ def _uninvited(record: Record, answer: Answer) -> str:
 
 
 def _owner(record: Record, given: Input) -> str | None:
-    """Return whose word an answer would change or confirm; None if that of no annotator."""
+    """Return whose answer an input would change or confirm; None if it has no annotator."""
     contested = record.state in ("challenged", "doubted")
     if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
         return record.standing_by
@@ -663,7 +664,7 @@ def _owner(record: Record, given: Input) -> str | None:
 
 
 def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
-    """Return why an annotator may not say that of another one's answer."""
+    """Return why an annotator may not do this with another one's answer."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     return (
         f"the answer that stands for event {record.event.event_id!r} is that of {owner!r}, and "
@@ -695,15 +696,15 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
         origin = "asked"
     privileged = answer.privileged
     if privileged is None and before is not None:
-        # Of a corrected label nothing else is known than of the one before it.
+        # What is known of the earlier label also holds for a correction without details.
         privileged = before.privileged
     return GivenLabel(
         y=as_label(answer.y),
         origin=origin,
         answer_id=answer.answer_id,
         annotator=answer.annotator,
-        # A second answer cannot repair the lateness of the first. Corrections are never late:
-        # the request that they go back to was answered.
+        # A second answer cannot make up for the lateness of the first. Corrections are never late:
+        # the request that they refer to was answered.
         late=(contested is not None and contested.late)
         or (
             record.state in ("expired", "cancelled", "kept") and record.is_late(answer.answered_at)
@@ -715,8 +716,8 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
 
 # --- Questions about earlier events: labels that are doubted, and events that have none.
 #
-# When to look, what is doubtful and whose label tells most is the model's business. The events are
-# those that the loop remembers anyway: nothing has to be kept of them beside that.
+# The model decides when to look, what is doubtful and whose label tells most. The events are
+# those that the loop remembers anyway: nothing else has to be stored.
 
 
 def look_through(
@@ -726,16 +727,16 @@ def look_through(
     moderator: Moderator,
     now: float,
 ) -> tuple[Record, Challenge] | None:
-    """Let the model look through the labels that it has learned.
+    """Let the model review the labels that it has learned.
 
     Returns
     -------
-    The conversation about the one that it contests, and the challenge; None if there is none.
+    The conversation about the contested label, and the challenge; None if there is none.
 
     """
     records: dict[str, Record] = {}
     annotators: dict[str, str | None] = {}
-    # By the examples, which are few, and not by the events that are remembered.
+    # Loop over the examples, which are few, and not over the events that are remembered.
     for example in model.examples():
         record = memory.get(example.event_id or "")
         if record is None or record.label is None or memory.is_beyond(record, now):
@@ -763,7 +764,7 @@ def ask_back(
 
     Returns
     -------
-    The conversation about the one that it wants to be labelled, and the request; None if there is
+    The conversation about the chosen event, and the request; None if there is
     none.
 
     """

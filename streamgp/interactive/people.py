@@ -1,4 +1,4 @@
-"""Rules of who may say what about an event, and how much: all who write to a loop keep to them."""
+"""Rules for who may say what about an event, and how much; they hold for all inputs of a loop."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ _NO_NAMES: Mapping[str, list[str]] = {name: [] for name in _NAMES}
 class People:
     """Rules for the inputs of several annotators.
 
-    Without signatures they hold between clients that sign in their own names; see
+    Without signatures they assume clients that sign with their own names; see
     `docs/deployment.md`.
 
     Parameters
     ----------
     owners
         Whether only the annotator whose answer stands may supersede it, take it back, or answer a
-        challenge of it. What no annotator has said, such as a label that came with its event, is
-        open to all.
+        challenge of it. A label without an annotator, such as one that came with its event, may be
+        changed by anyone.
     supervisors
-        Annotators who may do so with the answers of others, too.
+        Annotators who may also do so with the answers of others.
     quarantine
-        Whether answers of an annotator who misleads, by the word of the others, are `quarantined`
-        from then on, and those learned before taken back; see `streamgp.interactive.quarantine`.
+        Whether the answers of an annotator who misleads, as judged by the others, are `quarantined`
+        from then on, and those learned before are retracted; see `streamgp.interactive.quarantine`.
     trusted
-        Annotators beside the supervisors who are never in quarantine.
+        Annotators, besides the supervisors, who are never in quarantine.
     max_labels, max_features, max_annotators
-        Limits of what one loop learns of: labels, names of features, annotators. An input that
-        brings one more is rejected as `excessive`.
+        Limits of what one loop learns: labels, names of features, annotators. An input that
+        adds one more is rejected as `excessive`.
     max_corrections
-        Answers to one event beyond the first.
+        Number of answers to one event beyond the first.
     max_early_answers
-        In a worker, answers of one key that may wait for their events.
+        In a worker, number of answers of one key that may wait for their events.
     overlap
-        Share of the answered label requests that are put to a second annotator as well, blind.
-        Beyond 0, so is every label that was upheld although it was wrong with a probability of more
-        than .9. These questions come on top of what budgets allow; only annotators with names can
-        be asked.
+        Share of the answered label requests that are also put to a second annotator, who is not
+        told the first answer. If above 0, every label that was upheld although it was wrong with a
+        probability of more than .9 is put to one, too. These questions are in addition to what
+        budgets allow; only annotators with names can be asked.
     repeat
-        Share of the answered label requests that are put to the same annotator once more, when 20
+        Share of the answered label requests that are put to the same annotator again, after 20
         more labels have been learned.
     max_unasked_per_hour
-        Labels that one annotator may give in an hour without having been asked, supervisors and
-        trusted annotators excepted; see `streamgp.interactive.limits.UnaskedLabels`.
+        Number of labels that one annotator may give in an hour without having been asked, except
+        supervisors and trusted annotators; see `streamgp.interactive.limits.UnaskedLabels`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class People:
         return self.overlap > 0.0 or self.repeat > 0.0
 
     def may_overrule(self, annotator: str | None, owner: str | None) -> bool:
-        """Whether an annotator may change what another one has said, None for no annotator."""
+        """Whether an annotator may change what another one, or no annotator (None), has said."""
         return (
             not self.owners
             or owner is None
@@ -112,7 +112,7 @@ class People:
         )
 
     def may_be_quarantined(self, annotator: str) -> bool:
-        """Whether the answers of an annotator may be kept from the learner."""
+        """Whether the answers of an annotator may be withheld from the learner."""
         return self.quarantine and not self.is_trusted(annotator)
 
     def is_trusted(self, annotator: str | None) -> bool:
@@ -127,7 +127,7 @@ class People:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:
-        """Return the rules of which `state` is known."""
+        """Return the rules from which `state` was made."""
         return cls(**{**state, **{name: frozenset(state.get(name, ())) for name in _NAMES}})
 
 

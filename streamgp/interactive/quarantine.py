@@ -1,13 +1,13 @@
-"""Quarantine of annotators who mislead: whose further answers are not learned.
+"""Quarantine of annotators who mislead: their further answers are not learned.
 
 An annotator is judged by the labels of the others (`streamgp.common.annotator_quarantine`), before
-an answer is weighed, whenever the number of answers has grown by an eighth, and by four at least.
-If the evidence is beyond the threshold, all are judged, and the one against whom most speaks is in
-quarantine: an annotator who floods a learner with lies makes the others look like liars, but not as
-much. The next judgement is without the labels of those in quarantine.
+an answer is weighed, whenever the number of answers has grown by an eighth, and by at least four.
+If the evidence exceeds the threshold, all annotators are judged, and the one with the most evidence
+against them is put in quarantine: an annotator who floods a learner with lies makes the others look
+like liars, but less so. The next judgement leaves out the labels of those in quarantine.
 
-Whom the log tells apart, and nothing else, decides: who is in quarantine follows from the inputs in
-their order. What an annotator has taught before is taken back then (`retract.py`).
+Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
+the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
 
 """
 
@@ -27,7 +27,7 @@ _STEP: Final = 4
 
 @runtime_checkable
 class JudgesAnnotators(KnowsNames, Protocol):
-    """A learner that tells what speaks against an annotator."""
+    """A learner that returns the evidence against an annotator."""
 
     def n_answers(self, annotator: str | None) -> int:
         """Return the number of first answers of an annotator that were learned."""
@@ -40,14 +40,14 @@ class JudgesAnnotators(KnowsNames, Protocol):
 
 
 def as_judge(model: SkepticalLearner) -> JudgesAnnotators | None:
-    """Return a model that judges annotators, None if it does not."""
+    """Return a model if it judges annotators, else None."""
     judges = has_methods(type(model), JudgesAnnotators)
     return cast("JudgesAnnotators", model) if judges else None
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Annotators in quarantine, and number of answers of each when last judged.
+    """Annotators in quarantine, and the number of answers of each annotator when last judged.
 
     Examples
     --------
@@ -63,24 +63,24 @@ class Quarantine:
     judged: Mapping[str, int] = field(default_factory=dict)
 
     def is_due(self, annotator: str, n_answers: int) -> bool:
-        """Whether to judge an annotator who has given so many answers."""
+        """Whether it is time to judge an annotator with this number of answers."""
         last = self.judged.get(annotator, 0)
-        # Fewer than at the last time if labels were retracted.
+        # Fewer than last time if labels were retracted.
         return n_answers >= FEWEST and abs(n_answers - last) >= max(_STEP, last // 8)
 
     def in_force(self, people: People) -> tuple[str, ...]:
-        """Return the annotators whom nothing keeps out of it by now, in the order named."""
+        """Return those in quarantine whom the rules do not exempt by now, in the order named."""
         return tuple(filter(people.may_be_quarantined, self.names))
 
     def state(self) -> dict[str, Any]:
-        """Return what is known as plain values, {} for nothing."""
+        """Return it as plain values, {} if empty."""
         if not (self.names or self.judged):
             return {}
         return {"names": list(self.names), "judged": dict(self.judged)}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:
-        """Return the quarantine of which `state` is known."""
+        """Return the quarantine from which `state` was made."""
         return cls(tuple(state.get("names", ())), dict(state.get("judged", {})))
 
 
@@ -92,13 +92,13 @@ def judged(
     Parameters
     ----------
     quarantine
-        As it was; it is returned if nothing has changed.
+        The quarantine so far; it is returned if nothing has changed.
     judge
         The learner.
     annotator
-        Who answers.
+        The annotator who answers.
     people
-        Who is never in quarantine.
+        Tells who is never in quarantine.
 
     """
     if len(judge.annotators()) <= WITNESSES:
@@ -106,7 +106,7 @@ def judged(
     n_answers = judge.n_answers(annotator)
     if annotator in quarantine.names or not quarantine.is_due(annotator, n_answers):
         return quarantine
-    # An annotator who is trusted by now is a witness again.
+    # An annotator who is trusted by now counts as a witness again.
     without = quarantine.in_force(people)
     after = replace(quarantine, judged={**quarantine.judged, annotator: n_answers})
     against = judge.evidence_against(annotator, without)

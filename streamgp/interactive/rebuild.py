@@ -1,6 +1,6 @@
-"""Loops around another learner that was taught the consensus log, and loops made of it alone.
+"""Loops around another learner taught from the consensus log, and loops made from the log alone.
 
-What else a loop must not forget, the conversations and the numbering, goes on as it was.
+The rest of a loop's state, its conversations and numbering, is kept.
 
 """
 
@@ -29,10 +29,10 @@ from streamgp.interactive.teaching import teach
 def head_around(
     model: Resumable, parts: Mapping[str, Any], log: Iterable[LabelledExample], fresh: Resumable
 ) -> State:
-    """Return the head of a loop that goes on with another model; its other parts stay.
+    """Return the head of a loop that continues with another model; its other parts stay.
 
-    What the model refused to learn stays on record, as in any loop whose learner is rebuilt: it is
-    tried again whenever that happens.
+    What the model refused to learn stays on record, as in any loop whose learner is rebuilt, and is
+    tried again at every rebuild.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def head_around(
     log
         Its lines of the consensus log, in any order.
     fresh
-        Another model of the same configuration that has seen nothing; it is used up.
+        Another model of the same configuration that has seen nothing; it cannot be used afterwards.
 
     Raises
     ------
@@ -76,19 +76,19 @@ def head_around(
     return InteractiveLoop.from_parts({**parts, HEAD: head}, log, fresh).parts()[HEAD]  # type: ignore[no-any-return]
 
 
-# --- Recovery of a loop from its consensus log, where the rest of its state was lost.
+# --- Recovery of a loop from its consensus log, when the rest of its state was lost.
 #
 # The log tells which labels stand, in which order they were learned and how often they were
 # corrected. It does not tell which questions are open, how much of a budget was spent, which
-# events have no label, or the ids of answers; nor who is in quarantine, whose lines are gone.
+# events have no label, the ids of answers, or who is in quarantine, whose lines are gone.
 
 
 def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
     """Return the numbers that lines of a log should have, given in the order of writing.
 
-    If each number is there once, all stay. If some were given a second time, after the state was
-    lost, numbers shall rise by the line: one that does, stays; one that does not becomes the next
-    after that of the line before.
+    If no number occurs twice, all stay. If some were assigned again after the state was lost,
+    numbers must rise from line to line: a number that does so stays; any other becomes one more
+    than that of the line before.
 
     Examples
     --------
@@ -126,27 +126,27 @@ def recovered_parts(
     people: People = DEFAULT_PEOPLE,
     quarantine: Quarantine | None = None,
 ) -> dict[str, Any]:
-    """Return the state of a loop that goes on where its log ends.
+    """Return the state of a loop that continues where its log ends.
 
     The model has learned every label that stands; its scaling has seen the labelled events only.
     Each event of the log is remembered as long as any event, counted from its first label: it is
-    not learned a second time, its label may be doubted, and a label that came with the event can
-    be corrected. Other answers are not known by name, so that nothing can supersede them.
+    not learned again, its label may be doubted, and a label that came with the event can
+    be corrected. Other answers are not known by id, so nothing can supersede them.
 
     Parameters
     ----------
     log
-        The lines of the loop, in any order, no number twice.
+        The lines of the loop, in any order, each number once.
     model
         A model that has seen nothing; it is taught.
     fresh
-        Another of the same configuration; it is used up.
+        Another model of the same configuration; it cannot be used afterwards.
     at_least
         Number of the last line that is known to have been written, in the log or not.
     expires_after_s, answer_horizon_s, open_at_most, people
         As in `InteractiveLoop`.
     quarantine
-        Who is in quarantine, as far as is known; None for nothing.
+        Annotators in quarantine, as far as known; None if nothing is.
 
     Raises
     ------
@@ -169,9 +169,9 @@ def recovered_parts(
     """
     lines = sorted(log, key=lambda line: line.sequence)
     for _ in teach(model, lines):
-        pass  # what it refuses stays on record, as in any learner that is rebuilt
+        pass  # what it refuses stays on record, as in any rebuilt learner
     records = _records(lines)
-    if people.asks_twice:  # nor may that of a second question
+    if people.asks_twice:  # nor may the name of a second question
         for record in records:
             record.second = SecondQuestion()
     head = {
@@ -199,7 +199,7 @@ def recovered_parts(
 
 
 def _records(lines: list[LabelledExample]) -> list[Record]:
-    """Return the conversations that are in a log, the earliest first."""
+    """Return the conversations contained in a log, the earliest first."""
     about: dict[str, list[LabelledExample]] = {}
     for line in lines:
         about.setdefault(line.event_id, []).append(line)
@@ -210,14 +210,14 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
 
 
 def _record(lines: list[LabelledExample]) -> Record:
-    """Return the conversation about an event, of which the last line says what stands."""
+    """Return the conversation about an event; its last line tells what stands."""
     first, last = lines[0], lines[-1]
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
     record = Record(event)
     record.revision = last.revision
     record.was_asked = any(line.origin != "volunteered" for line in lines)
     record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
-    # An unanswered challenge leaves no trace. No name of a question may come again.
+    # An unanswered challenge leaves no trace. No name of a question may be used again.
     record.n_challenges = 1
     if last.y is None:
         record.state = "withdrawn"
@@ -229,7 +229,7 @@ def _record(lines: list[LabelledExample]) -> Record:
         y=last.y,
         origin=last.origin,
         answer_id=record.standing or "",
-        # A second answer is not the one that may be superseded in the first annotator's name.
+        # A second answer is not the one that the first annotator may supersede.
         annotator=next((n.annotator for n in lines[::-1] if n.origin != "aggregated"), None),
         late=last.late,
         privileged=last.privileged,

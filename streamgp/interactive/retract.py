@@ -1,9 +1,9 @@
-"""Retraction of the labels of one annotator: a learner that was never taught them, and its undo.
+"""Retraction of one annotator's labels, as if the learner had never been taught them; and its undo.
 
-What counts is the consensus log. `without` says what it is without the words of one annotator; a
-learner is taught what is left, in the order learned, and the conversations are made to agree. So
-learner and reliability of annotators afterwards are those rebuilt from the log without that
-annotator's lines, bitwise. What was asked, spent and predicted is not undone.
+The consensus log is what counts. `without` removes the answers of one annotator from it; a learner
+is taught what is left, in the order learned, and the conversations are made to agree. So the
+learner and the reliability of annotators afterwards are, bitwise, those rebuilt from the log
+without that annotator's lines. What was asked, spent and predicted is not undone.
 
 """
 
@@ -34,28 +34,28 @@ _WHY_AGAIN = "a label of the event that was taken back is there again"
 
 @runtime_checkable
 class Unlearning(ResettableLearner, Protocol):
-    """A learner from which labels can be taken back."""
+    """A learner from which labels can be retracted."""
 
     def unlearned(self) -> Self:
-        """Return a learner that has observed the same events, and was taught no label."""
+        """Return a learner that has observed the same events but was taught no label."""
 
     def state_taught_as(self, other: Self) -> State:
-        """Return the state of this learner, had it been taught what another one was."""
+        """Return the state that this learner would have if it had been taught what `other` was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relearned:
-    """What comes of a retraction, or of its undo.
+    """Result of a retraction, or of its undo.
 
     Parameters
     ----------
     messages
-        To be sent: challenges that are cancelled, and lines that say what stands now.
+        To be sent: cancelled challenges, and lines that say what stands now.
     log
-        The consensus log from now on, in the order learned. Lines that are missing in it must be
+        The new consensus log, in the order learned. Lines that are not in it must be
         deleted.
     retraction
-        What has to be kept to undo it; None if nothing was taken back.
+        What is needed to undo it; None if nothing was retracted.
 
     """
 
@@ -67,8 +67,8 @@ class Relearned:
 def in_force(log: Iterable[LabelledExample]) -> list[LabelledExample]:
     """Return the lines of a consensus log that count, in the order learned.
 
-    Lines before a withdrawal do not, nor withdrawals after which there is a label again, nor lines
-    of an earlier event of the same id.
+    Lines before a withdrawal do not count, nor withdrawals that are followed by a label, nor lines
+    of an earlier event with the same id.
 
     Examples
     --------
@@ -95,26 +95,25 @@ def in_force(log: Iterable[LabelledExample]) -> list[LabelledExample]:
 def without(
     log: Iterable[LabelledExample], annotator: str, since: float | None = None
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
-    """Return a consensus log without the words of one annotator, and the lines that said them.
+    """Return a consensus log without the answers of one annotator, and the lines that had them.
 
-    Of a label that was challenged, both words count: the first one stands again if the last is
-    taken out, and if the first one is, the last stands as if it had been the first. What others
-    have said before or after stands again likewise. Withdrawals stay: what was withdrawn is in the
-    log no longer.
+    A challenged label has two answers: if the last one is taken out, the first stands again; if the
+    first one is, the last stands as if it had been the first. In the same way, what others have
+    said before or after stands again. Withdrawals stay: what was withdrawn is no longer in the log.
 
     Parameters
     ----------
     log
         The lines of one key, in any order.
     annotator
-        Whose words are taken out.
+        The annotator whose answers are taken out.
     since
-        Only those in lines learned then or later, POSIX seconds; None for all.
+        Only those in lines learned at this time or later, POSIX seconds; None for all.
 
     Returns
     -------
-    What is left of the lines in force, and which of them were taken out or changed, as they were.
-    Of a first word the probability that it was wrong is 0 until a learner has judged it.
+    What is left of the lines in force, and the lines that were taken out or changed, as they were.
+    For a first answer, the probability that it was wrong is 0 until a learner has judged it.
 
     Examples
     --------
@@ -138,9 +137,9 @@ def without(
     """
     left: dict[str, list[LabelledExample]] = {}
     taken: list[LabelledExample] = []
-    first: dict[str, LabelledExample] = {}  # the last word about an event beside second answers
-    stands: dict[str, LabelledExample] = {}  # the same of those that are left
-    touched: set[str] = set()  # events of which words are gone
+    first: dict[str, LabelledExample] = {}  # the last answer about an event, second ones aside
+    stands: dict[str, LabelledExample] = {}  # the same for those that are left
+    touched: set[str] = set()  # events that have lost an answer
     for line in in_force(log):
         event_id = line.event_id
         lines = left.setdefault(event_id, [])
@@ -155,7 +154,7 @@ def without(
             if is_second:
                 found = _as_second(found, first.get(event_id), stands.get(event_id), lines)
             elif not lines:
-                # The word that it corrects is gone, and it is the first one now.
+                # The answer that it corrects is gone, and it is now the first one.
                 found = _as_first(found)
         if not is_second:
             first[event_id] = line
@@ -174,8 +173,8 @@ def with_again(
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
     """Return a consensus log with what a retraction has taken out of it, and the lines put back.
 
-    What has been said since stays, and stands where it came later. An event whose id has been used
-    for another one since stays as it is.
+    What was said since stays, and prevails where it came later. An event whose id has been reused
+    since stays as it is.
     """
     made = set(retraction.made)
     lines = {_name(line): line for line in in_force(log) if _name(line) not in made}
@@ -189,7 +188,7 @@ def with_again(
 
 
 def merged(earlier: Retraction | None, later: Retraction) -> Retraction:
-    """Return two retractions of one annotator as one, that undoes both."""
+    """Combine two retractions of one annotator into one that undoes both."""
     if earlier is None:
         return later
     known = {_name(line) for line in earlier.taken}
@@ -204,14 +203,14 @@ def merged(earlier: Retraction | None, later: Retraction) -> Retraction:
 
 
 def kept_of(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
-    """Return all that was taken back of an annotator, on request or by a quarantine, as one.
+    """Return all retractions of an annotator, on request or by a quarantine, as one.
 
     Parameters
     ----------
     kept
-        What was taken back of any annotator, the earliest first.
+        Retractions of any annotator, the earliest first.
     annotator
-        Whose.
+        The annotator.
 
     """
     found: Retraction | None = None
@@ -222,12 +221,12 @@ def kept_of(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
 
 
 def to_undo(kept: Sequence[Retraction], annotator: str) -> Retraction | None:
-    """Return what an undo puts back of an annotator's labels; None for nothing.
+    """Return the retraction of an annotator's labels to undo; None if there is none.
 
     Raises
     ------
     ValueError
-        If labels of another annotator about the same events were taken back later.
+        If labels of another annotator about the same events were retracted later.
 
     """
     mine = kept_of(kept, annotator)
@@ -251,7 +250,7 @@ def contests(parts: Mapping[str, Any], annotator: str) -> bool:
     parts
         The newest parts of a loop.
     annotator
-        Who gave it.
+        The annotator who gave it.
 
     """
     segments = [part["recent"] if name == HEAD else part for name, part in parts.items()]
@@ -274,9 +273,9 @@ def take_back(
     now: float,
     since: float | None,
 ) -> Relearned:
-    """Take the labels of one annotator back from a loop; `InteractiveLoop.retract` says how.
+    """Retract the labels of one annotator from a loop; see `InteractiveLoop.retract`.
 
-    `model`, `rollback`, `memory` and `moderator` are what the loop consists of.
+    `model`, `rollback`, `memory` and `moderator` are the components of the loop.
     """
     before = _lines_of(model, log)
     after, taken = without(before, annotator, since)
@@ -299,13 +298,13 @@ def take_back_known(
     annotator: str,
     now: float,
 ) -> list[Message]:
-    """Take the labels of one annotator back by the lines that the loop itself holds.
+    """Retract the labels of one annotator, using the lines that the loop itself holds.
 
     Returns
     -------
-    What was taken back, the lines that stand in its place, and the challenges that are cancelled;
-    nothing if there are no such labels, or the lines do not tell all that the model was taught: if
-    it cannot be taught again, or some are missing in the log of which the loop was made.
+    The retraction, the lines that replace it, and the cancelled challenges; nothing if there are no
+    such labels, or the lines do not tell all that the model was taught, because it cannot be taught
+    again or some were missing in the log from which the loop was made.
 
     """
     log = list(moderator.consensus.lines)
@@ -336,7 +335,7 @@ def put_back(
     log: Iterable[LabelledExample],
     now: float,
 ) -> Relearned:
-    """Undo a retraction; `InteractiveLoop.reinstate` says how."""
+    """Undo a retraction; see `InteractiveLoop.reinstate`."""
     before = _lines_of(model, log)
     after, _ = with_again(before, retraction)
     parts = model, rollback, memory, moderator
@@ -348,7 +347,7 @@ def put_back(
 
 
 def _lines_of(model: SkepticalLearner, log: Iterable[LabelledExample]) -> list[LabelledExample]:
-    """Return the lines of a log that count; refuse one that is not that of a loop."""
+    """Return the lines of a log that count; refuse one that is not the log of the loop."""
     if not isinstance(model, Unlearning):
         raise TypeError(
             f"labels cannot be taken back from {type(model).__name__}; give it the methods "
@@ -365,7 +364,7 @@ def _lines_of(model: SkepticalLearner, log: Iterable[LabelledExample]) -> list[L
 
 
 def _is_log_of(model: Unlearning, lines: Iterable[LabelledExample]) -> bool:
-    """Whether lines tell every label that a model was taught."""
+    """Whether the lines contain every label that a model was taught."""
     theirs, ours = examples_in(lines), model.examples()
     return {e.event_id: e.y for e in theirs} == {e.event_id: e.y for e in ours}
 
@@ -381,33 +380,33 @@ def _relearned(
     *,
     is_undo: bool = False,
 ) -> tuple[list[Message], list[LabelledExample]]:
-    """Make a loop what the lines of another log would have made of it.
+    """Bring a loop into the state that the lines of another log would have led to.
 
     Parameters
     ----------
     model, rollback, memory, moderator
-        What the loop consists of.
+        The components of the loop.
     before
         The lines in force.
     after
-        Those that shall be.
+        The lines that shall be in force.
     now
         The time, in seconds.
     is_undo
-        Whether lines are put back: they say themselves what stands, and no other line does.
+        Whether lines are put back: then they say what stands, and no further line does.
 
     Returns
     -------
     The messages to be sent, and the new log.
 
     """
-    assert isinstance(model, Unlearning)  # or there would be no lines
+    assert isinstance(model, Unlearning)  # otherwise there would be no lines
     known, taught = {_name(line): line for line in before}, model.unlearned()
     judged = {each.event_id: each.probability_wrong for each in teach(taught, after, observed=True)}
     log = [
         line
         if known.get(_name(line)) == line or line.probability_wrong is None or is_undo
-        # Its first word is another one than before, and was judged now.
+        # Its first answer is a different one now, and has just been judged.
         else replace(line, probability_wrong=judged.get(line.event_id) or 0.0)
         for line in after
     ]
@@ -444,7 +443,7 @@ def disregarded(
     now: float,
     why: str,
 ) -> list[Cancel]:
-    """Take back the labels of an annotator that are contested and were not learned yet."""
+    """Drop the labels of an annotator that are contested and were not learned yet."""
     cancels = []
     for record in memory.open_ones():
         label = record.label
@@ -456,7 +455,7 @@ def disregarded(
 
 
 def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
-    """Return what a line says without the words of one annotator, None for nothing."""
+    """Return a line without the answers of one annotator, None if nothing is left."""
     if not _speaks(line, annotator):
         return line
     if not line.challenged or line.annotator == line.given_by:
@@ -465,13 +464,13 @@ def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
     first = replace(first, probability_wrong=0.0)
     if line.given_by == annotator:
         return first
-    # What came with the last word says nothing of the first one.
+    # What came with the last answer tells nothing about the first one.
     y = line.y if line.given is None else line.given
     return replace(first, y=y, annotator=line.given_by, privileged=None, std=None)
 
 
 def _as_first(line: LabelledExample) -> LabelledExample:
-    """Return a line as if it told the first word about its event."""
+    """Return a line as if it were about the first answer on its event."""
     return replace(line, origin="asked", probability_wrong=0.0)
 
 
@@ -481,25 +480,25 @@ def _as_second(
     stands: LabelledExample | None,
     before: list[LabelledExample],
 ) -> LabelledExample | None:
-    """Return what a line about a second answer says where words about its event are gone.
+    """Return a line about a second answer after other answers about its event were removed.
 
     Parameters
     ----------
     line
         The line.
     first
-        That of the word against which the answer was weighed; None if the log lacks it.
+        Line of the answer against which it was weighed; None if the log lacks it.
     stands
-        What is left beside second answers; None for nothing.
+        What is left apart from second answers; None if nothing is.
     before
-        What is left of the event before the line. Second answers are taken out of it if they were
-        taken back, and nothing stands beside them.
+        What is left of the event before the line. Second answers are removed from it if they were
+        taken back, and nothing else is left.
 
     """
     if stands is not None and stands == first:
         return line
     has_prevailed = line.annotator is not None and line.given is None
-    # What came with the word that is gone says nothing of another one.
+    # What came with the removed answer tells nothing about another one.
     known = line.privileged if has_prevailed and first and line.y != first.y else None
     if stands is None:
         if line.annotator is None:
@@ -515,14 +514,14 @@ def _as_second(
 
 
 def _speaks(line: LabelledExample, annotator: str) -> bool:
-    """Whether a word of an annotator is in a line."""
+    """Whether a line contains an answer of an annotator."""
     return line.annotator == annotator or (line.challenged and line.given_by == annotator)
 
 
 def _said(
     old: LabelledExample, lines: Sequence[LabelledExample], sequence: int, now: float
 ) -> LabelledExample | None:
-    """Return the line that says what stands now, None if that is what stood before.
+    """Return the line that says what stands now, None if that is unchanged.
 
     `lines` is what is left of the event.
     """
@@ -540,7 +539,7 @@ def _said(
         )
     if line.y == old.y and type(line.y) is type(old.y) and line.privileged == old.privileged:
         return None
-    # A line about a second answer that has not prevailed is in the name of its annotator as well.
+    # A line about a second answer that has not prevailed also carries its annotator's name.
     has_prevailed = line.origin == "aggregated" and line.given is None and line.annotator
     word = line if has_prevailed else last_word(lines) or line
     return replace(
@@ -572,7 +571,7 @@ def _last(lines: Sequence[LabelledExample]) -> LabelledExample | None:
 def _differing(
     before: Sequence[LabelledExample], after: Sequence[LabelledExample]
 ) -> Iterable[LabelledExample]:
-    """Yield the lines that are in one of two logs, or not alike in both."""
+    """Yield the lines that are in only one of two logs, or differ between them."""
     one, other = ({_name(line): line for line in lines} for lines in (before, after))
     for name in one.keys() | other.keys():
         if one.get(name) != other.get(name):
@@ -580,7 +579,7 @@ def _differing(
 
 
 def _name(line: LabelledExample) -> tuple[str, int]:
-    """Return what stands for a line in the log of one key."""
+    """Return what identifies a line in the log of one key."""
     return line.event_id, line.revision
 
 

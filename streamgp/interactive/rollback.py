@@ -1,10 +1,10 @@
-"""Rollback of the last input, for a loop whose learner, rules or encoding failed over it.
+"""Rollback of the last input, for a loop whose learner, rules or encoding failed.
 
-Any call of a model may raise: it is a River estimator behind rules and budgets, some of them a
-user's own, and it may have done half of its work by then. The loop goes on as it was before the
-input, bitwise. Nothing is copied for that while nothing fails: the few conversations that an input
-changes are saved before, and a model is brought back by repetition. Its state and examples are
-saved after every `SAVE_EVERY` calls that change it, and the calls since then are kept.
+Any call of a model may raise: it is a River estimator behind rules and budgets, some of them
+user-defined, and it may have done half of its work by then. The loop then continues from its state
+before the input, bitwise. Nothing is copied for that while nothing fails: the few conversations
+that an input changes are saved before, and a model is restored by repetition. Its state and
+examples are saved after every `SAVE_EVERY` calls that change it, and the calls since then are kept.
 
 """
 
@@ -41,16 +41,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SAVE_EVERY = 64
-"""Calls after which a model is saved, at least: two for every event. Saving costs about as much as
-three events, a kept call half a kilobyte, and a rollback repeats half of them."""
+"""Least number of calls after which a model is saved: two for every event. Saving costs about as
+much as three events, a kept call half a kilobyte, and a rollback repeats half of them."""
 _CALL_BYTES: Final = 512
 FULL_CREDIT: Final = 100
 REBUILD: Final = 10
 """A rebuild of the model costs `REBUILD` of the credit of a loop; every input earns 1 of it back.
 Ten rebuilds in a row are free, and of records that fail one after the other every tenth is tried:
-their sender does not decide how much a worker computes."""
+so a sender cannot decide how much a worker computes."""
 
-# What was being done, by the name of the function that did it. It is read off the traceback, which
+# What was being done, by the name of the function that did it. It is read from the traceback, which
 # costs nothing while nothing fails.
 _STAGES: dict[str, Stage] = {
     "observe_one": "predict",
@@ -69,7 +69,7 @@ _STAGES: dict[str, Stage] = {
     "look_through": "review",
 }
 
-# Those that may refuse what they are given, with a ValueError or TypeError.
+# Methods that may refuse their input, with a ValueError or TypeError.
 _REFUSING = frozenset(("observe_one", "settle_one", "relabel_one"))
 
 
@@ -97,7 +97,7 @@ def stage_of(error: BaseException) -> Stage:
 
 
 def reason_of(error: Exception) -> str:
-    r"""Return type and text of an error, in words that can be written whatever the text holds.
+    r"""Return type and text of an error, in words that can be written whatever the text contains.
 
     Examples
     --------
@@ -107,17 +107,17 @@ def reason_of(error: Exception) -> str:
     """
     try:
         text = str(error)
-    except Exception:  # an error of a user's own may fail over its text, too
+    except Exception:  # the text of a user-defined error may fail, too
         text = "its text cannot be read"
     reason = f"{type(error).__name__}: {text:.300}"
     return reason.encode(errors="backslashreplace").decode()
 
 
 def refusal_of(error: Exception) -> str:
-    """Return what is said where the learner cannot take an event or an example.
+    """Return the reason given when the learner cannot take an event or an example.
 
-    Its text alone would read as if the input could not be read: a learner of a user's own may
-    fail with any text.
+    The text of the error alone would read as if the input could not be read: a user-defined learner
+    may raise any text.
 
     Examples
     --------
@@ -130,27 +130,27 @@ def refusal_of(error: Exception) -> str:
 
 @runtime_checkable
 class ResettableLearner(HoldsExamples, Protocol):
-    """A learner that can go back to what it was."""
+    """A learner that can be reset to an earlier state."""
 
     def state(self) -> State:
-        """Return what its decisions depend on beside the examples, as plain JSON values."""
+        """Return what its decisions depend on besides the examples, as plain JSON values."""
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from, whatever was learned since."""
+        """Reset to `state` and `examples`, whatever was learned since."""
 
 
 class SavedModel(NamedTuple):
-    """A model that was saved; no later change of it reaches this.
+    """A saved model; later changes of the model do not affect it.
 
     Parameters
     ----------
     read_state
-        Reads its state.
+        Returns its state.
     examples
-        What it held.
+        The examples that it held.
     most_calls
-        Calls after which it is saved again: a large state less often, while the calls that are
-        kept take no more memory than it.
+        Number of calls after which it is saved again: a large state less often, as long as the kept
+        calls take no more memory than it does.
 
     """
 
@@ -165,15 +165,15 @@ class CallJournal:
     Parameters
     ----------
     model
-        The model. One that cannot be saved (without `state`, `examples` and `reset_to`, or with
-        something in it that has no state to save) is left as a failure leaves it.
+        The model. If it cannot be saved (without `state`, `examples` and `reset_to`, or with a
+        component that has no state to save), a failure leaves it as it is then.
 
     Attributes
     ----------
     credit
-        What is left for rebuilds of the model; see `REBUILD`.
+        Credit left for rebuilds of the model; see `REBUILD`.
     saved
-        The model as it was before the calls that are kept; None if it was not saved yet.
+        The model before the calls that are kept; None if it has not been saved yet.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class CallJournal:
     """
 
     # _calls  name and arguments of each call since the model was saved
-    # _mark   number of calls before the input at hand
+    # _mark   number of calls before the current input
     __slots__ = ("_calls", "_can_save", "_mark", "_model", "credit", "saved")
 
     def __init__(self, model: Any) -> None:
@@ -204,14 +204,14 @@ class CallJournal:
         self.credit = FULL_CREDIT
 
     def may_try(self) -> bool:
-        """Whether there is credit for one more failure; asked once for every input."""
+        """Whether there is credit for one more failure; called once for every input."""
         if self.credit == FULL_CREDIT:
             return True
         self.credit += 1
         return self.credit > REBUILD
 
     def begin(self) -> None:
-        """Begin an input: the model as it is now is what `roll_back` brings back."""
+        """Begin an input: `roll_back` restores the model as it is now."""
         if not self._can_save:
             self._calls.clear()
         elif self.saved is None or len(self._calls) >= self.saved.most_calls:
@@ -221,9 +221,9 @@ class CallJournal:
     def call(self, method: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method that changes the model.
 
-        A ValueError or TypeError of a method that takes an event or a label means that it has
-        refused it and nothing has changed; after any other error nothing is certain, and the caller
-        has to roll back.
+        If a method that takes an event or a label raises a ValueError or TypeError, it has refused
+        it and nothing has changed; after any other error nothing is certain, and the caller has to
+        roll back.
         """
         calls = self._calls
         calls.append((method.__name__, args, kwargs))
@@ -235,7 +235,7 @@ class CallJournal:
             raise
 
     def roll_back(self) -> None:
-        """Bring the model back to where the input began."""
+        """Restore the model as it was when the input began."""
         if len(self._calls) == self._mark:
             return
         del self._calls[self._mark :]
@@ -251,39 +251,39 @@ class CallJournal:
             n_bytes, read_state = _written(self._model.state())
             most_calls = max(SAVE_EVERY, n_bytes // _CALL_BYTES)
             self.saved = SavedModel(read_state, self._model.examples(), most_calls)
-        except (TypeError, ValueError):  # a budget or a learner in it has no state to save
+        except (TypeError, ValueError):  # a budget or learner in it has no state to save
             self._can_save = False
             self.saved = None
         self._calls.clear()
 
 
 def _written(state: State) -> tuple[int, Callable[[], State]]:
-    """Write a state; return the number of bytes, and what reads them."""
+    """Encode a state; return the number of bytes, and a function that decodes them."""
     try:
-        # A hundredth of the time of JSON: numbers are written as they are, infinite ones too.
+        # A hundredth of the time of JSON: numbers are written as they are, even infinite ones.
         packed = msgspec.msgpack.encode(state, enc_hook=_plain)
-    except OverflowError:  # a whole number of more than 64 bits, as a seed may be
+    except OverflowError:  # an integer of more than 64 bits, such as a seed
         text = json.dumps(state, allow_nan=False)
         return len(text), partial(json.loads, text)
     return len(packed), partial(msgspec.msgpack.decode, packed)
 
 
 def _plain(value: Any) -> Any:
-    """Return the plain value of a numpy scalar, as a label or the state of a budget may be."""
+    """Return the plain value of a numpy scalar, as in a label or the state of a budget."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"a state must consist of plain JSON values, got {value!r}")
 
 
 class Rollback:
-    """Changes of a loop by the input at hand, which can be undone.
+    """Changes of a loop by the current input, which can be undone.
 
     Parameters
     ----------
     journal
         The calls that change the model.
     memory, moderator
-        What else the loop consists of.
+        The other components of the loop.
 
     Attributes
     ----------
@@ -293,9 +293,9 @@ class Rollback:
     """
 
     # _touched  conversations that the input changes, as they were before it
-    # _counts   what is only ever counted up, as it was before it
+    # _counts   counters that only increase, as they were before it
     # _shared   state of the budget that is shared with other loops
-    # _quarantine  who was in quarantine; it is replaced, and never changed
+    # _quarantine  who was in quarantine; it is replaced, never modified
     # _unasked     labels that were given unasked; likewise
     __slots__ = (
         "_counts",
@@ -321,7 +321,7 @@ class Rollback:
         self._unasked = moderator.unasked
 
     def begin(self) -> None:
-        """Begin an input: what is there now is what `undo` brings back."""
+        """Begin an input: `undo` restores the present state."""
         self._journal.begin()
         self._touched.clear()
         memory, moderator = self._memory, self._moderator
@@ -346,7 +346,7 @@ class Rollback:
         self._memory.note_change()
 
     def undo(self) -> None:
-        """Bring back what was there when the input began."""
+        """Restore the state in which the input began."""
         memory, moderator = self._memory, self._moderator
         n_added, n_horizons, n_deadlines, sequence = self._counts
         if memory.n_added > n_added:

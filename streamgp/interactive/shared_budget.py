@@ -1,4 +1,4 @@
-"""A budget for the questions of several loops together, on top of what each model allows itself."""
+"""A budget for the questions of several loops together, in addition to each model's budget."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class SharedBudget:
     Parameters
     ----------
     budget
-        The budget; it stays as it is.
+        The budget; it is not changed.
 
     """
 
-    # _published  the state as it was published last, None for never
+    # _published  the state as last published, None if never
     def __init__(self, budget: Budget) -> None:
         if isinstance(budget, type) or not isinstance(budget, Budget):
             raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
@@ -31,7 +31,7 @@ class SharedBudget:
         self._published: State | None = self._budget.state()
 
     def checked(self, decision: Decision, now: float) -> Decision:
-        """Return a decision as it is, or refused."""
+        """Return a decision unchanged, or refused."""
         if not decision.ask or self._budget.allows(decision, now):
             return decision
         return decision.refused_by(f"total {self._budget.name_of_refusal(decision, now)}")
@@ -45,7 +45,7 @@ class SharedBudget:
         self._budget.refund(now, asked_at)
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Tell the budget whether a request was answered before it expired, if it learns that."""
+        """Tell the budget whether a request was answered before it expired, if it uses that."""
         self._budget.note_outcome(asked_at=asked_at, answered=answered)
 
     def state(self) -> State:
@@ -53,12 +53,12 @@ class SharedBudget:
         return self._budget.state()
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from; that does not count as a change."""
+        """Restore what `state` returned; that does not count as a change."""
         self._budget.load_state(state)
         self._published = self._budget.state()
 
     def reset_to(self, state: State) -> None:
-        """Become what the state was taken from, as if nothing had happened since."""
+        """Restore what `state` returned, as if nothing had happened since."""
         self._budget.load_state(state)
 
     def change(self) -> State | None:
@@ -71,6 +71,6 @@ class SharedBudget:
 
 
 def configured(model: Any, budget: Budget | None) -> str:
-    """Return what stands for the configuration of loops with a total budget, or without one."""
+    """Return a digest of the configuration of loops with a total budget, or without one."""
     own: str = model.fingerprint()
     return own if budget is None else fingerprint(own, budget)

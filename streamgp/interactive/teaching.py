@@ -1,6 +1,6 @@
-"""Teaching of a learner what a consensus log holds.
+"""Teaches a learner the contents of a consensus log.
 
-The learner hears each example once, with the label that stands in the end; no request is made.
+The learner is taught each example once, with its final label; no request is made.
 
 """
 
@@ -18,7 +18,7 @@ from streamgp.interactive.state.serialize import examples_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taught:
-    """One example of the log, and what a learner made of it.
+    """One example of the log, and the learner's reaction to it.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Taught:
     y
         Its label.
     predicted
-        What the learner predicted before it saw the label; None if it could not tell.
+        What the learner predicted before it saw the label; None if it made no prediction.
     refusal
         Why the learner could not take the example; None if it did.
     probability_wrong
@@ -46,22 +46,22 @@ class Taught:
 def teach(
     model: SkepticalLearner, log: Iterable[LabelledExample], *, observed: bool = False
 ) -> Iterator[Taught]:
-    """Teach a learner what a consensus log leaves of one key's examples, in the order learned.
+    """Teach a learner the examples that a consensus log has of one key, in the order learned.
 
-    Each is predicted before it is learned. The estimate of how often an annotator errs counts an
-    answer that was challenged as it was counted then, and any other as the learner itself judges
-    it, whatever it was corrected to later. A rule that learns from labels hears of those that it
-    has asked for, and of labels that came unasked and were challenged: the log does not tell these
-    apart. The budget hears of no question.
+    Each is predicted before it is learned. The estimate of how often an annotator errs counts a
+    challenged answer as it was counted at the time, and any other answer as the learner itself
+    judges it, whatever it was corrected to later. A rule that learns from labels is told of those
+    that it has asked for, and of unasked labels that were challenged: the log does not distinguish
+    these. The budget is told of no question.
 
     Parameters
     ----------
     model
-        A learner that was taught nothing.
+        A learner that has been taught nothing.
     log
         The lines of one key, in any order.
     observed
-        Whether it has observed the events already.
+        Whether it has already observed the events.
 
     Yields
     ------
@@ -132,8 +132,8 @@ def _first_label(
 ) -> tuple[bool, Label]:
     """Return whether a first answer was challenged, and what it said.
 
-    Lines of earlier versions do not keep a label that was given up: any other one stands for it.
-    For a number, where `mean` is the forecast, one so far off that it counts as given up.
+    Lines of earlier versions do not contain a label that was given up: any other one stands for it.
+    For a number, where `mean` is the forecast, one far enough off to count as given up.
     """
     if line is None:
         return False, y
@@ -142,7 +142,7 @@ def _first_label(
     if line.origin == "upheld":
         return True, y
     if line.origin != "revised":
-        assert line.y is not None  # a first word has a label
+        assert line.y is not None  # a first answer has a label
         return False, line.y
     if mean is not None and not isinstance(y, str):
         return True, y + (2.0 * (y - mean) if line.probability_wrong else 0.0)
@@ -151,14 +151,14 @@ def _first_label(
 
 
 def _context(line: LabelledExample | None, example: Example, *, challenged: bool) -> LabelContext:
-    """Return what a learner may hear beside a label that it is taught from the log."""
+    """Return the context of a label for a learner that is taught from the log."""
     if line is None:
         return LabelContext(privileged=example.privileged, asked=False)
     return LabelContext(
         annotator=line.given_by if line.challenged else line.annotator,
         std=None if challenged else line.std,
         privileged=example.privileged,
-        # What came with a correction says nothing of the answer that it corrects.
+        # What came with a correction says nothing about the answer that it corrects.
         given_privileged=line.privileged or {},
         asked=line.origin != "volunteered" and not line.asked_back,
         answer=example.answer,

@@ -104,17 +104,17 @@ REJECTIONS: Final[Mapping[str, Fault]] = {
     "ended": "ended",
 }
 """Messages in a row that are the `Rejected` of an input that changes nothing. `unlearnable` is one,
-too, but says what came of an attempt."""
+too, but reports the result of an attempt."""
 
 SAME: Final[Literal["="]] = "="
-"""Next state of a row that leaves the state as it is."""
+"""Next state of a row that does not change the state."""
 
 
 class Row(NamedTuple):
     """Row of the table: the effect of an input in some states.
 
-    `states` is `*` for all. A row without a mark holds for any mark; of several rows for a state,
-    an input and a mark the first counts.
+    `states` is `*` for all. A row without a mark holds for any mark; if several rows have the same
+    state, input and mark, the first counts.
     """
 
     states: str
@@ -226,11 +226,11 @@ class Outcome(NamedTuple):
     next: State
     messages: tuple[str, ...]
     fault: Fault | None
-    """Of an input that is rejected and changes nothing; None otherwise."""
+    """Fault of an input that is rejected and changes nothing; None otherwise."""
 
 
 Cell: TypeAlias = Mapping[Mark, Outcome]
-"""What an input does in one state, by mark; "" stands for no mark, and for those left out."""
+"""Effect of an input in one state, by mark; "" stands for no mark, and for marks left out."""
 
 
 def _cell(state: State, given: Input) -> Cell:

@@ -1,7 +1,7 @@
-"""Validation of a loop's inputs: every check and conversion stands here.
+"""Validation of a loop's inputs: all checks and conversions.
 
-An input that cannot be understood is described in words (the loop makes a `Rejected` of it); the
-wrong type of message, or a clock that gives no number, is a programming error and raises.
+A flaw of an input is described in words (the loop makes a `Rejected` of it); the
+wrong type of message, or a clock that returns no number, is a programming error and raises.
 
 """
 
@@ -31,13 +31,13 @@ _LARGEST = sys.float_info.max
 # Largest number that can be learned: sums of squares of differences of such numbers, and the
 # squares of those, are finite.
 LARGEST_LABEL = 1e100
-# Labels that need no conversion; a number must be shown to be finite and not too large.
+# Labels that need no conversion; a number has to be checked to be finite and not too large.
 _PLAIN = frozenset((str, bool))
 
 
 def is_time(value: object) -> bool:
     """Whether a value is a finite number of seconds; NaN, infinities and bools are not."""
-    if type(value) is float:  # as nearly always: a third of the time, twice for each event
+    if type(value) is float:  # nearly always; takes a third of the time, twice for each event
         return -_LARGEST <= value <= _LARGEST
     return (
         isinstance(value, int | float)
@@ -47,7 +47,7 @@ def is_time(value: object) -> bool:
 
 
 def check_now(now: object) -> None:
-    """Refuse a clock that gives no finite number.
+    """Refuse a clock that does not return a finite number.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def check_now(now: object) -> None:
 
 
 def checked_writing(at: float | None) -> float | None:
-    """Return when something is written, None if that is not known; refuse what is no time.
+    """Return when something is written, None if that is not known; refuse what is not a time.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def checked_writing(at: float | None) -> float | None:
 
 
 def check_duration(name: str, value: float, wanted: str = "a positive number of seconds") -> None:
-    """Refuse a length of time that is not positive and finite."""
+    """Refuse a duration that is not positive and finite."""
     check_number(name, value, wanted, lambda span: 0.0 < span < float("inf"))
 
 
 def check_span(name: str, value: float | None) -> None:
-    """Do the same where None stands for one without an end."""
+    """Refuse a duration that is not positive and finite; None stands for no limit."""
     if value is not None:
         check_duration(name, value, "a positive number of seconds or None")
 
@@ -91,7 +91,7 @@ def check_span(name: str, value: float | None) -> None:
 def as_label(y: object) -> Label:
     """Convert a label to a plain bool, int, float or str.
 
-    NumPy scalars and members of enumerations with plain values become the plain value, so that a
+    NumPy scalars, and members of enumerations with plain values, become the plain value, so that a
     label means the same in a dictionary, in a message and in a log.
 
     Raises
@@ -117,8 +117,8 @@ def as_label(y: object) -> Label:
         plain = plain.item()
     if isinstance(plain, int | float) and LARGEST_LABEL < abs(plain) < float("inf"):
         raise ValueError(f"a label must be at most {LARGEST_LABEL:.0e} in size, got {y!r:.40}")
-    # Subclasses (members of an enumeration, say) give up their class; bool before int, as a bool
-    # is an int.
+    # Subclasses (such as members of an enumeration) lose their class; bool comes before int, as a
+    # bool is an int.
     if isinstance(plain, str):
         return str.__str__(plain)
     if isinstance(plain, bool):
@@ -131,7 +131,7 @@ def as_label(y: object) -> Label:
 
 
 def flaw_of_event(event: Event) -> str | None:
-    """Say what is wrong with an event, or None.
+    """Return what is wrong with an event, or None.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def flaw_of_event(event: Event) -> str | None:
         return _no_id("event_id", event.event_id)
     if not (event.key is None or _is_text(event.key)):
         return f"key must be a text or None, got {event.key!r}"
-    if not isinstance(event.x, dict | Mapping):  # a dict is told in half the time
+    if not isinstance(event.x, dict | Mapping):  # dict is checked in half the time
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
         return _no_time("occurred_at", event.occurred_at)
@@ -155,7 +155,7 @@ def flaw_of_event(event: Event) -> str | None:
 
 
 def flaw_of_excerpt(excerpt: object) -> str | None:
-    """Say what is wrong with the excerpt of an event, or None.
+    """Return what is wrong with the excerpt of an event, or None.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def flaw_of_excerpt(excerpt: object) -> str | None:
                 f"{len(values)}; send every n-th"
             )
         for value in values:
-            if not is_time(value):  # a finite number, and no truth value
+            if not is_time(value):  # a finite number, and not a boolean
                 return f"excerpt[{channel!r}] must hold finite numbers, got {value!r:.80}"
     return None
 
@@ -189,15 +189,15 @@ def plain_excerpt(excerpt: Excerpt | None) -> dict[str, list[float]] | None:
 
 
 def flaw_of_decoded_event(event: Event) -> str | None:
-    """Say what is wrong with an event whose fields are of their types, or None.
+    """Return what is wrong with an event whose fields have the right types, or None.
 
-    That is what `connectors.wire` lets through: all but the size of a number as label.
+    `connectors.wire` ensures that: it checks everything but the size of a number as label.
     """
     return None if event.y is None else flaw_of_label(event.y)
 
 
 def flaw_of_answer(answer: Answer) -> str | None:
-    """Say what is wrong with an answer, or None.
+    """Return what is wrong with an answer, or None.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def flaw_of_answer(answer: Answer) -> str | None:
 
 
 def flaw_of_decoded_answer(answer: Answer) -> str | None:
-    """Say what is wrong with an answer whose fields are of their types, or None."""
+    """Return what is wrong with an answer whose fields have the right types, or None."""
     if answer.std is not None:
         if not (is_time(answer.std) and answer.std > 0.0):
             return f"std must be a positive finite number or None, got {answer.std!r}"
@@ -240,7 +240,7 @@ def flaw_of_decoded_answer(answer: Answer) -> str | None:
 
 
 def flaw_of_keeping(x: object) -> str | None:
-    """Say why features could not be saved, or None; for loops that must be able to.
+    """Return why features could not be saved, or None; for loops that must be saveable.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def flaw_of_keeping(x: object) -> str | None:
 
     """
     if not isinstance(x, Mapping):
-        return None  # another flaw says it
+        return None  # reported as another flaw
     try:
         plain_features(x)
     except ValueError as error:
@@ -265,7 +265,7 @@ def rejected(
     now: float,
     stage: Stage | None = None,
 ) -> Rejected:
-    """Reject an input; its id and key are repeated as far as they can be."""
+    """Reject an input; its id and key are repeated as far as possible."""
     return Rejected(
         subject=subject if isinstance(subject, str) and _is_text(subject) else repr(subject),
         key=key if isinstance(key, str) and _is_text(key) else None,
@@ -277,7 +277,7 @@ def rejected(
 
 
 def _is_plain(value: object, depth: int = 32) -> bool:
-    """Whether a value is the same after it was written as JSON."""
+    """Whether a value is unchanged by being written as JSON and read."""
     if depth == 0:
         return False
     if type(value) is dict:
@@ -309,7 +309,7 @@ def _no_time(name: str, value: object) -> str:
 
 
 def flaw_of_label(y: object) -> str | None:
-    """Say why a value is no label, or None."""
+    """Return why a value is not a label, or None."""
     try:
         as_label(y)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Restart of a loop: from a snapshot, or from its parts.
+"""Restart of a loop from a snapshot or from its parts.
 
-`loop.py` has the inputs.
+The inputs are in `loop.py`.
 
 """
 
@@ -36,9 +36,9 @@ def limits_of_loops(
     open_at_most: int | None,
     people: People,
 ) -> dict[str, Any]:
-    """Return the arguments of a loop beside its model, as they are saved.
+    """Return the arguments of a loop besides its model, as they are saved.
 
-    The last two came later, and are left out where they say nothing.
+    The last two were added later, and are left out if they have no effect.
     """
     found: dict[str, Any] = {
         "expires_after_s": expires_after_s,
@@ -52,14 +52,14 @@ def limits_of_loops(
 
 
 def arguments_of(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a loop that `limits_of_loops` has made plain."""
+    """Return the arguments of a loop from what `limits_of_loops` returned."""
     return {**saved, "people": People.of(saved.get("people", {}))}
 
 
 class RestartableLoop(ABC):
     """Snapshot, published parts and restart of a loop; `InteractiveLoop` has the inputs."""
 
-    # `InteractiveLoop` says what the attributes are.
+    # The attributes are described in `InteractiveLoop`.
 
     model: SkepticalLearner
     expires_after_s: float | None
@@ -87,11 +87,11 @@ class RestartableLoop(ABC):
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loop and its model must not forget.
 
-        A loop restored from it answers every further input as this one would: bitwise in the same
-        numerical environment, and elsewhere up to rounding.
-        The model of a snapshot is its labelled examples and what its decisions depend on besides;
-        they are learned once more when it is restored. Truths of events are not kept. Changes that
-        `changes` has not returned yet are in the snapshot, but not returned by the restored loop.
+        A loop restored from it responds to every further input as this one would: bitwise in the
+        same numerical environment, and elsewhere up to rounding. The snapshot of a model consists
+        of its labelled examples and what else its decisions depend on; the examples are learned
+        again when it is restored. Truths of events are not kept. Changes that `changes` has not
+        returned yet are in the snapshot, but are not returned by the restored loop.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class RestartableLoop(ABC):
     def restore(
         cls, data: bytes, model: SkepticalLearner, *, fingerprint: str | None = None
     ) -> Self:
-        """Return the loop that a snapshot was taken from.
+        """Return the loop from a snapshot.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class RestartableLoop(ABC):
         model
             A model of the same configuration that has seen nothing; the loop takes it.
         fingerprint
-            That of the model, if it is known: it takes as long to compute as some events.
+            Fingerprint of the model, if known: it takes as long to compute as some events.
 
         Warns
         -----
@@ -140,8 +140,8 @@ class RestartableLoop(ABC):
         Raises
         ------
         SnapshotError
-            If the bytes are no snapshot of a loop, or damaged, or the model is configured in
-            another way.
+            If the bytes are not a snapshot of a loop, or damaged, or the model has another
+            configuration.
 
         Examples
         --------
@@ -169,15 +169,15 @@ class RestartableLoop(ABC):
         return loop
 
     def know_fingerprint(self, fingerprint: str) -> None:
-        """Take the fingerprint of the model from a caller who knows it."""
+        """Set the fingerprint of the model, for a caller that knows it."""
         self._published.fingerprint = fingerprint
 
     def begin_from(self, saved: SavedModel | None) -> SavedModel | None:
-        """Begin with a model that a loop around an equal one has saved; None to save it here.
+        """Start from a model that a loop around an equal one has saved; None to save it here.
 
         Returns
         -------
-        What other loops may begin from; None if the model cannot be saved.
+        What other loops may start from; None if the model cannot be saved.
 
         """
         journal = self._moderator.journal
@@ -187,12 +187,12 @@ class RestartableLoop(ABC):
             journal.saved = saved
         return journal.saved
 
-    # --- what waits
+    # --- what is pending
 
     def next_deadline(self) -> float | None:
-        """Return the earliest moment after which `on_time` has something to do, or None.
+        """Return the earliest time after which `on_time` has something to do, or None.
 
-        Calling `on_time(t)` with any t past that moment does it: at the moment itself an answer
+        Calling `on_time(t)` with any t past that time does it: at exactly that time an answer
         is still in time. Forgetting an event counts, though it may yield no message.
         """
         deadline, horizon = self._moderator.deadlines.first(), self._memory.horizons.first()
@@ -201,7 +201,7 @@ class RestartableLoop(ABC):
         return min(deadline, horizon)
 
     def open_events(self) -> Iterator[tuple[str, float]]:
-        """Yield of each request that waits its id, and when its event was."""
+        """Yield the id and the event time of each request that waits."""
         for record in self._memory.open_ones():
             request = record.open_request
             if request is not None:
@@ -224,8 +224,8 @@ class RestartableLoop(ABC):
 
         Returns
         -------
-        Named parts as plain JSON values; None for a part that is gone. The newest value of every
-        part and the consensus log make the loop again, with `from_parts`.
+        Named parts as plain JSON values; None for a part that is gone. `from_parts` restores the
+        loop from the newest value of every part and the consensus log.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class RestartableLoop(ABC):
         [['e1', 'asked'], ['e2', 'cancelled']]
 
         """
-        self._last = None  # what is published stands
+        self._last = None  # what is published can no longer be undone
         if not self._changed:
             return {}
         check_resumable(self.model)
@@ -279,19 +279,19 @@ class RestartableLoop(ABC):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> Self:
-        """Return the loop that parts and a consensus log were taken from, bitwise equal.
+        """Return the loop from its parts and a consensus log, bitwise equal.
 
-        If lines of the log are missing, what the conversations say of their labels counts:
-        a caller who deletes a line has to `withdraw` it as well.
+        If lines of the log are missing, the labels recorded in the conversations count: a caller
+        that deletes a line has to `withdraw` it as well.
 
         Parameters
         ----------
         parts
             The newest value of every part.
         log
-            What the loop has ever returned of `LabelledExample`, in any order, but for the `taken`
-            lines of each `Retraction`. Lines that a later one of the same event and revision
-            replaces may be missing.
+            Every `LabelledExample` that the loop has returned, in any order, except the `taken`
+            lines of each `Retraction`. Lines that are replaced by a later one of the same event and
+            revision may be missing.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
         expires_after_s, answer_horizon_s, open_at_most, people
@@ -300,7 +300,7 @@ class RestartableLoop(ABC):
         Raises
         ------
         SnapshotError
-            If the parts do not fit together, or the model is configured in another way.
+            If the parts do not fit together, or the model has another configuration.
 
         Examples
         --------
@@ -326,14 +326,14 @@ class RestartableLoop(ABC):
     def caught_up(
         self, parts: Mapping[str, Any], log: Iterable[LabelledExample], model: SkepticalLearner
     ) -> Self | None:
-        """Return what this loop became elsewhere in the meantime; it is left as it is.
+        """Return what this loop has become elsewhere in the meantime; it is not changed.
 
         Parameters
         ----------
         parts
-            What was published since, the newest value of every part; None for one that is gone.
+            What was published since, the newest value of every part; None for a part that is gone.
         log
-            Lines of the consensus log since; older ones are passed over.
+            Lines of the consensus log since; older ones are ignored.
         model
             A model of the same configuration that has seen nothing; the new loop takes it.
 

@@ -1,7 +1,7 @@
-"""Serialization of a loop's state, beside its labelled examples, as plain values.
+"""Serialization of a loop's state, except its labelled examples, as plain values.
 
 The head holds the model and the counters, a plain record one conversation. Both are the same in a
-snapshot and in what is published piece by piece.
+snapshot and when published piece by piece.
 
 """
 
@@ -37,7 +37,7 @@ from streamgp.interactive.validation import plain_excerpt
 
 
 def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
-    """Return the state of the model beside its examples, and how far everything is counted."""
+    """Return the state of the model without its examples, and all counters."""
     return {
         "sequence": moderator.consensus.sequence,
         "pages": memory.segments.n,
@@ -46,7 +46,7 @@ def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
         "alarms": moderator.deadlines.n_set,
         "learned": model.n_learned,
         "model": model.state(),
-        # Nothing for most loops, as before anything could fail: snapshots stay what they are.
+        # Empty for most loops, as before anything could fail: snapshots stay the same.
         **({} if moderator.journal.credit == FULL_CREDIT else {"credit": moderator.journal.credit}),
         **({"quarantine": quarantine} if (quarantine := moderator.quarantine.state()) else {}),
         **({"unasked": unasked} if (unasked := moderator.unasked.state()) else {}),
@@ -62,20 +62,20 @@ def resume(
     memory: EventStore,
     moderator: Moderator,
 ) -> None:
-    """Make a new loop what plain values were taken from.
+    """Restore plain values into a new loop.
 
     Parameters
     ----------
     head
         What `head_of` returned.
     records
-        Every conversation with the number of its segment and of its alarm, in any order.
+        Every conversation with the numbers of its segment and of its alarm, in any order.
     examples
-        What the model holds.
+        The examples that the model holds.
     lines
-        The lines of the consensus log by which it holds them, in their order.
+        The lines of the consensus log by which it holds them, in order.
     model, memory, moderator
-        What the new loop consists of.
+        The components of the new loop.
 
     """
     records = sorted(records, key=lambda found: found[1].serial)
@@ -109,14 +109,14 @@ def resume(
     moderator.consensus.lines.replace(lines)
 
 
-# --- A conversation, as it is written.
+# --- A conversation, as written.
 #
-# An array without names, for it is written often: the fields in their order, those at the end that
-# are at their default left out. Topics hold these arrays for ever. A field may only be added at the
+# An array without names, as it is written often: the fields in order, without those at the end that
+# have their default. Topics hold these arrays for ever. A field may only be added at the
 # end, with a default; a reader that does not know it refuses the array instead of losing it.
 
 
-_Number: TypeAlias = int | float  # as it came: it is written again as it was read
+_Number: TypeAlias = int | float  # as it came: it is written back as it was read
 
 
 class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -172,14 +172,14 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     is_given_back: bool = False
     delayed_s: _Number = 0.0
     excerpt: dict[str, list[float]] | None = None
-    # Without it that of the label. The answers are all of this annotator unless it is said.
+    # None stands for the annotator of the label. All answers are this annotator's unless stated.
     standing_by: str | None = None
     answered_by: list[str | None] | None = None
     second: _Second | None = None
 
 
 def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
-    """Return what reads the fields of an array from the object that it is about, in order."""
+    """Return a function that reads the fields of an array, in order, from an object."""
     names = kind.__struct_fields__
     return attrgetter(*(f"event.{name}" if name in of_event else name for name in names))
 
@@ -199,7 +199,7 @@ def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
     """Leave out the fields at the end that are at their default."""
     defaults = kind.__struct_defaults__
     n = len(array) - len(defaults)
-    if tuple(array[n:]) != defaults:  # seldom
+    if tuple(array[n:]) != defaults:  # rare
         n = max(i + 1 for i in range(n, len(array)) if array[i] != defaults[i - n])
     del array[n:]
     return array
@@ -215,14 +215,14 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     alarm
         Number of the alarm of its open request, None if there is none.
     with_x
-        Whether with the features; without them, the caller must supply them on loading.
+        Whether to include the features; without them, the caller must supply them on loading.
 
     """
     plain = list(_fields_of_record(record))
     plain[_X] = _plain_x(record) if with_x else None
     request, label = record.request, record.label
     if request is not None:
-        # Once the question has ended it is pending no more, and nothing is written of that.
+        # Once the question has ended it is no longer pending, and nothing is written about that.
         question = [
             request.request_id,
             request.expires_at,
@@ -267,14 +267,14 @@ def _plain_x(record: Record) -> Any:
 def record_of(
     plain: PlainRecord, learned: Callable[[str], Example | None]
 ) -> tuple[Record, int | None]:
-    """Return the conversation that plain values stand for, and the number of its alarm.
+    """Return the conversation from plain values, and the number of its alarm.
 
     Parameters
     ----------
     plain
         What `plain_record` returned.
     learned
-        Finds the example of an event, for conversations without features.
+        Returns the example of an event, for conversations without features.
 
     """
     try:
@@ -334,8 +334,8 @@ def record_of(
 
 # --- A loop as a snapshot and back.
 #
-# It holds the labelled examples, which are in the consensus log as well, and what
-# the beginning of this module names. `snapshot.py` defines the layout in bytes.
+# The snapshot holds the labelled examples, which are in the consensus log as well, and the state
+# described at the beginning of this module. `snapshot.py` defines the layout in bytes.
 
 
 KIND = "a loop"
@@ -345,16 +345,16 @@ class Resumable(SkepticalLearner, Protocol):
     """A skeptical learner that can be restored after a restart, bitwise equal."""
 
     def fingerprint(self) -> str:
-        """Return what stands for its configuration."""
+        """Return a digest of its configuration."""
 
     def examples(self) -> list[Example]:
         """Return the labelled examples that it holds, in the order learned."""
 
     def state(self) -> State:
-        """Return what its decisions depend on beside the examples, as plain JSON values."""
+        """Return what its decisions depend on besides the examples, as plain JSON values."""
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from."""
+        """Restore `state` and `examples`."""
 
 
 def save(
@@ -370,11 +370,11 @@ def save(
     Parameters
     ----------
     model, memory, moderator
-        What the loop consists of.
+        The components of the loop.
     spans
         The other arguments of the loop.
     fingerprint
-        That of the model.
+        Fingerprint of the model.
     environment
         The numerical environment, None to leave it out.
 
@@ -402,12 +402,12 @@ def save(
 
 
 def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: Moderator) -> None:
-    """Make a new loop what a snapshot was taken from."""
+    """Restore a snapshot into a new loop."""
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
     learned = {example.event_id: example for example in examples}
     records = [(segment, *record_of(plain, learned.get)) for segment, *plain in body["records"]]
-    # Those of earlier versions hold none.
+    # Snapshots of earlier versions hold none.
     lines = lines_of(body.get("lines", ()), examples)
     resume(body["head"], records, examples, lines, model, memory, moderator)
 
@@ -425,12 +425,12 @@ def check_resumable(model: Any) -> None:
 
 
 def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
-    """Return what a consensus log leaves of one key's examples, in the order learned.
+    """Return the examples that a consensus log leaves for one key, in the order learned.
 
     Parameters
     ----------
     log
-        The lines of one key, in any order; `sequence` says how they follow each other.
+        The lines of one key, in any order; `sequence` gives their order.
 
     Examples
     --------
@@ -452,14 +452,14 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
     """Apply further lines of a consensus log to the examples that a model holds, by event id."""
     for line in sorted(log, key=lambda line: line.sequence):
         if line.y is None or line.revision == 0:
-            # The first line about an event: if an earlier conversation left some in a compacted
-            # log, they are no longer about an example that is held.
+            # The first line about an event: if an earlier conversation left lines in a compacted
+            # log, they are not about an example that is still held.
             held.pop(line.event_id, None)
         if line.y is not None:
             before = held.get(line.event_id)
             answer = settled_answer(line) or (None if before is None else before.answer)
             if answer is not None and answer.second is None:
-                # A corrected answer counts as it was given first.
+                # A corrected answer counts as it was first given.
                 answer = replace(answer, second=second_answer(line, answer.annotator))
             held[line.event_id] = Example(
                 event_id=line.event_id,
@@ -502,10 +502,10 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
 
 
 def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
-    """Return the answer of a second annotator that a line of the consensus log is about.
+    """Return the second annotator's answer that a line of the consensus log is about.
 
-    None if it is about none, or about a second answer of the annotator `first_by`, who gave the
-    first one: it says nothing more of the label.
+    None if there is none, or if it is a second answer of the annotator `first_by`, who gave the
+    first one: it tells nothing more about the label.
 
     Examples
     --------
@@ -523,10 +523,10 @@ def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer 
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
-    """Return examples as plain values, and their features in binary where that is possible."""
+    """Return examples as plain values, and their features in binary if possible."""
     body: State = {"ids": [e.event_id for e in examples], "labels": [e.y for e in examples]}
     if any(e.privileged is not None for e in examples):
-        # Without any as it was before there were some: snapshots stay what they are.
+        # Omitted if there are none, as in earlier versions: snapshots stay the same.
         body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
     if any(e.answer is not None for e in examples):
         body["answers"] = [
@@ -558,7 +558,7 @@ def _common_names(examples: Sequence[Example]) -> list[str] | None:
 
 
 def examples_of(body: State, blob: bytes) -> list[Example]:
-    """Return the examples that plain values stand for."""
+    """Return the examples from plain values."""
     xs: list[Features]
     if "names" in body:
         names = body["names"]
@@ -592,8 +592,8 @@ def _answer_of(
 class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A line of the consensus log; `LabelledExample` defines the fields.
 
-    `example` is the number of the example that it is about, which tells the features, and the label
-    too unless `y` does.
+    `example` is the number of the example that it is about, which provides the features, and the
+    label unless `y` is given.
     """
 
     example: int
@@ -615,13 +615,13 @@ class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def plain_lines(lines: Iterable[LabelledExample], examples: Sequence[Example]) -> list[list[Any]]:
-    """Return lines of the consensus log as plain values, but what examples tell of them."""
+    """Return lines of the consensus log as plain values, without what the examples contain."""
     numbers = {example.event_id: n for n, example in enumerate(examples)}
     found = []
     for line in lines:
         number = numbers.get(line.event_id)
         if number is None:
-            continue  # of a log that is not whole
+            continue  # of an incomplete log
         plain = [number, *_fields_of_line(line)]
         y = examples[number].y
         plain[_Y] = None if line.y == y and type(line.y) is type(y) else line.y
@@ -632,7 +632,7 @@ def plain_lines(lines: Iterable[LabelledExample], examples: Sequence[Example]) -
 
 
 def lines_of(plain: Iterable[Any], examples: Sequence[Example]) -> list[LabelledExample]:
-    """Return the lines that plain values stand for."""
+    """Return the lines from plain values."""
     found = []
     for told in msgspec.convert(plain, list[_Line]):
         example = examples[told.example]
@@ -649,15 +649,15 @@ _Y, _LINE_PRIVILEGED = map(_Line.__struct_fields__.index, ("y", "privileged"))
 
 # --- State of a loop in parts, each published when it changes.
 #
-# The head, with the latest conversations, is one part, every segment of earlier ones another (see
-# `event_store.py`). Together with the consensus log, which holds the labelled examples, the parts
-# that were published last make the loop again. Who publishes them, and where, is decided elsewhere.
+# The head, with the latest conversations, is one part, and every segment of earlier ones is another
+# (see `event_store.py`). Together with the consensus log, which holds the labelled examples, the
+# last published parts restore the loop. Who publishes them, and where, is decided elsewhere.
 
 
 HEAD = "head"
 _SEGMENT = "events/"
-# So many bytes of JSON of the latest conversations are published with every head, so that most
-# events cost one part and not two; about as many as the head has besides.
+# Number of bytes of JSON of the latest conversations that are published with every head, so that
+# most events cost one part and not two; about as many as the rest of the head.
 RECENT_BYTES = 1 << 10
 
 _encode = msgspec.json.Encoder().encode
@@ -669,11 +669,11 @@ class StateChangelog:
     Parameters
     ----------
     model, memory, moderator
-        What the loop consists of.
+        The components of the loop.
 
     """
 
-    # _fingerprint  that of the model, once it was needed: it never changes
+    # _fingerprint  that of the model, once needed: it never changes
     __slots__ = ("_fingerprint", "_memory", "_model", "_moderator")
 
     def __init__(self, model: Any, memory: EventStore, moderator: Moderator) -> None:
@@ -694,7 +694,7 @@ class StateChangelog:
         self._fingerprint = known
 
     def changed(self) -> dict[str, Any]:
-        """Return the head and the segments that have changed, and count them as published."""
+        """Return the head and the segments that have changed, and mark them as published."""
         segments = self._memory.segments
         fresh = self._memory.unpublished()
         recent = [self._plain(record) for record in fresh]
@@ -702,7 +702,8 @@ class StateChangelog:
             changed, recent = segments.publish(fresh, recent, self._plain), []
         else:
             changed = segments.publish([], [], self._plain)
-        # The head comes last: a reader that starts anywhere and finds a segment finds the head.
+        # The head comes last: a reader that starts anywhere and finds a segment also finds the
+        # head.
         parts = {**_by_name(changed), HEAD: self._head(recent)}
         segments.settle()
         return parts
@@ -713,7 +714,7 @@ class StateChangelog:
         return {**self.segments(), HEAD: self._head(recent)}
 
     def segments(self) -> dict[str, Any]:
-        """Return the segments as they are now, without what is on none yet."""
+        """Return the segments as they are now, without conversations that are in none yet."""
         return _by_name(
             {n: [self._plain(record) for record in on] for n, on in self._memory.segments if on}
         )
@@ -739,19 +740,19 @@ def take_up(
     *,
     after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
 ) -> None:
-    """Make a new loop what parts and a consensus log were taken from.
+    """Restore parts and a consensus log into a new loop.
 
-    Lines may be missing that were deleted from the log; until the loop learns of that
-    (`withdraw`), a conversation knows its label, and what it says counts.
+    Lines that were deleted from the log may be missing; until the loop is told of that
+    (`withdraw`), a conversation knows its label, which then counts.
 
     Parameters
     ----------
     parts
-        All parts; None stands for one that is gone.
+        All parts; None for a part that is gone.
     log
         The lines of the loop, in any order.
     model, memory, moderator
-        What the new loop consists of.
+        The components of the new loop.
     after
         The number of a line, and the examples and lines held at that time: then only later lines
         are read.
@@ -783,7 +784,7 @@ def take_up(
             f"it ends with line {head['sequence']} of the log, expected {first} or more"
         )
     held = {str(example.event_id): example for example in examples}
-    # Lines beyond the head were never published with it.
+    # Lines later than the head were never published with it.
     later = [line for line in log if first < line.sequence <= head["sequence"]]
     later.sort(key=lambda line: line.sequence)
     read_on(held, later)
@@ -795,7 +796,7 @@ def take_up(
 
 
 def _agree(held: dict[str, Example], record: Record) -> None:
-    """Make the examples agree with a conversation, where lines of the log are missing."""
+    """Make the examples agree with a conversation, if lines of the log are missing."""
     event, label = record.event, record.label
     example = held.get(event.event_id)
     if not record.is_learned:
@@ -818,7 +819,7 @@ def _by_name(segments: Mapping[int, Any]) -> dict[str, Any]:
 
 
 def _number(name: str) -> int:
-    """Return the number of a segment, of which `name` is the name."""
+    """Return the number of the segment named `name`."""
     number = name.removeprefix(_SEGMENT)
     if not (number.isdecimal() and name == f"{_SEGMENT}{int(number)}"):
         raise ValueError(f"part {name!r} is unknown, expected {HEAD!r} or '{_SEGMENT}<number>'")
@@ -826,4 +827,4 @@ def _number(name: str) -> int:
 
 
 def _nowhere(event_id: str) -> None:
-    """Find no example: a segment has all features."""
+    """Find no example: a segment contains all features."""

@@ -3,8 +3,8 @@
     8 bytes "streamgp" | version | bytes in all | bytes of the header | header | blobs | checksum
 
 The header holds the kind of snapshot, the fingerprint of the configuration that it was taken from,
-a body of plain JSON values, how long each blob is, and the numerical environment, where it is
-recorded. The meaning of the body is left to the caller who packs it. Files are written in
+a body of plain JSON values, the length of each blob, and the numerical environment, if it is
+recorded. The meaning of the body is up to the caller that packs it. Files are written in
 `connectors.storage.snapshots`.
 
 """
@@ -26,12 +26,12 @@ _DIGEST_SIZE = 16
 _WHAT_TO_DO = "restore an older snapshot, or replay the log"
 
 
-# What comes of a body that does not hold what it should, though its checksum fits.
+# Errors caused by a body that does not hold what it should, though its checksum is right.
 INCONSISTENT = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, struct.error)
 
 
 class SnapshotError(ValueError):
-    """Bytes that are no snapshot, or none that can be used here; the text says why."""
+    """Bytes that are not a snapshot, or not one that can be used here; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ class Snapshot:
     kind
         What was saved.
     fingerprint
-        Stands for the configuration that it was taken from.
+        Fingerprint of the configuration that it was taken from.
     body
         Plain JSON values.
     blobs
-        Numbers in binary, and snapshots inside of this one.
+        Numbers in binary, and nested snapshots.
     environment
-        The numerical environment that it was taken in; None if that is not recorded.
+        The numerical environment in which it was taken; None if it is not recorded.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Snapshot:
         Raises
         ------
         TypeError
-            If the body holds what is no plain JSON value.
+            If the body holds a value that is not a plain JSON value.
 
         """
         header = msgspec.json.encode(
@@ -99,7 +99,7 @@ class Snapshot:
         Raises
         ------
         SnapshotError
-            If it is none, cut off, damaged, or of another version.
+            If it is not a snapshot, cut off, damaged, or of another version.
 
         """
         if not isinstance(data, bytes):
@@ -167,7 +167,7 @@ class Snapshot:
             )
 
 
-# Of what came later nothing is written where there is nothing to say.
+# Fields that were added later are not written at their default.
 class _Header(msgspec.Struct, omit_defaults=True):
     kind: str
     configuration: str

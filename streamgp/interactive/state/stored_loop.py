@@ -1,8 +1,8 @@
-"""Loops whose learner has not been made: what a restart brings back until an input needs it.
+"""Loops without a learner: what is restored after a restart until an input needs the learner.
 
-To learn a key's examples once more takes as long as a hundred of its events, and most keys of a
+Learning a key's examples again takes as long as a hundred of its events, and most keys of a
 partition are silent in the minute after a restart. What a loop has published becomes a snapshot
-without its learner, and a snapshot is kept as bytes until the key has an input.
+without its learner, which is kept as bytes until the key has an input.
 
 """
 
@@ -33,9 +33,9 @@ class StoredModel:
     Parameters
     ----------
     model
-        A learner of the same configuration, left as it is.
+        A learner of the same configuration; it is not changed.
     fingerprint
-        That of the learner.
+        Fingerprint of the learner.
 
     """
 
@@ -51,7 +51,7 @@ class StoredModel:
         return len(self._examples)
 
     def fingerprint(self) -> str:
-        """Return what stands for the configuration of the learner."""
+        """Return the fingerprint of the learner."""
         return self._fingerprint
 
     def examples(self) -> list[Example]:
@@ -108,7 +108,7 @@ class StoredLoop(RestartableLoop):
         self.open_at_most = open_at_most
         self.people = people
         self._memory = EventStore(answer_horizon_s)
-        # Of a moderator, what must survive a restart.
+        # The part of a moderator that must survive a restart.
         kept = SimpleNamespace(
             deadlines=DeadlineQueue(),
             consensus=SimpleNamespace(sequence=0, lines=HeldLines()),
