@@ -1,4 +1,4 @@
-"""Arrays that grow, and symmetric matrices that are changed in place."""
+"""Arrays that grow, and symmetric matrices that are modified in place."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def padded(x: Array, d: int) -> Array:
 
 
 def enlarged(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return an array of another, larger shape: `array`, and zeros behind it."""
+    """Return an array of another, larger shape: `array`, followed by zeros."""
     larger = np.zeros(shape, array.dtype)
     larger[tuple(slice(size) for size in array.shape)] = array
     return larger
 
 
 class SymmetricMatrix:
-    """A symmetric matrix of shape (size, size), zero at first, of which the upper triangle is kept.
+    """A symmetric matrix of shape (size, size), zero at first, whose upper triangle is stored.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SymmetricMatrix:
 
     """
 
-    # _a  in the order of Fortran: BLAS would work on a copy otherwise
+    # _a  in the order of Fortran: otherwise BLAS would work on a copy
     __slots__ = ("_a", "size")
 
     def __init__(self, size: int) -> None:
@@ -48,7 +48,7 @@ class SymmetricMatrix:
         self._a: Array = np.zeros((size, size), order="F")
 
     def times(self, x: Array) -> Array:
-        """Return the product with a vector that begins with `size` numbers, a new array (size,)."""
+        """Return the product with a vector that starts with `size` numbers, a new array (size,)."""
         product: Array = dsymv(1.0, self._a, x)
         return product
 
@@ -58,7 +58,7 @@ class SymmetricMatrix:
         dsymv(1.0, self._a, x, 0.0, out, 0, 1, offset, 1, 0, 1)
 
     def add(self, factor: float, x: Array) -> None:
-        """Add `factor x x'`; of `x`, the first `size` numbers count."""
+        """Add `factor x x'`; only the first `size` numbers of `x` count."""
         # Positional for speed: lower=0, incx=1, offx=0, n, a, overwrite_a=1.
         self._a = dsyr(factor, x, 0, 1, 0, self.size, self._a, 1)
 
@@ -73,7 +73,7 @@ class SymmetricMatrix:
         return column
 
     def set_column(self, i: int, column: Array, pivot: float) -> None:
-        """Replace a column and its row; `pivot` is what they have in common."""
+        """Replace a column and its row; `pivot` is their common entry."""
         self._a[:i, i] = column[:i]
         self._a[i, i:] = column[i : self.size]
         self._a[i, i] = pivot
@@ -84,13 +84,13 @@ class SymmetricMatrix:
         return upper + np.triu(upper, 1).T
 
     def set(self, found: Array) -> None:
-        """Let the first rows and columns be the upper triangle of `found`, the others zero."""
+        """Set the first rows and columns to the upper triangle of `found`, the others to zero."""
         n = len(found)
         self._a[:] = 0.0
         self._a[:n, :n] = np.triu(found)
 
     def enlarged(self, size: int) -> SymmetricMatrix:
-        """Return a larger matrix: this one, and zeros behind it."""
+        """Return a larger matrix: this one, followed by zeros."""
         larger = SymmetricMatrix(size)
         larger.set(self._a)
         return larger
@@ -104,7 +104,7 @@ class SymmetricMatrix:
         return text_of(self._a[np.triu_indices(n)])
 
     def set_text(self, text: str, n: int) -> None:
-        """Let the first `n` rows and columns be those of a text; raises ValueError."""
+        """Set the first `n` rows and columns from a text; raises ValueError."""
         found = np.zeros((n, n))
         found[np.triu_indices(n)] = array_of(text, n * (n + 1) // 2)
         self.set(found)

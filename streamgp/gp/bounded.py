@@ -1,6 +1,6 @@
-"""Gaussian processes with bounded memory, and their base: examples that have numbers.
+"""Gaussian processes with bounded memory, and their base: numbered examples.
 
-Which examples are retained, and what becomes of the others, is in `sparse.py`.
+`sparse.py` decides which examples are retained, and what becomes of the others.
 
 """
 
@@ -28,10 +28,10 @@ from streamgp.kernels import Kernel
 
 
 class Adoption:
-    """A process with other hyper-parameters that comes to know what another one does, by and by.
+    """A process with other hyper-parameters that gradually learns what another one knows.
 
-    An exact process learns the examples of the other. Where some of these are gone, a copy of the
-    process takes the hyper-parameters over, and then learns the examples that have come since.
+    An exact process learns the examples of the other. If some of these are gone, a copy of the
+    process switches to the hyper-parameters, and then learns the examples that have come since.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Adoption:
     """
 
     # _gp     the exact process, None before the first example
-    # _begun  the first example of the other, and the number of features, when it was made
+    # _begun  the other's first example and number of features when it was made
     # _other  the copy, None before it was made
-    # _work   what makes that take the hyper-parameters over
+    # _work   the computation that switches the copy to the hyper-parameters
     # _since  examples that it has to learn after that: points and targets
     def __init__(self, noise_variance: float) -> None:
         self.noise_variance = noise_variance
@@ -54,21 +54,21 @@ class Adoption:
         self._since: deque[tuple[Array, Array]] = deque()
 
     def note(self, x: Array, y: Array) -> None:
-        """Record an example that the process has learned while this is under way."""
+        """Record an example that the process has learned in the meantime."""
         if self._other is not None:
             self._since.append((x, y))
 
     def successor(
         self, gp: BoundedGP, kernel_for: Callable[[int], Kernel], work: float
     ) -> BoundedGP | None:
-        """Return a process as if `gp` had taken the hyper-parameters over at the first call.
+        """Return a process as if `gp` had switched to the hyper-parameters at the first call.
 
         Parameters
         ----------
         gp
-            A process that has given up examples; each that it has learned since was noted.
+            A process that has dropped examples; each that it has learned since was noted.
         kernel_for, work
-            As for `NumberedGP.adopt`.
+            As in `NumberedGP.adopt`.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Adoption:
             self._other = other = deepcopy(gp)
             kernel = kernel_for(other._d or 0)
             self._work = Spread(partial(other.adopt_steps, kernel, self.noise_variance))
-            # For the copy, whose memory the system has yet to find.
+            # For the copy, whose memory the system still has to allocate.
             work -= 200.0 + 2.6 * gp.max_points + gp.max_points**2 / 160.0
         other = self._other
         if not self._work.has_ended:
@@ -102,15 +102,15 @@ class Adoption:
         return None if self._since else other
 
     def taught(self, retained: Sequence[int], d: int | None = None) -> ExactGP | None:
-        """Return the process so far; None if it has to learn other examples, or none was begun."""
+        """Return the process so far; None if it has to learn other examples, or has not begun."""
         return self._gp if self._begun == (list(retained[:1]), d) else None
 
     def begin(self, gp: ExactGP, retained: Sequence[int], d: int | None = None) -> None:
-        """Go on with a process that has learned nothing yet."""
+        """Start with a process that has learned nothing yet."""
         self._gp, self._begun = gp, (list(retained[:1]), d)
 
     def next_to_learn(self, n: int, work: float) -> range:
-        """Return the indices of the examples to learn now, of `n`, in so many microseconds."""
+        """Return the indices of the examples, out of `n`, to learn now in `work` microseconds."""
         first = last = 0 if self._gp is None else self._gp.n
         while last < n and (last - first < 2 or work > 0.0):
             work -= microseconds(last)
@@ -119,10 +119,10 @@ class Adoption:
 
 
 def microseconds(n: int) -> float:
-    """Return how long an exact process of `n` examples takes for one more, about.
+    """Return about how long an exact process of `n` examples takes for one more.
 
-    On one core of a cloud server. It is counted and not measured: a caller that does some work at a
-    time does the same after the same examples on every machine.
+    The figure is for one core of a cloud server. Time is estimated and not measured, so that a
+    caller that works in portions does the same after the same examples on every machine.
     """
     return 30.0 + 1e-4 * n * n
 
@@ -155,8 +155,8 @@ class BoundedGP(ABC):
 
     """
 
-    # _gp        what is known
-    # retained, _points, _targets  the retained examples, as they were handed over
+    # _gp        the process
+    # retained, _points, _targets  the retained examples, as they were passed in
     # _next      number of the next example
     # _d         number of features, None before the first example
     __slots__ = (
@@ -183,7 +183,7 @@ class BoundedGP(ABC):
 
     @property
     def n(self) -> int:
-        """Number of examples that the process knows of, retained or not."""
+        """Number of examples that the process has learned, retained or not."""
         return self._gp.n
 
     @property
@@ -198,21 +198,21 @@ class BoundedGP(ABC):
 
     @property
     def cost(self) -> float:
-        """Microseconds to predict an example and to learn it, about, when others were given up."""
+        """Approximate microseconds to predict an example and learn it, once others were dropped."""
         return 80.0 + self.max_points**2 / 1400.0
 
     @property
     def points(self) -> Sequence[Array]:
-        """The points of the retained examples, as they were handed over."""
+        """The points of the retained examples, as they were passed in."""
         return self._points
 
     @property
     def targets(self) -> Sequence[Array]:
-        """The targets of the retained examples, as they were handed over."""
+        """The targets of the retained examples, as they were passed in."""
         return self._targets
 
     def predict(self, x: Array) -> tuple[Array, float]:
-        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         return self._gp.predict(x)
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
@@ -226,19 +226,19 @@ class BoundedGP(ABC):
         return self._gp.joint(X)
 
     def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
-        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`."""
+        """Row of a point, and `a` and `b` with `cov(u, v) = k(u, v) - a(u)' b(v)`."""
         return self._gp.covariance_terms(x)
 
     @abstractmethod
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
 
-        A longer `y` brings new functions, which were zero wherever they have been observed. Both
-        arrays are kept, not copied: do not write to them afterwards.
+        A longer `y` adds new functions, which were zero wherever they have been observed. Both
+        arrays are stored, not copied: do not write to them afterwards.
 
         Returns
         -------
-        Numbers of the examples that are retained no longer; this one's may be among them.
+        Numbers of the examples that are no longer retained; this one's may be among them.
 
         Raises
         ------
@@ -248,9 +248,9 @@ class BoundedGP(ABC):
         """
 
     def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
-        """Do what `append` does; what it does only now and then is divided into steps.
+        """Do what `append` does; its occasional extra work is divided into steps.
 
-        Other than `append`, it may have given up examples though it refuses the new one.
+        Unlike `append`, it may have dropped examples even if it refuses the new one.
         """
         yield from ()
         return self.append(x, y)
@@ -262,13 +262,13 @@ class BoundedGP(ABC):
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones.
 
-        `kernel` is the same kernel, bound to that many columns; None where names do not matter.
+        `kernel` is the same kernel, bound to that many columns; None if names do not matter.
         """
         if self._d is None or d > self._d:
             self._resize(d, kernel)
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Take room for features back that no point has used; `kernel` as for `widen`."""
+        """Remove features that no point has used; `kernel` as in `widen`."""
         if self._d is None or d < self._d:
             self._resize(d, kernel)
 
@@ -287,21 +287,21 @@ class BoundedGP(ABC):
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
     ) -> list[int] | None:
-        """Go on with other hyper-parameters, as if they had always been these.
+        """Switch to other hyper-parameters, as if they had always been in use.
 
         Parameters
         ----------
         adoption, kernel_for, work
-            As for `NumberedGP.adopt`.
+            As in `NumberedGP.adopt`.
 
         Returns
         -------
-        Numbers of the examples that are retained no longer; None if there is more to do.
+        Numbers of the examples that are no longer retained; None if there is more to do.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If the examples cannot be learned with them. Nothing has changed then.
+            If the examples cannot be learned with them. Nothing has changed in this case.
 
         """
         d = self._d or 0
@@ -322,12 +322,12 @@ class BoundedGP(ABC):
         return []
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
-        """Go on with other hyper-parameters and the retained examples; all changes come last."""
+        """Switch to other hyper-parameters and the retained examples; all changes come last."""
         self._gp = yield from self._exact_steps(kernel, noise_variance)
         self.noise_variance = noise_variance
 
     def reset_to_prior(self) -> list[int]:
-        """Return to the prior: forget all examples, but no function.
+        """Return to the prior: forget all examples, but keep the functions.
 
         Returns
         -------
@@ -344,18 +344,18 @@ class BoundedGP(ABC):
         return log_density(*self.quadratic_forms(), self.n)
 
     def quadratic_forms(self) -> tuple[Array, float]:
-        """Return those of `ExactGP`, of observations each given those before it."""
+        """Return those of `ExactGP`, for observations each given those before it."""
         return self._gp.quadratic_forms()
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
 
-        Each as if that example had not been learned.
+        Each as if its example had not been learned.
         """
         return self._gp.leave_one_out()
 
     def state(self) -> State:
-        """Return what must survive a restart, as plain JSON values; kernel and noise are not in it.
+        """Return what must survive a restart, as plain JSON values, without kernel and noise.
 
         Examples
         --------
@@ -384,7 +384,7 @@ class BoundedGP(ABC):
     def from_state(
         cls, state: State, kernel: Kernel, noise_variance: float, max_points: int
     ) -> Self:
-        """Return what `state` was taken from, bitwise.
+        """Restore what `state` returned, bitwise.
 
         Raises
         ------
@@ -450,11 +450,11 @@ class BoundedGP(ABC):
             self._gp = self._exact(kernel or self.kernel)
 
 
-# --- An exact process whose examples are called by numbers, as those of a bounded one are.
+# --- An exact process whose examples are addressed by numbers, like those of a bounded one.
 
 
 class NumberedGP:
-    """An `ExactGP` that can stand where a `BoundedGP` does: it retains every example.
+    """An `ExactGP` that can be used like a `BoundedGP`: it retains every example.
 
     Examples are numbered from 0 in the order learned; the numbers never change.
 
@@ -465,7 +465,7 @@ class NumberedGP:
     noise_variance
         Variance of the observation noise, in units of y².
     single_precision
-        As for `ExactGP`.
+        As in `ExactGP`.
 
     Attributes
     ----------
@@ -517,16 +517,16 @@ class NumberedGP:
 
     @property
     def points(self) -> Sequence[Array]:
-        """The points of the examples, as they were handed over."""
+        """The points of the examples, as they were passed in."""
         return self._gp.points.given
 
     @property
     def targets(self) -> Sequence[Array]:
-        """The targets of the examples, as they were handed over."""
+        """The targets of the examples, as they were passed in."""
         return self._gp.targets.values
 
     def predict(self, x: Array) -> tuple[Array, float]:
-        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         return self._gp.predict(x)
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
@@ -538,7 +538,7 @@ class NumberedGP:
         return self._gp.joint(X)
 
     def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
-        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`."""
+        """Row of a point, and `a` and `b` with `cov(u, v) = k(u, v) - a(u)' b(v)`."""
         return self._gp.covariance_terms(x)
 
     def append(self, x: Array, y: Array) -> list[int]:
@@ -546,7 +546,7 @@ class NumberedGP:
 
         Returns
         -------
-        No number: all examples are retained.
+        An empty list: all examples are retained.
 
         Raises
         ------
@@ -568,7 +568,7 @@ class NumberedGP:
         self._gp.widen(d, kernel)
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Take room for features back that no point has used."""
+        """Remove features that no point has used."""
         self._gp.narrow(d, kernel)
 
     def relabel(self, number: int, y: Array) -> None:
@@ -584,26 +584,26 @@ class NumberedGP:
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
     ) -> list[int] | None:
-        """Go on with other hyper-parameters, bitwise as if they had always been these.
+        """Switch to other hyper-parameters, bitwise as if they had always been in use.
 
         Parameters
         ----------
         adoption
-            What was done so far.
+            What has been done so far.
         kernel_for
-            Returns the kernel for so many features: the first examples may have had fewer.
+            Returns the kernel for a number of features: the first examples may have had fewer.
         work
-            Microseconds to spend, about; two examples are learned in any case, so that there is an
-            end if one comes with every call.
+            Approximate microseconds to spend; at least two examples are learned, so that the
+            process catches up even if one more comes with every call.
 
         Returns
         -------
-        No number: all examples are retained; None if there is more to do.
+        An empty list, as all examples are retained; None if there is more to do.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If an example cannot be learned with them. Nothing has changed then.
+            If an example cannot be learned with them. Nothing has changed in this case.
 
         """
         old, d = self._gp, self._gp.points.d or 0
@@ -629,7 +629,7 @@ class NumberedGP:
         return []
 
     def reset_to_prior(self) -> list[int]:
-        """Return to the prior: forget all examples, but no function.
+        """Return to the prior: forget all examples, but keep the functions.
 
         Returns
         -------

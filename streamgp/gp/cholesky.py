@@ -1,6 +1,6 @@
 """A Cholesky factor that grows by one row at a time and is read once per solve.
 
-Only the factor lives here: no kernel, no targets.
+This module has only the factor: no kernel, no targets.
 
 """
 
@@ -22,11 +22,11 @@ DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 SINGLE: np.dtype[Any] = np.dtype(np.float32)
 
 MIN_NOISE_IN_SINGLE_PRECISION = 1e-3
-"""With less noise, in units of the prior variance, single precision changes predictions."""
+"""Noise, in units of the prior variance, below which single precision changes predictions."""
 
 
 def check_noise_variance(value: float, *, single_precision: bool = False) -> None:
-    """Refuse a noise variance that is no number, negative, not finite, or too small."""
+    """Refuse a noise variance that is not a number, negative, not finite, or too small."""
     check_non_negative("noise_variance", value)
     if single_precision and value < MIN_NOISE_IN_SINGLE_PRECISION:
         raise ValueError(
@@ -40,13 +40,13 @@ class NotPositiveDefiniteError(ValueError):
     """A new point is, up to rounding, determined by the old ones."""
 
 
-# Rows of the first block, which doubles by copying until here (16 MiB are moved at most); later
+# Rows of the first block, which doubles by copying up to here (16 MiB are moved at most); later
 # blocks are never copied. For one point a triangle is read faster than a panel and a triangle: with
 # half as many rows, 3000 points take 3 % more, and 8 % in single precision (32 at once 10 % less).
 _FIRST = 4096
 _SMALLEST = 16
-# Rows of a triangle that several right-hand sides share as an ordinary matrix at a time. They are
-# copied for that, which pays once the triangle no longer fits into the second cache.
+# Number of rows of a triangle that several right-hand sides share as an ordinary matrix at a time.
+# They are copied for that, which pays off once the triangle no longer fits into the second cache.
 _UNPACKED = 128
 _CACHED = 512
 
@@ -82,8 +82,8 @@ class PackedCholesky:
     Parameters
     ----------
     dtype
-        Of what is stored, solved with, and returned by `solve`, `solve_many` and `row`: `DOUBLE` or
-        `SINGLE`. What goes in is rounded to it.
+        Type of what is stored, used for solving, and returned by `solve`, `solve_many` and `row`:
+        `DOUBLE` or `SINGLE`. Input is rounded to it.
 
     Examples
     --------
@@ -119,21 +119,22 @@ class PackedCholesky:
         gemv, tpsv = (dgemv, dtpsv) if self._double else (sgemv, stpsv)
         for block in self._blocks:
             n, start = block.n, block.start
-            # Row-major is column-major transposed, a lower packed triangle an upper one. Positional
-            # for speed; without a copy of anything.
+            # Row-major is column-major transposed, a lower packed triangle an upper one. Arguments
+            # are positional for speed; nothing is copied.
             if start:
                 # a, x, beta, y, offx, incx, offy, incy, trans, overwrite_y
                 gemv(-1.0, block.panel[:n].T, k[:start], 1.0, k, 0, 1, start, 1, 1, 1)
             if n:
-                # incx, offx, lower, trans, diag, overwrite_x; of the precision of the factor now
+                # incx, offx, lower, trans, diag, overwrite_x; in the precision of the factor now
                 k = tpsv(n, block.triangle, k, 1, start, 0, 1, 0, 1)
         return k
 
     def solve_many(self, K: Array) -> Array:
         """Return `L⁻¹` times each row of `K`, shape (b, n), which is overwritten likewise.
 
-        The factor is read once for all of them. Equal to `solve` up to rounding only: products of
-        matrices add in another order than products of a matrix and a vector do.
+        The factor is read once for all of them. The result equals that of `solve` only up to
+        rounding: products of matrices sum in another order than products of a matrix and a vector
+        do.
         """
         X: Array = K.astype(self._blocks[0].triangle.dtype, copy=False)
         for block in self._blocks:
@@ -181,7 +182,7 @@ class PackedCholesky:
         return float(block.triangle[offset + n])
 
     def truncate(self, n: int) -> None:
-        """Keep the first `n` rows only."""
+        """Keep only the first `n` rows."""
         while len(self._blocks) > 1 and self._blocks[-1].start >= n:
             self._blocks.pop()
         self._blocks[-1].n = n - self._blocks[-1].start
@@ -193,7 +194,7 @@ class PackedCholesky:
         r = i - block.start
         offset = r * (r + 1) // 2
         stored = block.triangle[offset : offset + r]
-        # Aligned in memory as `v` was: some kernels of BLAS add up from where a vector is aligned.
+        # Aligned in memory as `v` was: some kernels of BLAS sum from where a vector is aligned.
         stored = np.concatenate([block.panel[r], stored]) if block.start else stored.copy()
         return stored, float(block.triangle[offset + r])
 

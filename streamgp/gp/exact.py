@@ -1,8 +1,8 @@
 """Exact Gaussian process regression on several targets that share one covariance, online.
 
-Points, targets at the same points, and the process that holds both and the factor of their
-covariance. Learning after predicting the same point costs no second solve: the row that extends the
-Cholesky factor is the one that gave the variance.
+This module has the points, the targets at the same points, and the process that holds both and the
+factor of their covariance. Learning after predicting the same point costs no second solve: the row
+that extends the Cholesky factor is the one that gave the variance.
 
 """
 
@@ -29,7 +29,7 @@ from streamgp.kernels import Kernel
 
 
 class Points:
-    """Points that a kernel measures, in a number of features that may grow.
+    """Points measured by a kernel, in a number of features that may grow.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class Points:
     kernel
         Covariance function.
     given
-        The points as they were handed over, with the features that they had then.
+        The points as they were passed in, with the features that they had then.
     d
         Number of features, None before the first point.
     origin
-        What points are measured from, so that distances survive large offsets; None for 0.
+        Origin from which points are measured, so that distances survive large offsets; None for 0.
 
     Examples
     --------
@@ -64,7 +64,8 @@ class Points:
 
     """
 
-    # given  needed only when something is changed: appending to a list is the cheapest way to keep
+    # given  needed only when something is changed: appending to a list is the cheapest way to
+    #        store it
     # _rows  the points as the kernel stores them, relative to the origin, with room for more
     __slots__ = ("_rows", "d", "given", "kernel", "n", "origin")
 
@@ -82,9 +83,9 @@ class Points:
         return self._rows[: self.n]
 
     def settle(self, x: Array) -> None:
-        """Let `x` of shape (d,), which will be the first point, say how points are measured.
+        """Choose the origin by `x` of shape (d,), which will be the first point.
 
-        From the first point if it is so far from 0 that it knows nothing of it.
+        It is the first point if that is so far from 0 that their covariance vanishes.
         """
         self.d = len(x)
         kernel = self.kernel
@@ -101,7 +102,7 @@ class Points:
         return row, kernel.prior_variance(row), k
 
     def append(self, x: Array, row: Array) -> None:
-        """Add a point, which is kept and not copied, and its row."""
+        """Add a point, which is stored and not copied, and its row."""
         n = self.n
         if n == len(self._rows):
             self._rows = enlarged(self._rows, (max(16, 2 * n), len(row)))
@@ -110,7 +111,7 @@ class Points:
         self.n = n + 1
 
     def truncate(self, n: int) -> list[Array]:
-        """Keep the first `n` points only, and return the others, with all features."""
+        """Keep only the first `n` points, and return the others, with all features."""
         others = [padded(x, self.d or 0) for x in self.given[n:]]
         del self.given[n:]
         self.n = n
@@ -119,18 +120,18 @@ class Points:
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones.
 
-        `kernel` is the same kernel, bound to that many columns; None where names do not matter.
+        `kernel` is the same kernel, bound to that many columns; None if names do not matter.
         """
         if self.d is not None and d > self.d:
             self._resize(d, kernel)
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Take room for features back that no point has used; `kernel` as for `widen`."""
+        """Remove features that no point has used; `kernel` as in `widen`."""
         if self.d is not None and d < self.d:
             self._resize(d, kernel)
 
     def _resize(self, d: int, kernel: Kernel | None) -> None:
-        """Store the points once more, in another number of features."""
+        """Store the points again, with another number of features."""
         self.d = d
         self.kernel = kernel or self.kernel
         points = [padded(x, d) for x in self.given]
@@ -138,7 +139,7 @@ class Points:
             # 0 in a new feature, so that old points keep their distances.
             self.origin = padded(self.origin, d)
             points = [x - self.origin for x in points]
-        # One row, of whatever point, says how wide they are when there is none.
+        # One row, of any point, tells their width when there is none.
         points = points or [np.zeros(d)]
         rows = np.array([self.kernel.embed(point) for point in points])
         self._rows = enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
@@ -153,14 +154,14 @@ class Targets:
     Parameters
     ----------
     dtype
-        Of `z`, as that of the factor.
+        Type of `z`, the same as that of the factor.
 
     Attributes
     ----------
     m
         Number of functions.
     values
-        The values as they were handed over, shorter where functions were not yet known.
+        The values as they were passed in, shorter where functions were not yet known.
 
     Examples
     --------
@@ -174,7 +175,7 @@ class Targets:
 
     """
 
-    # values  needed only when one is changed: appending to a list is the cheapest way to keep them
+    # values  needed only when one is changed: appending to a list is the cheapest way to store them
     # _Z      one row for each function, so that adding one changes no bit of the others; with room
     #         for more
     __slots__ = ("_Z", "m", "values")
@@ -190,7 +191,7 @@ class Targets:
         return self._Z[: self.m, : len(self.values)]
 
     def means(self, v: Array) -> Array:
-        """Return the posterior means (m,) at a point of which `v = L⁻¹ k`, shape (n,)."""
+        """Return the posterior means (m,) at a point with `v = L⁻¹ k`, shape (n,)."""
         # One dot product for each function: a matrix product takes several rows at a time, and its
         # last digits depend on how many there are.
         means: Array = np.vecdot(self._Z[: self.m, : len(self.values)], v)
@@ -205,7 +206,7 @@ class Targets:
     def append(self, y: Array, means: Array, d: float) -> None:
         """Add values at a point, given its means (m,) and the last entry `d` of its row of `L`.
 
-        `y` is kept. A longer one brings new functions.
+        `y` is stored. A longer `y` adds new functions.
         """
         n = len(self.values)
         if self.m < len(y):
@@ -219,15 +220,15 @@ class Targets:
         self.values.append(y)
 
     def truncate(self, n: int) -> list[Array]:
-        """Keep the first `n` points only, and return the values at the others, each (m,)."""
+        """Keep only the first `n` points, and return the values at the others, each (m,)."""
         others = [padded(y, self.m) for y in self.values[n:]]
         del self.values[n:]
         return others
 
     def relabel(self, i: int, y: Array, factor: PackedCholesky) -> None:
-        """Replace the values of point `i`, bitwise as if they had been learned so.
+        """Replace the values of point `i`, bitwise as if these had been learned.
 
-        What follows from them is computed once more by the same steps, point after point.
+        What follows from them is recomputed by the same steps, point after point.
         """
         changed = np.flatnonzero(padded(self.values[i], self.m) != y)
         self.values[i] = y
@@ -247,7 +248,7 @@ class Targets:
 
 _EPSILON = float(np.finfo(float).eps)
 
-# Points that are predicted at once at most: more are not faster, and take room.
+# Largest number of points that are predicted at once: more are not faster, and take memory.
 _AT_ONCE = 256
 
 
@@ -290,10 +291,10 @@ class ExactGP:
     noise_variance
         Variance of the observation noise, in units of y².
     single_precision
-        Store the Cholesky factor, and what follows from it, in half the room, and read it in half
-        the time. Means change in the third or fourth decimal where the noise variance is a
-        thousandth of the prior variance, less where it is more; smaller ones are refused. Points,
-        targets and covariances keep all their digits.
+        Store the Cholesky factor, and what follows from it, in half the memory, and read it in half
+        the time. Means change in the third or fourth decimal if the noise variance is a thousandth
+        of the prior variance, less if it is larger; smaller ones are refused. Points, targets and
+        covariances keep all their digits.
 
     Attributes
     ----------
@@ -304,7 +305,7 @@ class ExactGP:
     kernel
         Covariance function.
     points, targets
-        Where something was learned, and what; to be changed by the methods here only.
+        The points and targets that were learned; to be changed only by the methods here.
 
     Examples
     --------
@@ -329,8 +330,8 @@ class ExactGP:
     """
 
     # _factor  L of K + noise_variance I, extended by one row per point
-    # _solved  the last solves, the latest first, () once anything has changed: of two points, as a
-    #          question about the one before may come between
+    # _solved  the last solves, the latest first, () once anything has changed: two points, as a
+    #          question about the previous one may come between
     __slots__ = (
         "_factor",
         "_solved",
@@ -353,7 +354,7 @@ class ExactGP:
         self._solved: tuple[_Solve, ...] = ()
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
-        # What is only remembered for speed is no state: predicting changes nothing.
+        # What is only remembered for speed is not part of the state: predicting changes nothing.
         state = {name: getattr(self, name) for name in self.__slots__}
         return None, {**state, "_solved": ()}
 
@@ -373,7 +374,7 @@ class ExactGP:
         return self.points.kernel
 
     def predict(self, x: Array) -> tuple[Array, float]:
-        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         last = self._solve(x)
         means, variance = last.means, last.variance
         return means, variance
@@ -381,9 +382,9 @@ class ExactGP:
     def predict_many(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d).
 
-        Faster than `predict` one by one, and equal to it up to rounding only (1e-9, but in single
-        precision). There is no such way to learn many points: a restart learns them one by one,
-        and has to arrive at the same bits.
+        It is faster than `predict` one by one, and equal to it up to rounding (1e-9, except in
+        single precision). There is no such way to learn many points: a restart learns them one by
+        one, and has to arrive at the same bits.
         """
         Z = self.targets.Z.astype(float, copy=False)
         means, variances = np.empty((len(X), len(Z))), np.empty(len(X))
@@ -398,8 +399,8 @@ class ExactGP:
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
 
-        Means and variances are bitwise those of `predict`. Each point is solved alone: the
-        bits that it has depend on what was learned, and not on which points are asked about.
+        Means and variances are bitwise those of `predict`. Each point is solved alone: its bits
+        depend on what was learned, and not on which points are asked about.
 
         Examples
         --------
@@ -418,7 +419,7 @@ class ExactGP:
         """
         solves = [self._solve(x) for x in X]
         C = self.kernel.matrix(np.array([one.row for one in solves]))
-        # Of even length, so that all begin alike in memory: some kernels of BLAS add up from where
+        # Of even length, so that all have the same alignment: some kernels of BLAS sum from where
         # a vector is aligned.
         solved = np.empty((len(solves), self.n + self.n % 2))[:, : self.n]
         solved[:] = [one.v for one in solves]
@@ -429,9 +430,9 @@ class ExactGP:
         return np.array([one.means for one in solves]), C
 
     def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
-        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`: `v` twice.
+        """Row of a point, and `a` and `b` with `cov(u, v) = k(u, v) - a(u)' b(v)`: `v` twice.
 
-        Not to be written to.
+        The arrays are read only.
         """
         last = self._solve(x)
         return last.row, last.v, last.v
@@ -439,8 +440,8 @@ class ExactGP:
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
 
-        A longer `y` brings new functions, which were zero wherever they have been observed. Both
-        arrays are kept, not copied: do not write to them afterwards.
+        A longer `y` adds new functions, which were zero wherever they have been observed. Both
+        arrays are stored, not copied: do not write to them afterwards.
 
         Raises
         ------
@@ -465,21 +466,21 @@ class ExactGP:
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones.
 
-        `kernel` is the same kernel, bound to that many columns; None where names do not matter.
+        `kernel` is the same kernel, bound to that many columns; None if names do not matter.
         """
         self.points.widen(d, kernel)
         self._solved = ()
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Take room for features back that no point has used; `kernel` as for `widen`."""
+        """Remove features that no point has used; `kernel` as in `widen`."""
         self.points.narrow(d, kernel)
         self._solved = ()
 
     def relabel(self, i: int, y: Array) -> None:
-        """Replace the targets of point `i`; the factor stays as it is.
+        """Replace the targets of point `i`; the factor stays the same.
 
         Bitwise as if `y` had been learned in the first place: what follows from it is
-        computed once more by the same steps, point after point.
+        recomputed by the same steps, point after point.
         """
         self.targets.relabel(i, y, self._factor)
         self._solved = ()
@@ -522,7 +523,7 @@ class ExactGP:
         row, prior, k = self.points.covariances_with(x)
         v = self._factor.solve(k)
         dot = sdot if self.single_precision else ddot
-        # BLAS takes no empty vectors.
+        # BLAS does not accept empty vectors.
         variance = prior - dot(v, v) if len(v) else prior
         if variance < 0.0:  # rounding, where it is exhausted
             variance = 0.0
@@ -531,9 +532,9 @@ class ExactGP:
         return found
 
     def _residual(self, prior: float, variance: float) -> float:
-        """Variance that an observation has left, noise included."""
+        """Remaining variance of an observation, noise included."""
         residual = variance + self.noise_variance
-        # What is below the rounding errors, about n ε of v'v and 1e-12 of a covariance, is not
+        # A residual below the rounding errors, about n ε of v'v and 1e-12 of a covariance, is not
         # known to be positive. In single precision they grow as the residual shrinks, and reach
         # it at a ten-thousandth of the prior variance.
         relative = 1e-4 if self.single_precision else 1e-12

@@ -1,7 +1,7 @@
-"""Sufficient statistics of experts, and the amplitude and noise of largest evidence.
+"""Sufficient statistics of experts, and the amplitude and noise with the largest evidence.
 
-Bayesian linear models need not keep examples: what hyper-parameters do to them follows from
-`Phi'Phi`, `Phi'Y` and `Y'Y`. They are kept whatever the hyper-parameters are.
+Bayesian linear models need not keep examples: the effect of hyper-parameters on them follows from
+`Phi'Phi`, `Phi'Y` and `Y'Y`, which do not depend on the hyper-parameters.
 
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from streamgp.base import Array
 from streamgp.gp.linear_experts import Experts, Seen
 
-# Rows of features that wait to be added at once, which is thirty times as fast as one by one.
+# Rows of features that are added together, which is thirty times as fast as one by one.
 _WAITING = 64
 
 MIN_NOISE_SHARE = 1e-4
-"""Least noise variance that is found without further notice, as a share of that of the targets."""
+"""Default of the least noise variance that is found, as a share of that of the targets."""
 
-# Noise variance divided by amplitude: where it is sought.
+# Range of noise variance divided by amplitude that is searched.
 _RATIOS = np.logspace(-8.0, 3.0, 45)
 _ZOOMS = 4
 
@@ -32,22 +32,22 @@ class Statistics:
     Parameters
     ----------
     m, n_features
-        Number of experts, and of the features of each.
+        Number of experts, and number of features of each.
     forgetting
-        What an example counts less for each one learned after it.
+        Factor by which the weight of an example falls with each one learned after it.
     least_noise_share
         Least noise variance that may be found, as a share of the mean square of the targets.
 
     Attributes
     ----------
     n
-        Number of examples, with forgetting the sum of what they count.
+        Number of examples; with forgetting the sum of their weights.
 
     """
 
     # _A, _B, _yy       the sums, (m, p, p), (m, p, t) and (t, t), without what waits
     # _rows, _targets   features and targets that wait, in the order learned
-    # _spectrum         eigenvalues and -vectors of _A at the last fit, None once examples have come
+    # _spectrum         eigenvalues and -vectors of _A at the last fit, None after new examples
     def __init__(
         self,
         m: int,
@@ -66,7 +66,7 @@ class Statistics:
         self.n = 0.0
 
     def add_target(self) -> None:
-        """Add a target that was 0 so far."""
+        """Add a target that has been 0 so far."""
         self._fold()
         m, p, t = self._B.shape
         B, yy = np.zeros((m, p, t + 1)), np.zeros((t + 1, t + 1))
@@ -74,7 +74,7 @@ class Statistics:
         self._B, self._yy = B, yy
 
     def keep(self, kept: Sequence[int]) -> None:
-        """Drop the sums of all experts but these."""
+        """Drop the sums of all experts except these."""
         self._fold()
         self._A, self._B = self._A[kept], self._B[kept]
         if self._spectrum is not None:
@@ -91,22 +91,22 @@ class Statistics:
             self._fold()
 
     def fit(self, experts: Experts, directions: Array) -> None:
-        """Give experts the hyper-parameters of largest evidence, and the posteriors with them.
+        """Give experts the hyper-parameters of largest evidence, and the resulting posteriors.
 
         Parameters
         ----------
         experts
-            They have learned the same examples, and become what they would be had they learned them
-            with what is found.
+            They have learned the same examples, and are updated to what they would be if they had
+            learned them with the new hyper-parameters.
         directions
-            What hyper-parameters are about: combinations of the targets, shape (t, k).
+            What hyper-parameters are judged by: combinations of the targets, shape (t, k).
 
         """
         self._fold()
         if self._spectrum is None:
             self._spectrum = np.linalg.eigh(self._A)
         a, Q = self._spectrum
-        # Rounding can leave a little less than nothing.
+        # Rounding can leave slightly less than 0.
         a = np.maximum(a, 0.0)
         C = np.matmul(Q.transpose(0, 2, 1), self._B)
         curve = _Evidence(
@@ -118,7 +118,7 @@ class Statistics:
             least_noise_share=self._least_noise_share,
         )
         if curve.yy <= 0.0:
-            return  # targets that are all the same say nothing of their spread
+            return  # targets that are all the same tell nothing about their spread
         ratios = curve.best()
         noise = curve.noise_variances(ratios[:, None])[:, 0]
         shrunk = a + ratios[:, None]
@@ -134,7 +134,7 @@ class Statistics:
         experts.n = self.n
 
     def _fold(self) -> None:
-        """Add what waits."""
+        """Add the rows that wait."""
         if not self._rows:
             return
         b = len(self._rows)
@@ -152,18 +152,18 @@ class Statistics:
 
 
 class FittedExperts(Experts):
-    """Experts that can be given the hyper-parameters of largest evidence at any time.
+    """Experts that can be given the hyper-parameters with the largest evidence at any time.
 
     Parameters
     ----------
     amplitudes, noise_variances, n_features, forgetting
-        As for `Experts`.
+        As in `Experts`.
     least_noise_share
-        As for `Statistics`.
+        As in `Statistics`.
 
     """
 
-    # _statistics  of what was learned, None if no fit will follow
+    # _statistics  those of the examples learned, None if no fit will follow
     def __init__(
         self,
         amplitudes: Array,
@@ -190,25 +190,25 @@ class FittedExperts(Experts):
             self._statistics.note(seen.features, y)
 
     def fit(self, directions: Array) -> None:
-        """Take the hyper-parameters of largest evidence, and become what would be with them.
+        """Switch to the hyper-parameters with the largest evidence, and the resulting posteriors.
 
         Parameters
         ----------
         directions
-            What hyper-parameters are about: combinations of the targets, shape (t, k).
+            What hyper-parameters are judged by: combinations of the targets, shape (t, k).
 
         """
         if self._statistics is not None:
             self._statistics.fit(self, directions)
 
     def keep(self, kept: Sequence[int], directions: Array) -> None:
-        """Drop all experts but these, and fit those; `directions` as for `fit`."""
+        """Drop all experts except these, and fit those; `directions` as in `fit`."""
         if self._statistics is not None:
             self._statistics.keep(kept)
             self._statistics.fit(self, directions)
 
     def stop_fitting(self) -> None:
-        """Keep hyper-parameters from here on, and no statistics."""
+        """Keep the present hyper-parameters, and no statistics, from now on."""
         self._statistics = None
 
 
@@ -229,7 +229,7 @@ class _Evidence:
     k
         Number of targets.
     least_noise_share
-        As for `Statistics`.
+        As in `Statistics`.
 
     """
 
@@ -254,11 +254,11 @@ class _Evidence:
         return found
 
     def noise_variances(self, ratios: Array) -> Array:
-        """Noise variance of largest evidence for each ratio (m, g), not below its limit."""
+        """Noise variance with the largest evidence for each ratio (m, g), not below its limit."""
         return self._noise_variances(self._unexplained(ratios))
 
     def values(self, ratios: Array) -> Array:
-        """Log evidence for each ratio (m, g), but for a constant."""
+        """Log evidence for each ratio (m, g), up to a constant."""
         unexplained = self._unexplained(ratios)
         noise = self._noise_variances(unexplained)
         log_det = self.n * np.log(noise) + np.log1p(self.a[:, None, :] / ratios[:, :, None]).sum(

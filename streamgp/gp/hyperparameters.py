@@ -1,4 +1,4 @@
-"""Hyper-parameters from data: type-II maximum likelihood with a weak prior, bounded in its cost."""
+"""Hyper-parameters from data: type-II maximum likelihood with a weak prior and bounded cost."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from streamgp.kernels import Kernel
 _T = TypeVar("_T")
 
 MIN_NOISE_VARIANCE = 1e-4
-"""A learned noise is not smaller: targets that repeat exactly would make it vanish."""
+"""Least noise that is learned: targets that repeat exactly would make it vanish."""
 
-# Standard deviation of the prior, in natural logarithms: a factor of e up or down is nothing
+# Standard deviation of the prior, in natural logarithms: a factor of e up or down is not
 # unusual, one of 100 needs evidence.
 _PRIOR_SD = 1.0
-# No hyper-parameter is sought farther from its start than this factor, in natural logarithms.
+# No hyper-parameter is searched farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
-# Microseconds for the optimiser to come to the next point, for each that it was at before.
+# Microseconds for the optimiser to reach the next point, for each point that it was at before.
 _REPEATED = 60.0
-# How many times as long the first evaluations take at most, and how many these are.
+# How many times as long the first evaluations take at most, and their number.
 _SLOWER = 2.0
 _N_SLOWER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyperparameters:
-    """A kernel and a noise variance that go together.
+    """A kernel and the noise variance that belongs to it.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Hyperparameters:
 
     @property
     def vector(self) -> Array:
-        """Natural logarithms, those of the kernel first, then that of the noise variance."""
+        """Natural logarithms, first those of the kernel, then that of the noise variance."""
         return np.append(self.kernel.theta, math.log(self.noise_variance))
 
     def moved_to(self, vector: Array) -> Hyperparameters:
-        """Return the same with other values."""
+        """Return a copy with other values."""
         return Hyperparameters(
             kernel=self.kernel.with_theta(vector[:-1]), noise_variance=math.exp(vector[-1])
         )
@@ -79,34 +79,34 @@ def fit_steps(
     criterion: Criterion = likelihood_steps,
     n_evaluations: int = 25,
 ) -> Steps[Hyperparameters]:
-    """Find hyper-parameters that explain targets better, near what was expected beforehand.
+    """Find hyper-parameters that explain targets better, near the prior.
 
     The criterion is maximised together with a normal density of the logarithms around `prior`, so
-    that few data move little. Deterministic, bounded in evaluations of O(n³) each, and in the steps
-    of these.
+    that few data change little. Deterministic, with bounded numbers of evaluations, of O(n³) each,
+    and of their steps.
 
     Parameters
     ----------
     start
         Where the search begins.
     prior
-        What is expected without data.
+        The prior, expected without data.
     X, Y
         Points (n, d) and targets (n, m).
     criterion
         `likelihood_steps` or `leave_one_out_steps`.
     n_evaluations
-        How often the criterion is computed at most, roughly.
+        Approximate upper limit of evaluations of the criterion.
 
     Raises
     ------
     ValueError
-        If there is no noise to begin with.
+        If the start has no noise.
 
     Examples
     --------
-    Targets that change slowly and without noise lengthen the scale, and lower the noise as far as
-    may be:
+    Targets that change slowly and without noise make the length scale longer, and the noise as low
+    as possible:
 
     >>> from streamgp.gp.marginal_likelihood import at_once
     >>> from streamgp.kernels import SquaredExponential
@@ -130,7 +130,7 @@ def fit_steps(
     results: list[tuple[float, Array] | None] = []
     while True:
         # The optimiser cannot be suspended. It is run from the start each time, with the results
-        # so far, up to the first point where the criterion is not known: little work beside it.
+        # so far, up to the first point where the criterion is not known: comparatively little work.
         yield _REPEATED * (len(results) + 1)
         known = iter(results)
 
@@ -165,7 +165,7 @@ def fit_steps(
 
 
 def _slower(steps: Steps[_T]) -> Steps[_T]:
-    """Estimate the steps of an evaluation for whose matrices the system has yet to find memory."""
+    """Estimate the steps of an evaluation whose matrices the system still has to allocate."""
     while True:
         try:
             cost = next(steps)
@@ -176,7 +176,7 @@ def _slower(steps: Steps[_T]) -> Steps[_T]:
 
 
 class _UnknownError(Exception):
-    """The optimiser came to a point where the criterion is not known."""
+    """The optimiser reached a point where the criterion is not known."""
 
     def __init__(self, vector: Array) -> None:
         super().__init__(vector)
@@ -193,22 +193,22 @@ def maximum_a_posteriori(
     n_evaluations: int,
     first_step: float | None = None,
 ) -> Array:
-    """Return the vector of largest criterion and prior density together, near enough.
+    """Return, approximately, the vector of largest criterion and prior density together.
 
     Parameters
     ----------
     explained
-        Returns the criterion and its gradient; None where there is none.
+        Returns the criterion and its gradient; None where they do not exist.
     start
         Where the search begins.
     centre, std
-        Of the normal density that is the prior; an infinite standard deviation stands for none.
+        Of the normal density that is the prior; an infinite standard deviation stands for no prior.
     bounds
-        Lowest and highest values; where they are equal, a value is held.
+        Lowest and highest values; where they are equal, a value is held fixed.
     n_evaluations
-        How often the criterion is computed at most, roughly.
+        Approximate upper limit of evaluations of the criterion.
     first_step
-        Length of the first step at most; None for that of the gradient.
+        Largest length of the first step; None for that of the gradient.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def maximum_a_posteriori(
     array([0.5])
 
     """
-    # A third of the time that a learner takes to be imported, and most learners fit nothing.
+    # Importing it takes a third of the import time of a learner, and most learners fit nothing.
     from scipy.optimize import minimize
 
     def loss(vector: Array) -> tuple[float, Array]:
@@ -236,7 +236,7 @@ def maximum_a_posteriori(
     begin = np.clip(start, *bounds)
     unit = 1.0
     if first_step is not None:
-        # Within bounds L-BFGS-B begins with a step as long as the gradient, however long that is.
+        # Within bounds L-BFGS-B starts with a step as long as the gradient, however long that is.
         unit = max(1.0, float(np.linalg.norm(loss(begin)[1])) / first_step)
 
     def in_units(vector: Array) -> tuple[float, Array]:
@@ -256,10 +256,10 @@ def maximum_a_posteriori(
 
 
 def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
-    """Return the posterior at each point by those before: means (n, m) and latent variances (n,).
+    """Return the posterior at each point given those before: means (n, m), latent variances (n,).
 
-    All of them from one factorisation: with `L L' = K + noise_variance I` and `Z = L⁻¹ Y`, the
-    mean before observation t is the sum of `L_ti z_i` over all i before t, and its variance
+    All come from one factorisation: with `L L' = K + noise_variance I` and `Z = L⁻¹ Y`, the
+    mean before observation t is the sum of `L_ti z_i` over all i before t, and its variance is
     `L_tt² - noise_variance`.
 
     Examples
@@ -281,7 +281,7 @@ def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tupl
 
 
 def prediction_steps(these: Hyperparameters, X: Array, Y: Array) -> Steps[tuple[Array, Array]]:
-    """Compute what `predicted_before_learned` does in steps."""
+    """Compute the result of `predicted_before_learned` in steps."""
     kernel = these.kernel
     yield EMBEDDED * len(X)
     rows = embedded(kernel, X)

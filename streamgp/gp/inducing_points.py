@@ -1,7 +1,7 @@
-"""Posterior of a Gaussian process at inducing points, which stand for all examples.
+"""Posterior of a Gaussian process at inducing points, which represent all examples.
 
-Only the numbers live here, no kernel and no points: where the points lie, which examples they came
-from, and when a process is reduced to a few of them, is in `sparse.py`.
+This module holds only the numbers, no kernel and no points: where the points lie, which examples
+they came from, and when a process is reduced to a few of them, is in `sparse.py`.
 
 """
 
@@ -19,9 +19,9 @@ from streamgp.gp.arrays import SymmetricMatrix
 from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
-# (Csató and Opper's tolerance, relative). To keep others would cost digits and gain nothing.
+# (Csató and Opper's tolerance, relative). Keeping other points would cost digits and gain nothing.
 NOVELTY = 1e-3
-# Late examples are the last ones, this many times as many as there is room for points.
+# Recent examples are the last ones, this many times as many as there is room for points.
 _HORIZON = 10.0
 
 
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     prior
         Prior variance there.
     e
-        How the function there follows from its values at the basis points, and behind these weights
+        Weights of the values at the basis points that give the function at the point, followed by
         a -1 for the function itself, shape (capacity + 1,).
     h
         Posterior covariances with these values.
@@ -52,21 +52,22 @@ class Look(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether the point is worth a place among the others."""
+        """Whether the point deserves a place among the others."""
         return self.residual > NOVELTY * self.prior
 
 
 class Basis:
     """Posterior of `m` functions that share one covariance, as normal distributions at `n` points.
 
-    Elsewhere a function follows from its values `f` at these points as it does by the prior: with
-    `k` the covariances of a point with them, `Q` the inverse of theirs with each other and
+    Elsewhere a function follows from its values `f` at these points as under the prior: with `k`
+    the covariances of a point with them, `Q` the inverse of their covariances with each other and
     `e = Q k`, it is normal around `e'f` with the residual variance `k(x, x) - k'e`. Learning an
-    observation is exact in this model; so is unlearning one of a point that is in the basis.
+    observation is exact in this model; so is unlearning an observation at a point of the basis.
 
-    Kept are the means and covariances `S` at the points, not `alpha = Q mean` and `C = Q S Q - Q`
-    of Csató and Opper. They say the same, but now a point is dropped without arithmetic, variances
-    are sums of what is not negative, and rounding errors do not grow with the number of events.
+    Stored are the means and covariances `S` at the points, not `alpha = Q mean` and `C = Q S Q - Q`
+    as in Csató and Opper. They are equivalent, but this way a point is dropped without arithmetic,
+    variances are sums of non-negative terms, and rounding errors do not grow with the number of
+    events.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class Basis:
 
     Examples
     --------
-    One point, an observation of 1 with noise 1: the mean is half of it, the variance half as well.
+    One point, an observation of 1 with noise 1: both the mean and the variance are one half.
 
     >>> basis = Basis(capacity=1)
     >>> basis.add_target()
@@ -104,14 +105,14 @@ class Basis:
     """
 
     # Slots that are not in use hold zeros in all of these: every event does the same arithmetic.
-    # Where one place is left behind them, it is that of a newcomer, and holds a zero as well.
+    # Arrays with one more entry than slots have it for a newcomer; it holds a zero as well.
     # _Q         inverse prior covariance of the points (capacity, capacity)
     # _diagonal  its diagonal (capacity + 1,)
     # _S         posterior covariance of the functions there
-    # _use       how much late examples relied on each point (capacity + 1,), a moving average of
-    #            e²; a newcomer's, behind them, is 1 in `capacity`, about what they have on average
+    # _use       how much recent examples relied on each point (capacity + 1,), a moving average of
+    #            e²; that of a newcomer, behind them, is 1 in `capacity`, about the average
     # _M         a row [means, weights Q mean] for each function (m, 2 capacity + 2), so that one
-    #            more changes no bit of the others. Weights only tell which point is needed least
+    #            more changes no bit of the others. Weights only tell which point is least needed
     __slots__ = ("_M", "_Q", "_S", "_diagonal", "_use", "capacity", "n", "n_targets")
 
     def __init__(self, capacity: int) -> None:
@@ -127,7 +128,7 @@ class Basis:
 
     @classmethod
     def of_steps(cls, capacity: int, K: Array, means: Array, S: Array) -> Steps[Self]:
-        """Compute a basis from what is known at points that are new to each other.
+        """Compute a basis from the posterior at points that are new to each other.
 
         Parameters
         ----------
@@ -173,7 +174,7 @@ class Basis:
         self.n_targets += 1
 
     def look(self, k: Array, prior: float) -> Look:
-        """Look at a point; changes nothing.
+        """Project a point on the basis; changes nothing.
 
         Parameters
         ----------
@@ -190,21 +191,22 @@ class Basis:
         self._Q.times_into(k, e)
         h = self._S.times(e)
         residual, explained = prior - ddot(k, e), ddot(h, e)
-        # Below 0 by rounding only, where one of them is exhausted.
+        # Below 0 only by rounding, where one of the two is exhausted.
         residual = residual if residual > 0.0 else 0.0
         return Look(prior, e, h, residual, residual + (explained if explained > 0.0 else 0.0))
 
     def means(self, look: Look) -> Array:
         """Posterior means (m,) at a point."""
-        # One dot product per function: the bits of one do not depend on how many there are.
+        # One dot product per function: the bits of one function do not depend on how many there
+        # are.
         means: Array = np.vecdot(self._M[: self.n_targets, : self.capacity + 1], look.e)
         return means
 
     def learn(self, look: Look, means: Array, surprise: Array, noise_variance: float) -> int | None:
-        """Learn what was observed at a point.
+        """Learn an observation at a point.
 
-        If the point is new it becomes one of the basis, in place of the one that is needed least
-        if all slots are taken; that may be the new one itself.
+        If the point is new it becomes one of the basis. If all slots are taken, it replaces the
+        least needed point, which may be the new one itself.
 
         Parameters
         ----------
@@ -243,9 +245,9 @@ class Basis:
         self._shift(self._S.column(slot), change / noise_variance)
 
     def unlearn(self, slot: int, y: Array, noise_variance: float) -> None:
-        """Unlearn what was observed at a point, and drop the point; later slots move up.
+        """Unlearn the observation at a point, and drop the point; later slots move up.
 
-        An observation is taken back like one that is learned, but of variance `-noise_variance`.
+        An observation is removed like one that is learned, but with variance `-noise_variance`.
         """
         h = self._S.column(slot)
         total = float(h[slot]) - noise_variance
@@ -276,7 +278,7 @@ class Basis:
 
     @classmethod
     def from_state(cls, state: State, capacity: int) -> Self:
-        """Return what `state` was taken from, bitwise."""
+        """Restore what `state` returned, bitwise."""
         basis = cls(capacity)
         basis.n = n = int(state["n"])
         basis._Q.set_text(state["precision"], n)
@@ -301,12 +303,12 @@ class Basis:
         """Return the slot for a new point, None if it is needed less than all others."""
         if self.n < self.capacity:
             return self.n
-        # Weights, and diagonal of Q, as they are with both the newcomer and all others.
+        # Weights, and diagonal of Q, with both the newcomer and all others in the basis.
         weights = self._M[: self.n_targets, self.capacity + 1 :] - q[:, None] * look.e
         diagonal = squares / look.residual
         diagonal += self._diagonal
-        # Without a point, means change by its weight over its diagonal, times its e. Summed
-        # function after function, so that one of zeros changes no bit.
+        # Without a point, means change by its weight divided by its diagonal, times its e. Summed
+        # function after function, so that a function of zeros changes no bit.
         weights *= weights
         loss: Array = np.add.reduce(weights, axis=0)
         diagonal *= diagonal
@@ -328,7 +330,7 @@ class Basis:
         self._M[: self.n_targets] += q[:, None] * step
 
     def _place(self, slot: int, look: Look, mean: Array, share: float) -> None:
-        """Put a point, about which all has been learned, into a slot; what was there goes."""
+        """Put a point that has been learned completely into a slot, replacing what was there."""
         e, residual = look.e[:-1], look.residual
         if slot < self.n:
             # Without the old point, more of the new one is unexplained.
@@ -352,7 +354,8 @@ class Basis:
     def _drop(self, slot: int) -> Array:
         """Drop a point from the prior, so that its slot can be written to.
 
-        Returns how the function at the other points follows from it: `Q`'s column over its pivot.
+        Returns the weights of its value in the function at the other points: `Q`'s column over its
+        pivot.
         """
         column = self._Q.column(slot)
         pivot = float(column[slot])
@@ -364,6 +367,6 @@ class Basis:
         return v
 
     def _halves(self) -> tuple[Array, Array]:
-        """Return the means and the weights, to be written to."""
+        """Return the means and the weights, as writable views."""
         M, capacity = self._M[: self.n_targets], self.capacity
         return M[:, :capacity], M[:, capacity + 1 : -1]

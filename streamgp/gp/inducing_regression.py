@@ -1,7 +1,7 @@
 """Gaussian process regression at a few points: any number of examples, a bounded posterior.
 
-How it begins, as the projection of an exact process, and how it goes on. The numbers are in
-`inducing_points.py`; when to begin, and what examples are called, is in `sparse.py`.
+This module has the start, a projection of an exact process, and the continuation. The numbers are
+in `inducing_points.py`; when to start, and how examples are numbered, is in `sparse.py`.
 
 """
 
@@ -31,11 +31,11 @@ from streamgp.gp.marginal_likelihood import (
 )
 from streamgp.kernels import Kernel
 
-# --- Points of which one can take the place of another, and which of many to begin with.
+# --- Points that can replace each other, and the choice of the first ones from many.
 
 
 class Slots(Points):
-    """Points whose places can be taken by others.
+    """Points that can be replaced by others.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Slots(Points):
             self.append(x, self.covariances_with(x)[0])
 
     def put(self, slot: int, x: Array, row: Array) -> None:
-        """Put a point and its row into a slot, the first free one at most."""
+        """Put a point and its row into a slot, at most the first free one."""
         if slot == self.n:
             self.append(x, row)
         else:
@@ -88,7 +88,7 @@ class Slots(Points):
 
 
 def new_to_each_other(K: Array) -> list[int]:
-    """Return the indices of points from which all others follow, but for a share of `NOVELTY`.
+    """Return the indices of points that determine all others, up to a share of `NOVELTY`.
 
     Parameters
     ----------
@@ -102,22 +102,22 @@ def new_to_each_other(K: Array) -> list[int]:
 
     """
     std = np.sqrt(np.diagonal(K))
-    std[std == 0.0] = 1.0  # what is known beforehand is never new
+    std[std == 0.0] = 1.0  # a point without prior variance is never new
     # Cholesky with pivoting takes the point that is newest to those taken, until none is new.
     _, order, rank, _ = lapack.dpstrf(K / np.outer(std, std), tol=NOVELTY, lower=1)
     return sorted((order[:rank] - 1).tolist())
 
 
-# Share of the prior variance below which a residual is not told from the rounding errors of the
+# Share of the prior variance below which a residual cannot be told from the rounding errors of the
 # inverse of the basis' covariance.
 _FLOOR = 1e-8
-# An observation can be told from all others if its noise variance exceeds the posterior variance by
-# more than this share of it; otherwise rounding errors of the two would decide.
+# An observation can be separated from all others if its noise variance exceeds the posterior
+# variance by more than this share of it; otherwise rounding errors of the two would decide.
 _SEPARABLE = 1e-6
 
 
 class ProjectedGP:
-    """Gaussian process whose posterior is kept at inducing points alone; else like `ExactGP`.
+    """Gaussian process whose posterior is kept at inducing points only; otherwise like `ExactGP`.
 
     The examples behind these points are retained, in the order of their slots. The others were
     absorbed.
@@ -132,12 +132,12 @@ class ProjectedGP:
     """
 
     # _points   the basis
-    # _targets  what was observed there
-    # _basis    what is known there
+    # _targets  the observations there
+    # _basis    the posterior there
     # _quadratic_forms, _log_det  of all observations when they were learned: products of the
     #           surprises of each two functions over their variance, and logarithms of variances
     # _last     the last point looked at (its bytes, its row, the look), None once it is outdated
-    # _means    the means there, None once they are
+    # _means    the means there, None once they are outdated
     __slots__ = (
         "_basis",
         "_last",
@@ -164,7 +164,7 @@ class ProjectedGP:
         self._means: Array | None = None
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
-        # What is only remembered for speed is no state: predicting changes nothing.
+        # What is only remembered for speed is not part of the state: predicting changes nothing.
         state = {name: getattr(self, name) for name in self.__slots__}
         return None, {**state, "_last": None, "_means": None}
 
@@ -174,8 +174,8 @@ class ProjectedGP:
     ) -> Steps[tuple[Self, list[int]]]:
         """Project an exact process on those of its points that are new to each other.
 
-        Its posterior at these points is kept as it is; what it knows of the others beyond what
-        follows from these by the prior, a thousandth of their prior variance at most, is lost.
+        Its posterior at these points is kept. What it knows of the other points is lost as far as
+        it does not follow from these by the prior: at most a thousandth of their prior variance.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class ProjectedGP:
         chosen = new_to_each_other(K)
         yield 2.0 * cubic
         factor = exact._factor.dense()
-        # What `dpotri` does, in two steps.
+        # The same as `dpotri`, in two steps.
         yield 1.3 * cubic + memory
         inverse_factor, _ = lapack.dtrtri(factor, lower=1)
         yield 0.7 * cubic + memory
@@ -211,13 +211,13 @@ class ProjectedGP:
         yield 2.0 * cubic + 2.0 * memory
         G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
         # K - K Γ K (GPML Eq. 2.26) is noise K Γ without a difference, and noise I - noise² Γ
-        # without a product; where noise is small that one loses no digits, either.
+        # without a product; where noise is small the latter loses no digits, either.
         if noise < float(np.diagonal(K).max()):
             S = noise * np.eye(n) - noise * noise * G
         else:
             S = yield from symmetric_product_steps(K, noise * G)
         # K Γ y (GPML Eq. 2.25), which is the target less its noise. Function after function: the
-        # bits of one do not depend on how many there are.
+        # bits of one function do not depend on how many there are.
         targets = np.array(Y).reshape(n, m).T.copy()
         means = np.array([y - noise * np.vecdot(G, y) for y in targets]).reshape(m, n)
         yield 2.0 * memory
@@ -241,15 +241,15 @@ class ProjectedGP:
         return self._points.kernel
 
     def predict(self, x: Array) -> tuple[Array, float]:
-        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         _, _, look = self._look(x)
         return self._means_at(look), look.variance
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
 
-        `k(u, v) - k(u)' Q k(v) + e(u)' S e(v)`: what the basis leaves unexplained, and what is
-        known at the basis.
+        `k(u, v) - k(u)' Q k(v) + e(u)' S e(v)`: what the basis leaves unexplained, plus the
+        posterior covariance at the basis.
         """
         rows, priors, K = zip(*map(self._points.covariances_with, X), strict=True)
         looks = [self._basis.look(k, prior) for k, prior in zip(K, priors, strict=True)]
@@ -262,7 +262,7 @@ class ProjectedGP:
         return np.array([self._basis.means(look) for look in looks]), C
 
     def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
-        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`.
+        """Row of a point, and `a` and `b` with `cov(u, v) = k(u, v) - a(u)' b(v)`.
 
         They are `e` and `k - h`: see `joint`.
         """
@@ -276,7 +276,7 @@ class ProjectedGP:
 
         Returns
         -------
-        The index of the example, in place of the one that had it; None if it was absorbed.
+        The index of the example, which replaces the one that had it; None if it was absorbed.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class ProjectedGP:
         means = self._means_at(look)
         surprise = y - means
         slot = self._basis.learn(look, means, surprise, self.noise_variance)
-        if self.n_targets:  # BLAS takes no empty vectors
+        if self.n_targets:  # BLAS does not accept empty vectors
             self._quadratic_forms.add(1.0 / total, surprise)
         self._log_det += math.log(total)
         self.n += 1
@@ -314,23 +314,24 @@ class ProjectedGP:
         self._means = None
 
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features, or take it back, as `ExactGP` does."""
+        """Add or remove features, to have `d` of them, as `ExactGP` does."""
         self._points.widen(d, kernel)
         self._points.narrow(d, kernel)
         self._last = None
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[list[int] | None]:
-        """Go on with other hyper-parameters, as if they had always been these.
+        """Switch to other hyper-parameters, as if they had always been in use.
 
-        What all observations say of the functions at the basis points is kept. What they say of
-        those between is as it followed from these by the prior of then, and the variances with
-        which they were expected, but for noise, are those of then as well. Only the last step
-        changes something.
+        What all observations tell about the functions at the basis points is kept. What they tell
+        about the points between follows from these by the old prior, and the variances with which
+        they were expected, except for noise, are the old ones as well. Only the last step changes
+        anything.
 
         Returns
         -------
         The indices of the retained examples: a point that now follows from others is dropped. None
-        if the posterior is too certain to tell what was observed; nothing has changed then.
+        if the posterior is too certain to reveal what was observed; nothing has changed in this
+        case.
 
         """
         n = self._points.n
@@ -364,7 +365,7 @@ class ProjectedGP:
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of example `i`, as if they had been learned in the first place.
 
-        Exact in the model; which points are in the basis does not change.
+        This is exact in the model; which points are in the basis does not change.
         """
         old = padded(self._targets[i], self.n_targets)
         mean, total = self._expected(i)
@@ -389,11 +390,11 @@ class ProjectedGP:
         self._last = self._means = None
 
     def quadratic_forms(self) -> tuple[Array, float]:
-        """Return those of `ExactGP`, of observations each given those before it."""
+        """Return those of `ExactGP`, for observations each given those before it."""
         return self._quadratic_forms.dense(self.n_targets), self._log_det
 
     def are_separable(self) -> list[bool]:
-        """Whether each retained example can be told from all others, up to rounding."""
+        """Whether each retained example can be separated from all others, up to rounding."""
         _, variances = self._basis.marginals()
         rest = self.noise_variance - variances
         return (rest > _SEPARABLE * self.noise_variance).tolist()  # type: ignore[no-any-return]
@@ -401,7 +402,7 @@ class ProjectedGP:
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
 
-        Each without its own example: what that said, divided out (GPML Eq. 3.56).
+        Each without its own example, whose likelihood is divided out (GPML Eq. 3.56).
         """
         return self._left_out(range(len(self._targets)))
 
@@ -427,7 +428,7 @@ class ProjectedGP:
         Y: Sequence[Array],
         capacity: int,
     ) -> Self:
-        """Return what `state` was taken from, with the retained examples that it had."""
+        """Restore what `state` returned, with the retained examples that it had."""
         points = Slots(kernel)
         points.d = int(state["d"])
         if state["origin"] is not None:
@@ -448,7 +449,7 @@ class ProjectedGP:
         return without, self.noise_variance * variances / rest
 
     def _expected(self, i: int) -> tuple[Array, float]:
-        """Means (m,) and variance of an observation at point `i`, by all others."""
+        """Means (m,) and variance of an observation at point `i`, given all others."""
         means, variances = self._left_out([i])
         return means[0], float(variances[0]) + self.noise_variance
 

@@ -1,7 +1,7 @@
 """The joint posterior at all points of a fixed pool, some of which have a label.
 
-What a label changes is known everywhere at once, so that all candidates for the next one can be
-compared without learning any of them. Room and time are quadratic in the size of the pool.
+The effect of a label is known everywhere at once, so that all candidates for the next one can be
+compared without learning any of them. Time and memory are quadratic in the size of the pool.
 
 """
 
@@ -18,8 +18,8 @@ from streamgp.gp.cholesky import check_noise_variance
 MIN_SHARE_OF_NOISE = 1e-6
 """Least noise variance, in units of the largest prior variance.
 
-A covariance is updated label after label. With less noise than this, what is left of it after many
-labels in one place would be rounding.
+A covariance is updated label after label. With less noise than this, what remains of it after many
+labels in one place would be rounding error.
 """
 
 
@@ -33,14 +33,14 @@ class PoolPosterior:
     Parameters
     ----------
     covariances
-        Prior covariances of the points, shape (P, P), symmetric; written to from now on.
+        Prior covariances of the points, shape (P, P), symmetric; the array is overwritten.
     noise_variance
         Variance of the observation noise, in units of y²: `lam` of the criteria.
 
     Attributes
     ----------
     covariances
-        Posterior covariances `c` of the points, noise not included, shape (P, P), to be read.
+        Posterior covariances `c` of the points, noise not included, shape (P, P), read only.
     noise_variance
         Variance of the observation noise.
 
@@ -68,9 +68,9 @@ class PoolPosterior:
 
     """
 
-    # _means    row 0: what is +1 wherever it is observed; the others: the functions
+    # _means    row 0: a function observed as +1 everywhere; the others: the functions
     # _squares  y' Γ y of each of them
-    # All are changed by the same step, once for each label, and so stay what a solve would give up
+    # All are changed by the same step, once for each label, and so keep what a solve would lose
     # to rounding.
     __slots__ = ("_means", "_squares", "covariances", "noise_variance")
 
@@ -89,14 +89,14 @@ class PoolPosterior:
 
     @property
     def functions(self) -> Array:
-        """Posterior means of the functions, shape (m, P), not to be written to."""
+        """Posterior means of the functions, shape (m, P), read only."""
         return self._means[1:]
 
     @property
     def square_norms(self) -> Array:
         """`y_j' Γ y_j` of each function, shape (m,).
 
-        The squared norm of `f_j` where the kernel is `k` with the noise on its diagonal.
+        It is the squared norm of `f_j` if the kernel is `k` with the noise on its diagonal.
         """
         return self._squares[1:]
 
@@ -106,7 +106,7 @@ class PoolPosterior:
         return self.covariances.diagonal() + self.noise_variance
 
     def copy(self) -> PoolPosterior:
-        """Return another one that knows the same."""
+        """Return an independent copy."""
         other = PoolPosterior(self.covariances.copy(), self.noise_variance)
         other._means, other._squares = self._means.copy(), self._squares.copy()
         return other
@@ -120,9 +120,9 @@ class PoolPosterior:
         """Observe the functions, -1 or +1 each, as `codes` of shape (m,) at point `i`."""
         c = self.covariances[i]
         std = math.sqrt(c[i] + self.noise_variance)
-        # Half of c c' / v. Row i stands for column i below: the two differ by roundings at most, as
-        # a BLAS may round the product at (j, k) and that at (k, j) in two ways, and no step makes
-        # more of the difference. Without BLAS they would be equal, and a step take four times as
+        # Half of c c' / v. Row i is used for column i below: the two differ only by rounding, as a
+        # BLAS may round the product at (j, k) and that at (k, j) differently, and no step increases
+        # the difference. Without BLAS they would be equal, but a step would take four times as
         # long.
         half: Array = c / std
         gaps = (np.append(1.0, codes) - self._means[:, i]) / std

@@ -1,8 +1,9 @@
-"""Several Bayesian linear or logistic models of the same targets, each with features of its own.
+"""Several Bayesian linear or logistic models of the same targets, each with its own features.
 
 An expert is a Gaussian process with random features: weights with a normal prior, and targets with
-normal noise, or classes. All are kept in common arrays, so that a step costs a few calls whatever
-their number. What the targets mean, and what an expert counts, is the business of the learner.
+normal noise, or classes. All experts are kept in common arrays, so that a step costs a few calls,
+however many there are. What the targets mean, and the weight of an expert, is decided by the
+learner.
 
 """
 
@@ -22,8 +23,8 @@ from streamgp.base import Array, State
 # --- Covariances of several linear models, as square roots that examples shrink in place.
 #
 # A covariance is `S S'` with a square root `S` that has no particular shape. Potter's update
-# keeps it positive whatever is rounded, where the covariance itself turns negative when noise is
-# small. What the weights of the models mean is the business of others.
+# keeps it positive despite rounding, whereas the covariance itself becomes negative when noise is
+# small. What the weights of the models mean is decided elsewhere.
 
 
 class SquareRoots:
@@ -43,7 +44,7 @@ class SquareRoots:
 
     Examples
     --------
-    A single weight of prior variance 1, seen with noise of variance 1:
+    A single weight of prior variance 1, observed with noise of variance 1:
 
     >>> weights = SquareRoots(np.array([1.0]), 1)
     >>> features = np.array([[1.0]])
@@ -70,16 +71,16 @@ class SquareRoots:
         self._take(state["roots"])
 
     def become(self, roots: Array, variances: Array) -> None:  # noqa: ARG002 - for what fades
-        """Become `S S'` for square roots (m, p, p), below these variances of the prior."""
+        """Set the covariances to `S S'` for square roots (m, p, p), given prior variances."""
         self._take(np.ascontiguousarray(roots))
 
     def look(self, features: Array) -> tuple[Array, Array]:
-        """Return `S' phi` of features (m, p), same shape, and variances of `phi'w`, (m,)."""
+        """Return `S' phi` for features (m, p), same shape, and variances of `phi'w`, (m,)."""
         half: Array = np.matmul(features[:, None, :], self.roots)[:, 0]
         return half, np.vecdot(half, half)
 
     def gain(self, half: Array) -> Array:
-        """Return `S S' phi` of features from what `look` returned for them, shape (m, p)."""
+        """Return `S S' phi` for features from what `look` returned for them, shape (m, p)."""
         gain: Array = np.matmul(self.roots, half[:, :, None])[:, :, 0]
         return gain
 
@@ -108,17 +109,17 @@ class SquareRoots:
         self._views: Sequence[Array] = [root.T for root in roots]
 
 
-# --- Covariances of several linear models that fall back to the prior, a little with each
+# --- Covariances of several linear models that return to the prior, a little with each
 # example.
 
 
 class FadingCovariances:
     """Covariances `variance I - scale W` of the weights of `m` linear models.
 
-    `W` is what has been learned. To mix a covariance with the prior, `share Sigma + (1 - share)
-    variance I`, is to multiply `W` by the share: a single number. A square root would have to be
+    `W` is what has been learned. Mixing a covariance with the prior, `share Sigma + (1 - share)
+    variance I`, multiplies `W` by the share: a single number. A square root would have to be
     rebuilt. It is not needed, since `Sigma` stays above `(1 - share) variance I`, far from what
-    rounding could turn negative.
+    rounding could make negative.
 
     Parameters
     ----------
@@ -127,11 +128,11 @@ class FadingCovariances:
     n_features
         Number of features of each.
     share
-        What is kept when an example is learned.
+        Share that is kept when an example is learned.
 
     Examples
     --------
-    A single weight of prior variance 1, seen with noise of variance 1, and half forgotten:
+    A single weight of prior variance 1, observed with noise of variance 1, and half forgotten:
 
     >>> weights = FadingCovariances(np.array([1.0]), 1, share=0.5)
     >>> half, variances = weights.look(np.array([[1.0]]))
@@ -142,7 +143,7 @@ class FadingCovariances:
     """
 
     # _learned  W, shape (m, p, p)
-    # _scale    what it is multiplied by
+    # _scale    the factor by which it is multiplied
     # _views    W by model, transposed: in the order that BLAS updates in place
     def __init__(self, variances: Array, n_features: int, share: float) -> None:
         self._share = share
@@ -165,7 +166,7 @@ class FadingCovariances:
         self._take(state["learned"])
 
     def become(self, roots: Array, variances: Array) -> None:
-        """Become `S S'` for square roots (m, p, p), below these variances of the prior."""
+        """Set the covariances to `S S'` for square roots (m, p, p), given prior variances."""
         learned = -np.matmul(roots, roots.transpose(0, 2, 1))
         p = roots.shape[1]
         learned[:, np.arange(p), np.arange(p)] += variances[:, None]
@@ -174,14 +175,14 @@ class FadingCovariances:
         self._take(learned)
 
     def look(self, features: Array) -> tuple[Array, Array]:
-        """Return `Sigma phi` of features (m, p), same shape, and variances of `phi'w`, (m,)."""
+        """Return `Sigma phi` for features (m, p), same shape, and variances of `phi'w`, (m,)."""
         known: Array = np.matmul(self._learned, features[:, :, None])[:, :, 0]
         known *= -self._scale
         known += self._variances[:, None] * features
         return known, np.vecdot(features, known)
 
     def gain(self, half: Array) -> Array:
-        """Return `Sigma phi` of features from what `look` returned for them."""
+        """Return `Sigma phi` for features from what `look` returned for them."""
         return half
 
     def shrink(self, half: Array, gain: Array, variances: Array, precisions: Array) -> None:  # noqa: ARG002
@@ -200,14 +201,14 @@ class FadingCovariances:
 
 
 class Seen(NamedTuple):
-    """A point as all experts see it; a tuple, which takes half as long to make.
+    """A point as all experts see it; a tuple, which is created in half the time.
 
     Parameters
     ----------
     features
         Random features, shape (m, p).
     half
-        What their covariances make of the features, shape (m, p).
+        Result of `look` of their covariances for the features, shape (m, p).
     means
         Latent means of the targets, shape (m, t).
     variances
@@ -236,7 +237,7 @@ class Experts:
     n_features
         Number of features of each expert.
     forgetting
-        What share of what is known is kept when an example is learned; the rest is the prior
+        Share of the knowledge that is kept when an example is learned; the rest becomes the prior
         again. 1 forgets nothing.
 
     Attributes
@@ -307,7 +308,7 @@ class Experts:
         return Seen(
             features=features,
             half=half,
-            # Row by row: another target changes no bit of those before.
+            # Row by row: another target changes no bit of the earlier ones.
             means=np.vecdot(self.theta, features[:, None, :]),
             variances=variances,
         )
@@ -328,13 +329,13 @@ class Experts:
         self.quadratic_forms += errors[:, :, None] * shares[:, None, :]
         self.log_dets += np.log(variances)
         if share < 1.0:
-            # After the update, as the covariances do: what is predicted next has been forgotten a
-            # little. Dividing covariances by the share, as is usual elsewhere, lets them explode
+            # After the update, as for the covariances: the next prediction has already forgotten a
+            # little. Dividing covariances by the share, as is usual elsewhere, makes them explode
             # where nothing is learned.
             self.theta *= math.sqrt(share)
 
     def forget_evidence(self) -> None:
-        """Let all experts count the same again."""
+        """Give all experts equal weight again."""
         self.n = 0.0
         self.quadratic_forms[:] = 0.0
         self.log_dets[:] = 0.0
@@ -363,7 +364,7 @@ class Experts:
 def covariances_of(
     variances: Array, n_features: int, forgetting: float
 ) -> SquareRoots | FadingCovariances:
-    """Return covariances of weights before anything was learned, that forget as much."""
+    """Return prior covariances of weights with the given forgetting."""
     if forgetting == 1.0:
         return SquareRoots(variances, n_features)
     return FadingCovariances(variances, n_features, forgetting)
@@ -372,12 +373,12 @@ def covariances_of(
 # --- Several Bayesian logistic models of the same classes.
 #
 # One latent function per class and expert, `P(class | x) = sigmoid(phi(x)'w)`, each class against
-# all others. A step of Laplace's method replaces the posterior of the weights, after each label, by
+# all others. After each label, a step of Laplace's method replaces the posterior of the weights by
 # the normal distribution at its mode. Every class has a covariance of its own, since the curvature
-# of the likelihood differs: as many times as much work as for `Experts` as there are classes.
+# of the likelihood differs: the work is that of `Experts` times the number of classes.
 
 # Newton's method within a bracket: the equation is monotone, and a few steps suffice unless the
-# variance is in the hundreds. What is found stays, so that no class depends on another.
+# variance is in the hundreds. A root that is found stays, so that no class depends on another.
 _MOST_STEPS = 60
 _EXACT = 1e-13
 
@@ -394,7 +395,8 @@ class LogisticExperts:
     n_features
         Number of features of each expert.
     forgetting
-        What share of what is known is kept when a label is learned; the rest is the prior again.
+        Share of the knowledge that is kept when a label is learned; the rest becomes the prior
+        again.
 
     Attributes
     ----------
@@ -436,7 +438,7 @@ class LogisticExperts:
         return len(self.theta) - 1
 
     def add_target(self) -> None:
-        """Add a class of which there was no example."""
+        """Add a class that has had no example."""
         self._covariances.insert(-1, copy.deepcopy(self._covariances[-1]))
         self.theta = np.concatenate([self.theta, self.theta[-1:]])
 

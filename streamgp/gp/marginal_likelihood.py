@@ -1,7 +1,7 @@
-"""Log marginal likelihood of hyperparameters, and its gradient.
+"""Log marginal likelihood of hyper-parameters, and its gradient.
 
 Both measures are sums over all targets, which share one covariance, and come with their gradients
-by the natural logarithms of the kernel's hyper-parameters and of the noise variance.
+with respect to the natural logarithms of the kernel's hyper-parameters and of the noise variance.
 
 """
 
@@ -21,9 +21,10 @@ from streamgp.kernels import Kernel
 _T = TypeVar("_T")
 
 Steps: TypeAlias = Generator[float, None, _T]
-"""A computation in steps: before each it yields how many microseconds that takes, about.
+"""A computation in steps: before each it yields about how many microseconds that takes.
 
-These are estimated from sizes, not measured, so that a computation is cut alike on all machines.
+These are estimated from sizes, not measured, so that a computation is divided alike on all
+machines.
 """
 
 Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], Steps[tuple[float, Array]]]
@@ -31,12 +32,12 @@ Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], Steps[tuple[float
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 EMBEDDED = 1.5
-"""Microseconds for a point to be embedded, about."""
+"""Approximate microseconds to embed a point."""
 CUBIC = 1.5e-5
-"""Microseconds to factorise a matrix (n, n), over n³, about: 1.9 ms with 500 rows."""
+"""Approximate microseconds to factorise a matrix (n, n), over n³: 1.9 ms with 500 rows."""
 NEW_MEMORY = 4e-3
-"""Microseconds for a matrix (n, n) in memory that the system has yet to find, over n², about."""
-# Rows or columns of a product of two matrices (n, n) at a time.
+"""Approximate microseconds to allocate a new matrix (n, n) in memory, over n²."""
+# Number of rows or columns of a product of two matrices (n, n) that are computed at a time.
 _BAND = 128
 
 
@@ -60,21 +61,21 @@ def at_once(steps: Steps[_T]) -> _T:
 
 
 class Spread(Generic[_T]):
-    """A computation of which some steps are done at a time.
+    """A computation that is done a few steps at a time.
 
-    A copy repeats the steps that were done with its next ones.
+    A copy repeats the steps done so far when it does its next ones.
 
     Parameters
     ----------
     begin
-        Returns the steps from the first one on; those change nothing that it depends on.
+        Returns the steps from the first one on; the steps change nothing that it depends on.
 
     Attributes
     ----------
     has_ended
         Whether all steps are done.
     result
-        What was computed then.
+        The result of the computation, once it has ended.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class Spread(Generic[_T]):
 
     """
 
-    # _steps    what is left; _n_begun of them were begun, and _cost is that of the next
+    # _steps    the remaining steps; _n_begun were begun, and _cost is that of the next
     result: _T
 
     def __init__(self, begin: Callable[[], Steps[_T]]) -> None:
@@ -102,12 +103,12 @@ class Spread(Generic[_T]):
         return {**self.__dict__, "_steps": None}
 
     def advance(self, work: float = math.inf) -> float | None:
-        """Do some steps, at least one; return what is left of the work, None before the end.
+        """Do some steps, at least one; return the work that is left, None before the end.
 
         Parameters
         ----------
         work
-            Microseconds to spend, as steps are estimated.
+            Microseconds to spend, by the estimates of the steps.
 
         """
         steps = self._steps
@@ -129,7 +130,7 @@ class Spread(Generic[_T]):
 
 
 def step_cost(n: int) -> float:
-    """Return how many microseconds it takes to compute and factorise a matrix (n, n), about.
+    """Return about how many microseconds it takes to compute and factorise a matrix (n, n).
 
     Measured on one core of a cloud server: 3.8 ms with 512 rows.
     """
@@ -187,7 +188,7 @@ def likelihood_steps(
     G *= m
     W = A @ A.T
     W -= G
-    del G  # its memory serves for the derivatives
+    del G  # its memory is reused for the derivatives
     by_kernel = yield from _products_steps(0.5, W, kernel.gradients(rows))  # GPML Eq. 5.9
     by_noise = 0.5 * noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
@@ -196,14 +197,14 @@ def likelihood_steps(
 def leave_one_out_steps(
     kernel: Kernel, noise_variance: float, X: Array, Y: Array
 ) -> Steps[tuple[float, Array]]:
-    """Compute the log predictive density of each observation by all others, summed, and a gradient.
+    """Compute the summed log predictive density of each observation by all others, and a gradient.
 
-    Less easily misled than the marginal likelihood where the kernel does not suit the data.
+    It is less easily misled than the marginal likelihood if the kernel does not suit the data.
     Parameters, returned values and errors are those of `likelihood_steps`.
 
     Examples
     --------
-    Far from each other, points predict nothing of each other:
+    Points far from each other predict nothing about each other:
 
     >>> from streamgp.kernels import SquaredExponential
     >>> X, Y = np.array([[0.0], [1e3]]), np.array([[1.0], [1.0]])
@@ -226,9 +227,9 @@ def leave_one_out_steps(
     # GPML Eqs. 5.10 to 5.12: the residual of an observation is A / precision.
     squares = np.einsum("ij,ij->i", A, A) / precision
     value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
-    # GPML Eq. 5.13 is linear in the derivative D of the covariance: of `Z = G D` it takes
+    # GPML Eq. 5.13 is linear in the derivative D of the covariance: from `Z = G D` it takes
     # sum_i [A_i (Z A)_i - (m + A_i² / precision_i) (Z G)_ii / 2] / precision_i, which is the scalar
-    # product of D and this matrix. So a hyper-parameter more costs O(n²), and not O(n³).
+    # product of D and this matrix. So one more hyper-parameter costs O(n²), and not O(n³).
     weights = (m + squares) / precision
     weighted = G * weights
     W = (G @ (A / precision[:, None])) @ A.T
@@ -236,7 +237,7 @@ def leave_one_out_steps(
         yield 0.5 * step_cost(n)
         band = slice(start, start + _BAND)
         W[band] -= 0.5 * weighted[band] @ G
-    del G, weighted  # their memory serves for the derivatives
+    del G, weighted  # their memory is reused for the derivatives
     by_kernel = yield from _products_steps(1.0, W, kernel.gradients(rows))
     by_noise = noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
@@ -252,8 +253,8 @@ def covariance_factor_steps(kernel: Kernel, noise_variance: float, rows: Array) 
 
     Returns
     -------
-    Its lower Cholesky factor, shape (n, n), column-major. What is above the diagonal is no part of
-    it, and is not set to zero.
+    Its lower Cholesky factor, shape (n, n), column-major. Entries above the diagonal are not part
+    of it, and not set to zero.
 
     Raises
     ------
@@ -285,7 +286,7 @@ def _inverse_steps(
     L = yield from covariance_factor_steps(kernel, noise_variance, rows)
     log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
     # From the factor, in a third of the time of solving for the columns of the identity matrix;
-    # what `dpotri` does, in two steps.
+    # the same as `dpotri`, in two steps.
     yield 0.65 * cost
     inverse_factor, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
     yield 0.35 * cost
@@ -296,7 +297,7 @@ def _inverse_steps(
         corner = np.tril(lower[start:end, start:end], -1)
         lower[start:end, start:end] = np.tril(lower[start:end, start:end]) + corner.T
         lower[start:end, end:] = lower[end:, start:end].T
-    # Row-major, which a symmetric matrix is without a copy.
+    # Row-major; for a symmetric matrix that needs no copy.
     inverse: Array = lower.T
     return inverse, log_det
 
@@ -305,7 +306,7 @@ def _products_steps(factor: float, W: Array, gradients: Iterator[Array]) -> Step
     """Compute the scalar products of a matrix with others, times a factor."""
     products: list[float] = []
     while True:
-        # The first one takes the distances of all points.
+        # The first one computes the distances of all points.
         yield (0.6 if products else 1.0) * step_cost(len(W))
         D = next(gradients, None)
         if D is None:
@@ -316,10 +317,10 @@ def _products_steps(factor: float, W: Array, gradients: Iterator[Array]) -> Step
 # --- Posterior under another prior, from the posterior alone.
 
 
-# Share of the prior variance, in any direction, below which a posterior says nothing of what was
-# observed: the digits that it would take to tell are lost.
+# Share of the prior variance, in any direction, below which a posterior does not reveal what was
+# observed, as too many digits are lost.
 _KNOWN_FOR_CERTAIN = 1e-9
-# Enough to tell its order of magnitude.
+# Enough for the order of magnitude.
 _ITERATIONS = 6
 
 
@@ -328,23 +329,24 @@ def another_prior_steps(
 ) -> Steps[tuple[Array, Array] | None]:
     """Return the posterior of functions at some points, had their prior been another one.
 
-    A posterior is the prior times what the observations say, of which the precision is `S⁻¹ - K⁻¹`
-    and the mean, times the precision, is `S⁻¹ mean`. Both stay.
+    A posterior is the prior times the likelihood of the observations, whose precision is
+    `S⁻¹ - K⁻¹` and whose mean, times the precision, is `S⁻¹ mean`. Both stay.
 
     Parameters
     ----------
     K
-        Prior covariance then, shape (n, n).
+        Old prior covariance, shape (n, n).
     means, S
-        Posterior means then, one row for each function (m, n), and their covariance (n, n).
+        Old posterior means, one row for each function (m, n), and their covariance (n, n).
     prior
-        Prior covariance now; it may be singular.
+        New prior covariance; it may be singular.
     gain
-        How many times more the observations are believed now.
+        Factor by which the precision of the observations is multiplied.
 
     Returns
     -------
-    Means and covariance now; None if posterior or prior are too certain to tell what was observed.
+    New means and covariance; None if posterior or prior are too certain to reveal what was
+    observed.
 
     Examples
     --------
@@ -390,7 +392,7 @@ def another_prior_steps(
     now = yield from symmetric_product_steps(explained.T, explained)
     yield memory
     np.subtract(prior, now, out=now)
-    # Function after function: the bits of one do not depend on how many there are.
+    # Function after function: the bits of one function do not depend on how many there are.
     found = np.empty_like(means)
     for i, mean in enumerate(means):
         yield memory
@@ -399,7 +401,7 @@ def another_prior_steps(
 
 
 def _solved_steps(L: Array, B: Array, *, transposed: bool = False) -> Steps[Array]:
-    """Compute what `_solved` does, some columns at a time."""
+    """Compute the result of `_solved`, some columns at a time."""
     found: Array = np.empty(B.shape, order="F")
     for first in range(0, B.shape[1], _BAND):
         band = slice(first, first + _BAND)
@@ -446,7 +448,7 @@ def _solved(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
 
 def _smallest_share(half: Array) -> float:
-    """Return the smallest eigenvalue of `half half'`, of a lower triangle: inverse iteration."""
+    """Return the smallest eigenvalue of `half half'` for a lower triangle, by inverse iteration."""
     x = np.arange(1.0, len(half) + 1.0)
     for _ in range(_ITERATIONS):
         x = _solved(half, _solved(half, x / np.linalg.norm(x)), transposed=True)

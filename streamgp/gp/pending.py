@@ -1,7 +1,7 @@
-"""Posterior at a point, given also points where something was asked and not answered yet.
+"""Posterior at a point, given also points with questions that are not answered yet.
 
 What will be observed at pending points is not known, but that it will be observed is: the variance
-falls as if it were. A function of its own, the share of what is asked about, is 0 at all points
+falls as if it had been. A separate function, the share of what is asked about, is 0 at all points
 that were learned and has the target of its question at a pending one.
 
 """
@@ -22,7 +22,7 @@ _SMALLEST = 16
 
 
 class Covarying(Protocol):
-    """Protocol of a process that tells posterior covariances of two points."""
+    """Protocol of a process that provides posterior covariances of two points."""
 
     @property
     def kernel(self) -> Kernel:
@@ -40,12 +40,12 @@ class Covarying(Protocol):
 
 
 class PendingPoints:
-    """Points with pending answers, beside what a process has learned.
+    """Points with pending answers, in addition to what a process has learned.
 
     With `C` the posterior covariances of these points, `c(x)` those with another one and
     `A = C + noise_variance I`, the share has the mean `c(x)' A⁻¹ r`, and the variance at `x` falls
-    by `c(x)' A⁻¹ c(x)`: what a process has that learns the points as well, with targets of zero for
-    the share everywhere else. Valid until the process changes.
+    by `c(x)' A⁻¹ c(x)`. That is the result of a process that learns the points as well, with
+    targets of zero for the share everywhere else. Valid until the process changes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class PendingPoints:
         """Add the point `x` of shape (d,), and the target `r` of the share there."""
         row, left, right = self._gp.covariance_terms(x)
         prior = self._gp.kernel.prior_variance(row)
-        # Repeated points leave nothing but noise, be there ever so little of it.
+        # Repeated points leave nothing but noise, however little there is of it.
         noise = max(self._gp.noise_variance, MIN_SHARE_OF_NOISE * prior)
         half = self._half(row, right)
         residual = self._gp.predict(x)[1] + noise - float(half @ half)
@@ -107,7 +107,7 @@ class PendingPoints:
         self.n = n + 1
 
     def truncate(self, n: int) -> None:
-        """Keep the first `n` points only."""
+        """Keep only the first `n` points."""
         self._factor.truncate(n)
         self.n = n
 
@@ -128,11 +128,11 @@ class PendingPoints:
         return self._factor.solve(c)
 
     def _grow(self, row: Array, left: Array) -> None:
-        """Make room for as many points again, at least 16."""
+        """Double the room for points, at least to 16."""
         n = self.n
         rows, lefts, z = self._rows, self._left, self._z
         capacity = max(_SMALLEST, 2 * n)
-        # Of even length, so that all begin alike in memory: some kernels of BLAS add up from where
+        # Of even length, so that all have the same alignment: some kernels of BLAS sum from where
         # a vector is aligned. In single precision a process stores them rounded; sums are not.
         width = len(left) + len(left) % 2
         self._rows = np.empty((capacity, len(row)), row.dtype)

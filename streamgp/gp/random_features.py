@@ -1,8 +1,8 @@
-"""Random Fourier features: functions of finitely many numbers in the place of a kernel.
+"""Random Fourier features: functions of finitely many numbers in place of a kernel.
 
 A kernel of differences is the mean of `cos(v'(x - x'))` over frequencies `v` from its spectral
-density. `D` drawn ones make features `phi(x)`, D sines and D cosines, with
-`variance * phi(x)'phi(x')` near the kernel. What is learned with them is the business of others.
+density. `D` drawn frequencies give features `phi(x)`, D sines and D cosines, with
+`variance * phi(x)'phi(x')` close to the kernel. What is learned with them is decided elsewhere.
 
 """
 
@@ -22,33 +22,33 @@ from streamgp.features import Columns
 from streamgp.kernels import Kernel, Spectral
 from streamgp.kernels.hyperparameters import ColumnScales
 
-# Texts whose phases are remembered; 7 experts of 50 frequencies keep 1.4 MB then.
+# Number of texts whose phases are cached; 7 experts of 50 frequencies then keep 1.4 MB.
 _REMEMBERED = 512
 
 
 class RandomFeatures:
     """Random features of several kernels, each with frequencies of its own.
 
-    Frequencies are derived from the name of a feature and the seed: it matters neither when a
-    feature appears nor in which order. A text has a direction of its own, as it has for the
-    kernels; for `Categorical` each value has one.
+    Frequencies are derived from the name of a feature and the seed, so it does not matter when a
+    feature appears, or in which order. A text has a direction of its own, as in the kernels; for
+    `Categorical` each value has one.
 
     Parameters
     ----------
     kernels
-        Kernels that state their spectral density (`Spectral`); of `streamgp.kernels` squared
-        exponential, rational quadratic, Matérn and categorical do. Their variance plays no part.
+        Kernels that state their spectral density (`Spectral`); in `streamgp.kernels` squared
+        exponential, rational quadratic, Matérn and categorical do. Their variance is not used.
     n_frequencies
         Number of frequencies of each kernel, D; there are twice as many features.
     seed
         Seed of the frequencies.
     unit
-        What length scales are multiplied by.
+        Factor by which length scales are multiplied.
 
     Raises
     ------
     TypeError
-        If a kernel does not state its spectral density, or `n_frequencies` is no number.
+        If a kernel does not state its spectral density, or `n_frequencies` is not a number.
     ValueError
         If there is no kernel, or `n_frequencies` is not positive and whole.
 
@@ -69,12 +69,12 @@ class RandomFeatures:
 
     """
 
-    # _numbers   number of each kernel among those given, from which its frequencies follow
-    # _categorical  whether a frequency is of a kernel that takes numbers for symbols, (m D,)
+    # _numbers   number of each kernel among those given, which determines its frequencies
+    # _categorical  whether a frequency belongs to a kernel that takes numbers for symbols, (m D,)
     # _spreads   factor of each frequency that all features share, (m, D): the scale mixture
     # _matrix    frequencies by column, (m D, d); 0 where values are symbols
     # _symbolic  columns some expert takes for symbols: texts, or any if one takes numbers for them
-    # _phases    of symbols, by column and value; remembered for speed only
+    # _phases    of symbols, by column and value; cached for speed only
     def __init__(
         self, kernels: Sequence[Kernel], n_frequencies: int, seed: int, unit: float = 1.0
     ) -> None:
@@ -107,7 +107,7 @@ class RandomFeatures:
         return 2 * self.n_frequencies
 
     def widen(self, columns: Columns) -> None:
-        """Become features of points with these columns; those before are the first of them."""
+        """Extend the features to points with these columns; the old columns come first."""
         d, found = len(self.columns), len(columns)
         matrix = np.zeros((len(self._matrix), found))
         matrix[:, :d] = self._matrix
@@ -118,7 +118,7 @@ class RandomFeatures:
         self._symbolic = list(range(found) if self._categorical.any() else columns.texts)
 
     def keep(self, kept: Sequence[int]) -> None:
-        """Drop the features of all kernels but these, numbered as they stand now."""
+        """Drop the features of all kernels except these, by their present numbers."""
         d, D = len(self.columns), self.n_frequencies
         self.kernels = [self.kernels[i] for i in kept]
         self._numbers = [self._numbers[i] for i in kept]
@@ -151,8 +151,8 @@ class RandomFeatures:
             name = _spelled(self.columns.names[i])
             phase = self._frequencies(self.columns, i, f"{name}\x1f{value!r}", True)
             if self._categorical.any():
-                # To these a missing value is a symbol, too. Less its phase it has none, so that a
-                # feature that appears late leaves what was learned before as it is.
+                # For these a missing value is a symbol, too. Its phase is subtracted so that it has
+                # none, and a feature that appears late leaves what was learned before unchanged.
                 missing = self._frequencies(self.columns, i, f"{name}\x1f0.0", True)
                 phase = phase - self._categorical * missing
             if len(self._phases) >= _REMEMBERED:
@@ -182,9 +182,9 @@ class RandomFeatures:
 
 
 def median_distance(columns: Columns, points: Array) -> float:
-    """Median Euclidean distance of points (n, d) from each other, without those at the same place.
+    """Median Euclidean distance between points (n, d), without pairs at the same place.
 
-    0 if all are.
+    It is 0 if all pairs are.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def _checked(kernel: Kernel) -> Spectral:
 
 
 def _spelled(name: FeatureName) -> str:
-    """Return a text that names of features share only if they are equal."""
+    """Return a text that two feature names share only if they are equal."""
     if isinstance(name, str):
         return f"text {name}"
     return f"number {int(name)}" if isinstance(name, Integral) else f"other {name!r}"

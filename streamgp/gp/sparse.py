@@ -1,7 +1,7 @@
 """Gaussian process regression in constant time and memory: exact at first, then at a few points.
 
-When the process is reduced to a few points, and what becomes of the examples, is decided
-here; how it goes on from there is in `inducing_regression.py`.
+This module decides when the process is reduced to a few points, and what becomes of the examples;
+`inducing_regression.py` continues from there.
 
 """
 
@@ -22,18 +22,18 @@ from streamgp.kernels import Kernel
 class SparseGP(BoundedGP):
     """An `ExactGP` up to `max_points` examples; from then on constant time and memory per example.
 
-    Beyond, the posterior is kept at `max_points` points. An example at a point that is new to them
-    takes the place of the one that is needed least, which may be its own. Any other is absorbed: it
-    counts, but cannot be called any more.
+    Beyond that, the posterior is kept at `max_points` points. An example at a point that is new to
+    them takes the place of the least needed point, which may be its own. Any other example is
+    absorbed: it counts, but can no longer be addressed.
 
-    Needed least is the point without which the means would change least where the examples of late
-    were; of late are the last `10 * max_points`, by and by. (Csató and Opper count changes anywhere
-    alike. Then points that are known well are kept for good, and a place or a class that comes
-    later finds no room: see docs/bounded.md.)
+    The least needed point is the one without which the means would change least at recent examples:
+    the last `10 * max_points`, with gradually falling weight. (Csató and Opper count changes
+    everywhere equally. Then points that are well known are kept for good, and a place or a class
+    that comes later finds no room: see docs/bounded.md.)
 
     A retained example can be relabelled, removed and left out without loss of what was absorbed.
-    Where there is too little noise for that, a millionth of the prior variance or so, the process
-    is exact again and knows the retained examples only.
+    If there is too little noise for that, about a millionth of the prior variance, the process
+    becomes exact again and knows only the retained examples.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SparseGP(BoundedGP):
 
     Examples
     --------
-    Two points are kept. The third example is at the place of the first, and is absorbed:
+    Two points are kept. The third example is at the same place as the first, and is absorbed:
 
     >>> import numpy as np
     >>> from streamgp.kernels import SquaredExponential
@@ -74,7 +74,7 @@ class SparseGP(BoundedGP):
     __slots__ = ()
 
     def append(self, x: Array, y: Array) -> list[int]:
-        """Learn an example, and return the numbers of those that are retained no longer."""
+        """Learn an example, and return the numbers of those that are no longer retained."""
         gp, chosen = self._gp, None
         if isinstance(gp, ExactGP):
             if gp.n < self.max_points:
@@ -95,7 +95,7 @@ class SparseGP(BoundedGP):
         return gone
 
     def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
-        """Do what `append` does; points are given up for the first time in steps."""
+        """Do what `append` does; dropping points for the first time is divided into steps."""
         gp, gone = self._gp, []
         if isinstance(gp, ExactGP) and gp.n >= self.max_points:
             found = yield from ProjectedGP.of_steps(gp, *self._examples(), self.max_points)
@@ -126,13 +126,15 @@ class SparseGP(BoundedGP):
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
     ) -> list[int] | None:
-        """Go on with other hyper-parameters, as if they had always been these.
+        """Switch to other hyper-parameters, as if they had always been in use.
 
-        What was absorbed is kept, so far as it is known at the points; `log_evidence` goes on from
-        where it was. A process without noise is exact again and knows the retained examples only.
+        What was absorbed is kept, as far as it is known at the points; `log_evidence` continues
+        from its value. A process without noise becomes exact again and knows only the retained
+        examples.
 
-        Once examples were given up, it is as if this had been done at once at the first call, and
-        what has come since, which `Adoption.note` was told, had been learned after that.
+        Once examples were dropped, the result is as if the switch had been made at the first call,
+        and the examples that have come since, which were passed to `Adoption.note`, had been
+        learned after it.
         """
         if isinstance(self._gp, ExactGP):
             return super().adopt(adoption, kernel_for, work)
@@ -149,7 +151,7 @@ class SparseGP(BoundedGP):
         return gone
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
-        """Go on with other hyper-parameters; all changes come last."""
+        """Switch to other hyper-parameters; all changes come last."""
         gp, chosen = self._gp, None
         if isinstance(gp, ProjectedGP) and noise_variance:
             chosen = yield from gp.adopt_steps(kernel, noise_variance)
@@ -162,7 +164,7 @@ class SparseGP(BoundedGP):
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
 
-        Each as if that example had not been learned.
+        Each as if its example had not been learned.
         """
         gp = self._gp
         if isinstance(gp, ProjectedGP) and not all(gp.are_separable()):
@@ -183,15 +185,15 @@ class SparseGP(BoundedGP):
         return gone
 
 
-# --- Gaussian process regression on the latest examples only, for what changes all the time.
+# --- Gaussian process regression on the latest examples only, for data that keeps changing.
 
 
 class WindowGP(BoundedGP):
     """An `ExactGP` of the latest examples: `max_points` of them, or up to a quarter fewer.
 
     When there is one too many, a quarter of the examples is forgotten at once, the oldest ones, and
-    the others are learned again. At 500 points that is as if each example took twice as long; to
-    take rows out of a Cholesky factor one by one would take longer, and leave rounding errors.
+    the others are learned again. At 500 points this is as if each example took twice as long.
+    Removing rows from a Cholesky factor one by one would take longer, and leave rounding errors.
 
     Parameters
     ----------
@@ -226,7 +228,7 @@ class WindowGP(BoundedGP):
         return at_once(self.append_steps(x, y))
 
     def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
-        """Do what `append` does; a quarter is forgotten in steps."""
+        """Do what `append` does; forgetting a quarter is divided into steps."""
         self._gp.append(x, y)
         self._take(x, y)
         if len(self.retained) <= self.max_points:

@@ -1,9 +1,9 @@
 """Expectation propagation for labels with latent noise: all examples at once.
 
 Each label is replaced by a Gaussian factor for the decision function `f` and one for the log noise
-variance `g`, until all agree with what `tilted` says of each label beside the others. With the
-noise known this is probit Gaussian process classification. Labels one by one: `online_ep.py`; the
-choice of kernels: `fit.py`.
+variance `g`, until all agree with the result of `tilted` for each label given the others. If the
+noise is known, this is probit Gaussian process classification. For labels one by one see
+`online_ep.py`; for the fit of the kernels `model.py`.
 
 """
 
@@ -20,18 +20,18 @@ from streamgp.base import Array
 from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.latent_noise.tilted_moments import sites, tilted
 
-# Share of a prior variance below which a direction is not told from rounding errors.
+# Share of a prior variance below which a direction cannot be told from rounding errors.
 _RANK = 1e-11
 
-# Half of the way is the usual damping. 500 labels need up to 160 sweeps then; with whole steps half
-# as many, and now and then none suffices.
+# Half a step is the usual damping. 500 labels then need up to 160 sweeps; with whole steps half
+# as many, and sometimes no number of sweeps is enough.
 _DAMPING = 0.5
 _MOST_SWEEPS = 500
 _LEAST_STEP = 1e-3
 
 
 class UnconvergedError(ArithmeticError):
-    """Expectation propagation found no fixed point, or none that can be one."""
+    """Expectation propagation found no fixed point, or none that is valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,11 @@ class Belief:
     Parameters
     ----------
     means, variances
-        At the points, shape (n,).
+        Those at the points, shape (n,).
     half
-        `V` with the posterior covariance `V'V`, shape (r, n).
+        `V` such that the posterior covariance is `V'V`, shape (r, n).
     log_norm
-        Logarithm of the integral of all factors over the prior, but for their constants.
+        Logarithm of the integral of all factors over the prior, except for their constants.
 
     """
 
@@ -62,13 +62,14 @@ class Fixed:
     Parameters
     ----------
     f, g
-        What is believed of the decision function and of the log noise variance.
+        Beliefs about the decision function and about the log noise variance.
     tau, nu
-        Precisions of the factors, and these times their means, for `f` and `g`, shape (2, n).
+        Precisions of the factors, and products of these with their means, for `f` and `g`, shape
+        (2, n).
     log_evidence
         Log probability of all labels, in nats; never above 0.
     n_sweeps
-        How often all factors were computed.
+        How many times all factors were computed.
 
     """
 
@@ -112,8 +113,9 @@ def factor(K: Array) -> Array:
 def believe(L: Array, prior_mean: float, tau: Array, nu: Array) -> Belief | None:
     """Return the posterior of a process with factors at its points, None if there is none.
 
-    Precisions may be negative, as long as the posterior covariance `(K⁻¹ + T)⁻¹` is positive; that
-    is so exactly if `I + L'TL` is. It is computed from that, symmetric, and not from `I + KT`.
+    Precisions may be negative, as long as the posterior covariance `(K⁻¹ + T)⁻¹` is positive. It is
+    if and only if `I + L'TL` is. It is computed from that, which is symmetric, and not from
+    `I + KT`.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def believe(L: Array, prior_mean: float, tau: Array, nu: Array) -> Belief | None
     prior_mean
         Mean of the process, the same everywhere.
     tau, nu
-        Precisions of the factors, and these times their means, shape (n,).
+        Precisions of the factors, and products of these with their means, shape (n,).
 
     Examples
     --------
@@ -170,20 +172,21 @@ def propagate(
     ----------
     L_f, L_g
         Factors of the prior covariances of `f` and `g` at the examples, shapes (n, r) and (n, q). A
-        matrix without columns stands for noise that is known: then this is the probit classifier.
+        matrix without columns means that the noise is known: then this is the probit classifier.
     noise_mean
         Prior mean of `g`; that of `f` is 0.
     y
         Labels, -1 or 1, shape (n,).
     start
-        Precisions of the factors, and these times their means, to begin with; None for none.
+        Precisions of the factors, and products of these with their means, to start from; None for
+        none.
     tolerance
         Largest change of a mean or variance in the last sweep.
 
     Raises
     ------
     UnconvergedError
-        If there is no fixed point to be found, or one by which labels had a probability above 1.
+        If no fixed point is found, or one at which labels have a probability above 1.
 
     Examples
     --------
@@ -230,7 +233,7 @@ def propagate(
 def _beliefs(
     L_f: Array, L_g: Array, noise_mean: float, tau: Array, nu: Array
 ) -> tuple[Belief, Belief] | None:
-    """Both posteriors, None unless each is one, also without any single label."""
+    """Both posteriors; None unless both exist, even without any single label."""
     f = believe(L_f, 0.0, tau[0], nu[0])
     g = None if f is None else believe(L_g, noise_mean, tau[1], nu[1])
     if f is None or g is None:
@@ -257,8 +260,8 @@ def _change(before: tuple[Belief, Belief], after: tuple[Belief, Belief]) -> floa
 
 def _fixed(beliefs: tuple[Belief, Belief], tau: Array, nu: Array, y: Array, n_sweeps: int) -> Fixed:
     means, variances = _cavities(beliefs, tau, nu)
-    # What a factor integrates to over its cavity, but for its constant: the constant is such that
-    # it integrates to Z (GPML Eqs. 3.58 and 3.65).
+    # Integral of a factor over its cavity, except for its constant, which is such that
+    # the integral is Z (GPML Eqs. 3.58 and 3.65).
     grown = 1.0 + variances * tau
     integrals = (
         -0.5 * np.log(grown)
@@ -277,7 +280,7 @@ def _fixed(beliefs: tuple[Belief, Belief], tau: Array, nu: Array, y: Array, n_sw
 
 
 _SMALLEST = 16
-# Least share of a variance that a factor may leave, or its withdrawal restore.
+# Least share of a variance that must remain after a factor is added or removed.
 _LEAST = 1e-9
 
 
@@ -285,8 +288,8 @@ class SiteProcess:
     """Posterior of one function at the examples, by factors of precision `tau` and mean `nu / tau`.
 
     A factor changes in O(n²): with `c` a column of the posterior covariance `S` and
-    `d = 1 + dtau c_i`, `S -= (dtau / d) c c'` and `mu += ((dnu - dtau mu_i) / d) c`. That is the
-    recursion for `R = (K + T⁻¹)⁻¹` multiplied by `K` from both sides; this one needs no `K`, and
+    `d = 1 + dtau c_i`, `S -= (dtau / d) c c'` and `mu += ((dnu - dtau mu_i) / d) c`. This is the
+    recursion for `R = (K + T⁻¹)⁻¹` multiplied by `K` from both sides, but needs no `K`, and
     has all variances at hand. Precisions may be negative.
 
     Parameters
@@ -313,7 +316,7 @@ class SiteProcess:
     """
 
     # _S        posterior covariance, with room for more
-    # _means    posterior means; _tau, _nu  the factors; all of the size of _S, zero behind n
+    # _means    posterior means; _tau, _nu  the factors; all of the size of _S, zero from n on
     __slots__ = ("_S", "_means", "_most", "_nu", "_tau", "n", "prior_mean")
 
     def __init__(self, prior_mean: float, most: int | None = None) -> None:
@@ -362,7 +365,7 @@ class SiteProcess:
     def append(self, k: Array, prior: float, slot: int | None = None) -> None:
         """Add an example without a factor yet, where the prior covariances are `k` and `prior`.
 
-        At the end, or in the `slot` of one whose factor was divided out.
+        At the end, or in the `slot` of an example whose factor was divided out.
         """
         n = self.n
         if slot is None and n == self._S.size:
@@ -375,7 +378,7 @@ class SiteProcess:
         self.n = n + (slot is None)
 
     def update(self, i: int, by_tau: float, by_nu: float) -> bool:
-        """Change the factor of example `i`; False, and no change, if that left no posterior."""
+        """Change the factor of example `i`; False, and no change, if no posterior would exist."""
         c = self._S.column(i)
         d = 1.0 + by_tau * float(c[i])
         if not (d > _LEAST and math.isfinite(d)):
@@ -389,11 +392,11 @@ class SiteProcess:
         return True
 
     def is_divisible(self, i: int) -> bool:
-        """Whether there were a posterior without the factor of example `i`."""
+        """Whether a posterior exists without the factor of example `i`."""
         return 1.0 - float(self._tau[i]) * float(self.variances[i]) > _LEAST
 
     def divide_out(self, i: int) -> None:
-        """Leave example `i` without a factor; it must be divisible."""
+        """Remove the factor of example `i`, which must be divisible."""
         self.update(i, -float(self._tau[i]), -float(self._nu[i]))
         self._tau[i] = self._nu[i] = 0.0
 
@@ -407,7 +410,7 @@ class SiteProcess:
         self.n = n - 1
 
     def mirrored(self) -> SiteProcess:
-        """Return what this were had everything been the other way round; the prior mean is 0."""
+        """Return the process of the opposite observations; the prior mean must be 0."""
         other = SiteProcess(self.prior_mean, self._most)
         other.n = self.n
         other._S = self._S.enlarged(self._S.size)
@@ -415,7 +418,7 @@ class SiteProcess:
         return other
 
     def copy(self) -> SiteProcess:
-        """Return a process that is equal, and shares nothing."""
+        """Return an independent copy."""
         other = self.mirrored()
         other._means, other._nu = self._means.copy(), self._nu.copy()
         return other

@@ -1,7 +1,8 @@
 """Labels with latent noise: prior, evidence of its hyper-parameters, its gradient, and their fit.
 
-The decision function has one kernel, over ordinary features, and the log noise variance another,
-over privileged ones, and a mean. Several one-against-all tasks may share them: evidences add up.
+The decision function has one kernel, over ordinary features. The log noise variance has another,
+over privileged features, and a mean. Several one-against-all tasks may share them: evidences add
+up.
 
 """
 
@@ -49,7 +50,7 @@ class LabelModel:
         return np.concatenate([self.kernel.theta, [] if g is None else g.theta, [self.noise_mean]])
 
     def moved_to(self, vector: Array) -> LabelModel:
-        """Return the same with other values."""
+        """Return a copy with other values."""
         n, g = len(self.kernel.theta), self.privileged_kernel
         return LabelModel(
             kernel=self.kernel.with_theta(vector[:n]),
@@ -69,8 +70,8 @@ class LabelledPoints:
     X_privileged
         Privileged features, shape (n, p).
     known
-        Whether an example has privileged features, shape (n,). The noise of one that has none is
-        independent of all others.
+        Whether an example has privileged features, shape (n,). The noise of an example without any
+        is independent of all others.
     Y
         Labels of each task, -1 or 1, shape (m, n).
 
@@ -99,9 +100,9 @@ class Evidence:
     value
         Log probability of the labels of all tasks, in nats.
     gradient
-        Its derivatives by `LabelModel.vector`.
+        Its derivatives with respect to `LabelModel.vector`.
     fixed
-        The fixed points behind it, one for each task.
+        The fixed points it is computed from, one for each task.
 
     """
 
@@ -131,11 +132,11 @@ def explain(
     Parameters
     ----------
     model, points
-        What is believed beforehand, and what was labelled.
+        The prior, and the labelled examples.
     start
-        Fixed points to begin with; where they lead nowhere, the search starts over.
+        Fixed points to start from; if they lead nowhere, the search starts over.
     tolerance
-        As for `propagate`.
+        As in `propagate`.
 
     Raises
     ------
@@ -167,15 +168,16 @@ def log_evidence(
 ) -> Evidence:
     """Return the log evidence of a model and its gradient.
 
-    At a fixed point the factors do not count: `d log Z / d theta = tr[(b b' - R) dK/dtheta] / 2`
-    with `b = nu - T mu` and `R = T - T Sigma T`, and `d log Z / d m0` is the sum of `b` of `g`.
-    Multiplying `f` by a number is the same as adding to `m0`: `d log Z / d log theta_f`, of the
-    variance of `f`, is `-d log Z / d m0`, so that one of them can be held.
+    At a fixed point the factors do not contribute:
+    `d log Z / d theta = tr[(b b' - R) dK/dtheta] / 2` with `b = nu - T mu` and `R = T - T Sigma T`,
+    and `d log Z / d m0` is the sum of `b` of `g`. Multiplying `f` by a number is the same as adding
+    to `m0`: `d log Z / d log theta_f`, for the variance of `f`, is `-d log Z / d m0`, so that one
+    of them can be held fixed.
 
     Parameters
     ----------
     model, points, start, tolerance
-        As for `explain`.
+        As in `explain`.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def log_evidence(
 
     Examples
     --------
-    One label tells nothing of either:
+    One label tells nothing about either:
 
     >>> from streamgp.kernels import SquaredExponential
     >>> model = LabelModel(kernel=SquaredExponential(), privileged_kernel=None, noise_mean=0.0)
@@ -223,7 +225,7 @@ def _privileged(model: LabelModel, points: LabelledPoints) -> Iterator[Array]:
 
 
 def _together(known: Flags) -> Array:
-    """Return 1 where the noise of two labels is related, or is one, and 0 elsewhere."""
+    """Return 1 where the noise of two labels is related, or the same, and 0 elsewhere."""
     together: Array = np.outer(known, known).astype(float)
     np.fill_diagonal(together, 1.0)
     return together
@@ -240,32 +242,33 @@ def _weights(beliefs: list[tuple[Belief, Array, Array]]) -> Array:
     return total
 
 
-# No logarithm of a hyper-parameter, and no mean of the log noise variance, is sought farther from
-# what was given.
+# No logarithm of a hyper-parameter, and no mean of the log noise variance, is searched farther from
+# its start.
 _FARTHEST = 6.0
-# Fixed points are found as precisely while searching; gradients are off by as much.
+# Precision of fixed points during the search; gradients are off by as much.
 _TOLERANCE = 1e-5
-# What it costs, in nats, not to explain labels at all.
+# Cost, in nats, of not explaining labels at all.
 _UNEXPLAINED = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """Hyperparameters of labels with latent noise, and their priors.
+    """Hyper-parameters that are learned for labels with latent noise, and their priors.
 
-    The amplitude of the decision function is always held: multiplying it is the same as lowering
-    the noise. So only a kernel with parts has one that is learned; there the two share the change.
+    The amplitude of the decision function is always held fixed: multiplying it is the same as
+    lowering the noise. So only a composite kernel has one that is learned; there the two share the
+    change.
 
     Parameters
     ----------
     noise_mean
-        Mean of the log noise variance beforehand. The decision function has a variance of 1.
+        Prior mean of the log noise variance. The decision function has a variance of 1.
     learns_noise
         Whether mean and amplitude of the log noise variance are learned.
     std
-        Standard deviation of what is expected of the logarithm of a hyper-parameter.
+        Standard deviation of the prior of the logarithm of a hyper-parameter.
     std_of_noise_mean
-        The same of the mean of the log noise variance.
+        The same for the mean of the log noise variance.
 
     """
 
@@ -276,10 +279,10 @@ class Learned:
 
 
 PRESETS: Mapping[Preset, Learned] = {
-    # A noise variance of exp(-2) makes one label in nine wrong. A factor of e up or down in a
-    # length, and in a standard deviation of the noise, is nothing unusual.
+    # A noise variance of exp(-2) makes one label in nine wrong. For a length, and for a standard
+    # deviation of the noise, a factor of e up or down is not unusual.
     "default": Learned(noise_mean=-2.0, learns_noise=True, std=1.0, std_of_noise_mean=2.0),
-    # The paper learns length scales alone: it cannot say how noisy labels are on the whole.
+    # The paper learns only length scales: so it cannot learn how noisy labels are overall.
     "paper": Learned(noise_mean=0.0, learns_noise=False, std=math.inf, std_of_noise_mean=math.inf),
 }
 
@@ -292,23 +295,24 @@ def fit_labels(
     preset: Preset = "default",
     n_evaluations: int = 30,
 ) -> tuple[LabelModel, tuple[Fixed, ...]]:
-    """Return the model that explains labels best, near what was expected beforehand, and its fit.
+    """Return the model that explains labels best, near the prior, and its fit.
 
-    Deterministic. Where expectation propagation has no fixed point, a model explains nothing.
+    Deterministic. Where expectation propagation has no fixed point, a model counts as explaining
+    nothing.
 
     Parameters
     ----------
     start
         Where the search begins.
     prior
-        What is expected without labels.
+        The prior.
     points
-        What was labelled.
+        The labelled examples.
     preset
-        `default`, or `paper`: amplitudes of 1, a log noise variance with mean 0, no expectation of
+        `default`, or `paper`: amplitudes of 1, a log noise variance with mean 0, no prior of
         length scales. Without privileged features the noise variance is learned in both.
     n_evaluations
-        How often the evidence is computed at most, roughly.
+        Approximate upper limit of evaluations of the evidence.
 
     Raises
     ------
@@ -317,7 +321,7 @@ def fit_labels(
 
     Examples
     --------
-    Labels without an error leave little room for noise:
+    Labels without errors leave little room for noise:
 
     >>> from streamgp.kernels import SquaredExponential
     >>> X = np.linspace(-2.0, 2.0, 40)[:, None]
@@ -342,7 +346,7 @@ def fit_labels(
             tried = start.moved_to(vector)
             last = log_evidence(tried, points, start=last.fixed, tolerance=_TOLERANCE)
         except UnconvergedError:
-            # Worse the farther it is from where there was a fixed point: the search turns back.
+            # Worse the farther it is from the last fixed point: the search turns back.
             off = vector - where
             return last.value - _UNEXPLAINED * (1.0 + float(off @ off)), -2.0 * _UNEXPLAINED * off
         where = vector.copy()
@@ -378,9 +382,9 @@ def _free(model: LabelModel, learned: Learned) -> Flags:
 
 
 def _lengths(kernel: Kernel) -> Flags:
-    """Return which hyperparameters are no amplitude; of a kernel with parts none is known to be."""
+    """Return which hyper-parameters are not amplitudes; in a composite kernel none is known."""
     free = np.ones(len(kernel.theta), dtype=bool)
     if isinstance(kernel, Radial):
         scale = kernel.length_scale
-        free[len(scale) if isinstance(scale, Mapping) else 1] = False  # declared behind the lengths
+        free[len(scale) if isinstance(scale, Mapping) else 1] = False  # declared after the lengths
     return free

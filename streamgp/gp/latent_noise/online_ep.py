@@ -1,7 +1,8 @@
-"""Expectation propagation for labels with latent noise: one label after the other.
+"""Expectation propagation for labels with latent noise, one label after the other.
 
-Assumed density filtering, whose factors are computed when a label comes, and then a few of those
-before it once more: with these replays it comes near to expectation propagation of all labels.
+Assumed density filtering computes the factors of a label when it comes. A few factors of earlier
+labels are then recomputed: with these replays the result is close to expectation propagation of
+all.
 
 """
 
@@ -22,16 +23,16 @@ class OnlineLabels:
     noise_mean
         Prior mean of the log noise variance; that of the decision function is 0.
     has_noise_process
-        Whether the noise is a function; else it is known, as in probit classification.
+        Whether the noise is a function; otherwise it is known, as in probit classification.
     n_replays
-        How many factors of earlier labels are recomputed with each label, in turns.
+        Number of factors of earlier labels that are recomputed with each label, in turns.
     most
         Largest number of examples, None for any.
 
     Attributes
     ----------
     f, g
-        What is believed of the decision function, and of the log noise variance (None if known).
+        Beliefs about the decision function, and about the log noise variance (None if known).
 
     Examples
     --------
@@ -48,7 +49,7 @@ class OnlineLabels:
     """
 
     # _y     labels of the examples, -1 or 1
-    # _turn  which of them is the next to be replayed
+    # _turn  index of the next one to be replayed
     __slots__ = ("_n_replays", "_noise_mean", "_turn", "_y", "f", "g")
 
     def __init__(
@@ -70,7 +71,7 @@ class OnlineLabels:
     def of(
         cls, fixed: Fixed, y: Array, noise_mean: float, *, has_noise_process: bool, n_replays: int
     ) -> OnlineLabels:
-        """Return what was found for all labels at once, to go on from."""
+        """Return the result for all labels at once, to continue from."""
         labels = cls(noise_mean, has_noise_process=has_noise_process, n_replays=n_replays)
         labels._y = y.tolist()
         labels.f = SiteProcess.of(fixed.f, 0.0, fixed.tau[0], fixed.nu[0])
@@ -118,14 +119,14 @@ class OnlineLabels:
         self._replay(i)
 
     def is_divisible(self, i: int) -> bool:
-        """Whether the others leave a posterior without the factors of example `i`.
+        """Whether a posterior exists without the factors of example `i`.
 
-        They need not, where there are factors of negative precision.
+        It need not if there are factors of negative precision.
         """
         return self.f.is_divisible(i) and (self.g is None or self.g.is_divisible(i))
 
     def divide_out(self, i: int) -> None:
-        """Leave example `i`, which must be divisible, without factors."""
+        """Remove the factors of example `i`, which must be divisible."""
         for process in self._processes():
             process.divide_out(i)
 
@@ -137,7 +138,7 @@ class OnlineLabels:
         self._turn -= i < self._turn
 
     def mirrored(self) -> OnlineLabels:
-        """Return what this were had all labels been the other way round."""
+        """Return the result for the opposite of all labels."""
         other = OnlineLabels(self._noise_mean, has_noise_process=False, n_replays=self._n_replays)
         other.f = self.f.mirrored()
         other.g = None if self.g is None else self.g.copy()
@@ -147,8 +148,8 @@ class OnlineLabels:
     def tells(self) -> Array:
         """Information of each label about `f`, given all others, in nats, shape (n,).
 
-        `log(v_without / v) / 2`, the information in its factor; negative where it widens it. What a
-        label says is left out on purpose: of a wrong one much would change without it.
+        `log(v_without / v) / 2`, the information in its factor; negative if it widens `f`. The
+        label itself is left out on purpose: without a wrong label much would change.
         """
         left: Array = np.maximum(1.0 - self.f.variances * self.f.tau, 1e-300)
         return -0.5 * np.log(left)

@@ -1,9 +1,9 @@
 """Tilted moments of a decision function and of a label's noise, by quadrature.
 
 A label `y`, -1 or +1, is the sign of `f + e`, where the noise `e` has the variance `exp(g)`. Both
-`f` and `g` are latent. Given what all other labels say of them, their means and variances with this
-label follow from the derivatives of the logarithm of its probability. Here stand these, and the
-Gaussian factors, called sites, that stand for the label.
+`f` and `g` are latent. Given what all other labels tell about them, their means and variances with
+this label follow from the derivatives of the logarithm of its probability. This module computes
+these, and the Gaussian factors, called sites, that replace the label.
 
 """
 
@@ -22,7 +22,7 @@ from streamgp.base import Array
 Flags: TypeAlias = NDArray[np.bool_]
 
 N_NODES = 32
-"""Points at which the log noise variance is tried."""
+"""Number of points at which the log noise variance is evaluated."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # exp(g) and its products with finite numbers stay finite.
@@ -40,14 +40,15 @@ _NODES, _LOG_WEIGHTS = _quadrature(N_NODES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tilted:
-    """Log probabilities of labels, and what they would be if beliefs were a little different.
+    """Log probabilities of labels, and their derivatives with respect to the beliefs.
 
     Parameters
     ----------
     log_z
         Log probability of each label, in nats, shape (n,).
     by_means, by_variances
-        Its derivatives by the means and variances of `f` (first row) and `g`, shape (2, n).
+        Its derivatives with respect to the means and variances of `f` (first row) and `g`, shape
+        (2, n).
 
     """
 
@@ -68,7 +69,7 @@ def tilted(y: Array, means: Array, variances: Array) -> Tilted:
     y
         Labels, -1 or 1, shape (n,).
     means, variances
-        Of `f` (first row) and of `g` without these labels, shape (2, n).
+        Those of `f` (first row) and of `g` without these labels, shape (2, n).
 
     Examples
     --------
@@ -108,16 +109,16 @@ def tilted(y: Array, means: Array, variances: Array) -> Tilted:
 
 
 def sites(told: Tilted, means: Array, variances: Array) -> tuple[Array, Array, Flags]:
-    """Return the Gaussian factors that stand for labels, and whether there are such.
+    """Return the Gaussian factors that replace labels, and whether these are finite.
 
     With `alpha` and `beta` the derivatives by mean and variance, and `q = alpha² - 2 beta`, the
     label changes a mean by `v alpha` and a variance by `-v² q`. Precisions may be negative: a label
-    can widen what is believed of its noise.
+    can widen the belief about its noise.
 
     Parameters
     ----------
     told, means, variances
-        What `tilted` returned, and was given.
+        What `tilted` returned, and its arguments.
 
     Returns
     -------
