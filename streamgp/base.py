@@ -1,6 +1,6 @@
-"""Words that every layer shares: labels, features, beliefs about an event, decisions.
+"""Types shared by all layers: labels, features, beliefs about an event, decisions.
 
-Nothing here computes more than a line; everything here travels between layers.
+Nothing here computes more than a line; everything here is passed between layers.
 
 """
 
@@ -37,18 +37,18 @@ FeatureName: TypeAlias = Hashable
 Features: TypeAlias = Mapping[Any, Any]
 Label: TypeAlias = bool | int | float | str
 State: TypeAlias = dict[str, Any]
-"""What an object must not forget over a restart: text keys and plain JSON values, at any depth."""
+"""State of an object that must survive a restart: text keys and plain JSON values, at any depth."""
 Preset: TypeAlias = Literal["default", "paper"]
-"""What is chosen where nothing else is said: what serves best, or what a paper says."""
+"""Set of defaults: those that work best, or those of a paper."""
 Rescale: TypeAlias = bool | Literal["recent"]
-"""Whether scaling is renewed: as `RenewedScaling` does, for True, or as `RecentScaling`."""
+"""Whether scaling is renewed: as in `RenewedScaling`, if True, or as in `RecentScaling`."""
 
 
 def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:
     """Positive parts of means divided by their sum: the class probabilities of a posterior.
 
-    Uniform if no mean is positive, with the largest mean first: the first of the most probable
-    classes is always the one of largest mean (ISGP Eq. 6).
+    Uniform if no mean is positive, with the class of largest mean first: the first of the most
+    probable classes is always the one of largest mean (ISGP Eq. 6).
 
     Examples
     --------
@@ -71,28 +71,28 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
 
 
 def check_label(y: object) -> None:
-    """Refuse what is no label: raise TypeError if `y` is None, NaN, or a list or the like."""
+    """Refuse a value that is not a label: raise TypeError for None, NaN, lists and the like."""
     if y is None or type(y).__hash__ is None or y != y:
         raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
 
 
 def check_kind(y: Label, known: Label) -> None:
-    """Refuse a label that Python takes for a known class of another kind.
+    """Refuse a label that equals a known class of another type.
 
-    `True`, `1` and `1.0` are equal, and so are one class in every dictionary: a stream that mixes
-    them would merge classes, or change their type, without a word.
+    `True`, `1` and `1.0` are equal, and thus the same key in every dictionary: a stream that mixes
+    them would silently merge classes, or change their type.
 
     Parameters
     ----------
     y
         A label.
     known
-        The class that is equal to it.
+        The class equal to it.
 
     Raises
     ------
     ValueError
-        If one is a boolean, a whole number or another number, and the other is not.
+        If one is a boolean, an integer or another number, and the other is not.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def check_kind(y: Label, known: Label) -> None:
 
 
 def _kind(y: Label) -> type:
-    """Return what a label is, whether numpy made it or not."""
+    """Return the kind of a label, whether or not it is a numpy scalar."""
     plain: Any = y
     if type(y).__module__ == "numpy":
         plain = plain.item()
@@ -125,7 +125,7 @@ def check_preset(preset: object) -> None:
 
 
 class _DataclassFields:
-    """Looks up the fields of a struct in the form in which `dataclasses` expects them."""
+    """Looks up the fields of a struct in the form that `dataclasses` expects."""
 
     def __get__(self, _: object, owner: type[msgspec.Struct]) -> dict[str, dataclasses.Field[Any]]:
         return _dataclass_fields(owner)
@@ -148,9 +148,9 @@ def _dataclass_fields(kind: type[msgspec.Struct]) -> dict[str, dataclasses.Field
 
 
 class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of what travels: frozen, and made and decoded several times as fast as a dataclass.
+    """Base of messages: frozen, and created and decoded several times as fast as a dataclass.
 
-    The functions of `dataclasses` take instances for those of a dataclass all the same.
+    The functions of `dataclasses` nevertheless accept instances as those of a dataclass.
 
     Examples
     --------
@@ -169,9 +169,9 @@ class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingQuestion(NamedTuple):
-    """An open question about an event: `x` as received, and what stands for its answer.
+    """An open question about an event: `x` as received, and the value that stands for its answer.
 
-    `target` is what the posterior means of the known classes left of 1 when the question was asked.
+    `target` is the part of 1 that the means of the known classes left when the question was asked.
     """
 
     x: Features
@@ -179,10 +179,10 @@ class PendingQuestion(NamedTuple):
 
 
 class PendingPosterior(NamedTuple):
-    """What the answers to open questions will tell of an event.
+    """What the answers to open questions will tell about an event.
 
-    `mean` is the posterior mean of the share of these answers, whatever classes they name;
-    `variance` the posterior variance, the events asked about included.
+    `mean` is the posterior mean of the share of these answers, whichever classes they name;
+    `variance` is the posterior variance after these answers.
     """
 
     mean: float
@@ -203,7 +203,8 @@ class Posterior(FrozenStruct, frozen=True, kw_only=True):
     prior_variance
         The same before anything was learned.
     pending
-        What the answers to open questions will tell; None if there are none, or none count.
+        What the answers to open questions will tell; None if there are none, or if they do not
+        count.
 
     Examples
     --------
@@ -224,13 +225,13 @@ class Posterior(FrozenStruct, frozen=True, kw_only=True):
 
 
 Belief: TypeAlias = Posterior | Mapping[Label, float]
-"""A posterior, or plain class probabilities from a learner that has none."""
+"""A posterior, or plain class probabilities from a learner without one."""
 
 
 class LearnerFailedError(RuntimeError):
-    """A learner has failed half-way through a change, and is not what it was before.
+    """A learner has failed half-way through a change, and is no longer in its earlier state.
 
-    A ValueError or TypeError of a method that learns says the opposite: nothing has changed.
+    A ValueError or TypeError of a method that learns means the opposite: nothing has changed.
     """
 
 
@@ -249,8 +250,8 @@ class Distribution(Protocol):
 class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether to ask, and everything needed to understand why.
 
-    `ask` holds exactly when the score exceeds the threshold and no budget refused. A randomised
-    rule records its draw as the threshold, so every decision can be re-read from a log.
+    `ask` is true exactly when the score exceeds the threshold and no budget refused. A randomised
+    rule records its draw as the threshold, so every decision can be verified from a log.
 
     Parameters
     ----------
@@ -263,7 +264,7 @@ class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
     criterion
         Name of the rule that decided.
     budget
-        Name of what refused a question that the rule wanted, or None.
+        Name of the budget, or other limit, that refused a question the rule wanted; else None.
 
     Examples
     --------
@@ -297,7 +298,7 @@ class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def of(cls, score: float, threshold: float, criterion: str) -> Decision:
         """Decide by comparison alone, before any budget has been consulted."""
-        # Learners that compute in numpy hand over its numbers, which do not travel.
+        # Learners that compute in numpy pass its scalars, which cannot be encoded.
         score, threshold = float(score), float(threshold)
         return cls(ask=score > threshold, score=score, threshold=threshold, criterion=criterion)
 
@@ -322,7 +323,7 @@ class Doubt(FrozenStruct, frozen=True, kw_only=True):
     decision
         Whether to challenge the label.
     suggested
-        What the other examples speak for; another label.
+        Another label, which the other examples support.
     probability_wrong
         Probability that the label is wrong.
 
@@ -336,19 +337,20 @@ class Doubt(FrozenStruct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledAnswer:
-    """First answer about an event, and what became of it.
+    """First answer about an event, and its outcome.
 
     Parameters
     ----------
     y
-        Label that was given first; None if it is not known, but was another one than the label
+        Label that was given first; None if it is not known, but differed from the label
         that was learned.
     annotator
-        Who gave it.
+        The annotator.
     upheld
-        Whether it was kept when it was challenged; None if no challenge was answered.
+        Whether it was kept when challenged; None if no challenge was answered.
     second
-        What another annotator has answered to a second question, blind; None if there is none.
+        Another annotator's answer to a second question, given without knowing the first; None if
+        there is none.
 
     """
 
@@ -371,11 +373,11 @@ class Example:
     y
         Label.
     privileged
-        What came with the label and is not known of what is predicted, as received; None for
-        nothing, or if the learner does not hear of it.
+        What came with the label and is not known at prediction time, as received; None if there is
+        nothing, or if the learner does not use it.
     answer
-        The answer that the label comes from, whatever it was corrected to since; None if that is
-        not known.
+        The answer that the label comes from, even if it was corrected since; None if that is not
+        known.
 
     """
 
@@ -387,7 +389,7 @@ class Example:
 
 
 class Neighbour(FrozenStruct, frozen=True, kw_only=True):
-    """A labelled example near an event, shown to the annotator beside a challenge.
+    """A labelled example near an event, shown to the annotator with a challenge.
 
     Parameters
     ----------
@@ -398,7 +400,7 @@ class Neighbour(FrozenStruct, frozen=True, kw_only=True):
     y
         Its label.
     distance
-        Euclidean distance from the event in the space the learner sees.
+        Euclidean distance from the event in the learner's feature space.
 
     """
 
@@ -432,19 +434,19 @@ class Budget(Protocol):
     def refund(self, now: float) -> None:
         """Record that a question ended without an answer.
 
-        A budget that takes `asked_at` as well hears when the question was asked, if that is known.
+        A budget that takes `asked_at` is also told when the question was asked, if that is known.
         """
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values."""
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
 
 
 @runtime_checkable
 class CountingBudget(Budget, Protocol):
-    """A budget that can say what is left of it."""
+    """A budget that can tell how much of it is left."""
 
     def left(self, now: float) -> QuestionsLeft | None:
-        """Return how many questions are left, None if that cannot be said after all."""
+        """Return how many questions are left, None if that is not known."""

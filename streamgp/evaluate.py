@@ -1,6 +1,6 @@
-"""The interactive loop played over a River dataset, as River's own evaluators are played.
+"""Evaluation of the interactive loop on a River dataset, in the style of River's evaluators.
 
-Durations are measured here and nowhere else; everything printed is shaped like River's output.
+Only this module measures durations; its printed output has the form of River's.
 
 """
 
@@ -63,37 +63,37 @@ class InteractiveResult:
     metric
         The metric that was passed, updated.
     n_events
-        Events played.
+        Number of events.
     n_scored
-        Events that the metric heard of: they have a label, and the model made a prediction.
+        Number of events passed to the metric: they have a label, and the model made a prediction.
     n_asked
-        Labels asked for, without challenges.
+        Number of labels asked for, without challenges.
     n_challenges
-        Labels challenged.
+        Number of labels challenged.
     challenge_precision
         Share of the challenged labels that were wrong; None if none was challenged.
     challenge_recall
         Share of the wrong first answers that were challenged; None if none was wrong.
     n_repaired
-        Challenged labels that were wrong as given, and right in the end.
+        Number of challenged labels that were wrong as given, and right in the end.
     n_spoiled
-        Challenged labels that were right as given, and wrong in the end.
+        Number of challenged labels that were right as given, and wrong in the end.
     n_declined
-        Questions that the annotator declined.
+        Number of questions that the annotator declined.
     n_expired
-        Questions that expired unanswered.
+        Number of questions that expired unanswered.
     n_rejected
-        Events and labels that the model could not use.
+        Number of events and labels that the model could not use.
     n_learned
-        Labels held in the end.
+        Number of labels held in the end.
     wrong_kept
         Share of the labels held in the end that are wrong; None if there are none.
     quarantined
-        Annotators whose answers are not learned any more, in the end.
+        Annotators who are in quarantine in the end, so that their answers are not learned any more.
     n_taken_back
-        Labels of theirs that had been learned, and were taken back.
+        Number of their labels that had been learned and were retracted.
     n_second
-        Second questions about events, to another annotator or to the same one.
+        Number of second questions about events, to another annotator or to the same one.
 
     """
 
@@ -161,27 +161,26 @@ def interactive_val_score(
     Every event is predicted and scored against its clean label, which the model never sees. The
     model asks; the annotator answers after a delay, rightly or wrongly; the model learns the
     answer, or challenges it, and the annotator answers again. Events whose label is None are
-    predicted and not scored, and the annotator declines to label them. Like River's evaluators,
-    this leaves an event without a prediction (before the first label) unscored.
+    predicted but not scored, and the annotator declines to label them. As in River's evaluators,
+    an event without a prediction (before the first label) is not scored.
 
     Parameters
     ----------
     dataset
         The stream: `(x, y)` pairs or `(x, y, keywords)` triples. Neither `x` nor the keywords are
-        changed; the keywords are not used, as nothing but features and labels reaches a model
-        through a conversation.
+        changed. The keywords are not used, as only features and labels reach a model
+        in a conversation.
     model
-        A skeptical classifier or regressor, which learns in place. Any other of River is a template
-        for one that always asks and never challenges; if it is a pipeline, its transformers learn
-        from the first 200 events.
+        A skeptical classifier or regressor, which learns in place. Any other River model is a
+        template for one that always asks and never challenges; if it is a pipeline, its
+        transformers learn from the first 200 events.
     metric
-        A metric of River that is for such a model, or a sum of them. One that needs probabilities
-        gets them. Those of `streamgp.metrics` that judge numbers get the distribution where they
-        need it, also within `river.metrics.base.Metrics`; those that judge questions, not
-        predictions, are refused.
+        A River metric for such a model, or a sum of them. Metrics that need probabilities get them.
+        Regression metrics of `streamgp.metrics` that need the distribution get it, also within
+        `river.metrics.base.Metrics`. Metrics of questions, not of predictions, are refused.
     annotator
-        Who answers. None stands for one who answers at once and never errs. For numbers take
-        `SimulatedMeasurer`. For which numbers count as wrong see `docs/numbers.md`.
+        The annotator who answers. None stands for one who answers at once and never errs. For
+        regression use `SimulatedMeasurer`. For which numbers count as wrong see `docs/numbers.md`.
     moment
         Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
         feature's name or a function of `x`. None stands for the number of the event.
@@ -190,7 +189,7 @@ def interactive_val_score(
     answer_horizon_s
         Seconds for which an event is remembered, as in `InteractiveLoop`.
     people
-        Rules where several annotators answer, as in `InteractiveLoop`.
+        Rules for several annotators, as in `InteractiveLoop`.
     print_every
         Events between two printed lines; 0 for none.
     show_time
@@ -205,7 +204,7 @@ def interactive_val_score(
     Warns
     -----
     RuntimeWarning
-        If the model raised an error over inputs, or cannot use them: these were rejected, and
+        If the model raised an error for inputs, or cannot use them: these were rejected, and
         changed nothing.
 
     Examples
@@ -269,7 +268,7 @@ def interactive_val_score(
         if not isinstance(x, Mapping):
             raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
         truth = _truth_of(y, n, target)
-        # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
+        # The loop keeps x; a dataset may yield the same dictionary again with new contents.
         at = _moment_of(x, n, moment)
         game.play(Event(event_id=f"{run}{n}", x=dict(x), occurred_at=at, truth=truth))
         n += 1
@@ -298,7 +297,7 @@ def interactive_val_score(
 
 
 class _Game:
-    """A loop, its annotator and its judge."""
+    """A loop, its annotator and its statistics."""
 
     def __init__(
         self,
@@ -310,7 +309,7 @@ class _Game:
         self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
         self.n_taken_back = 0
         self.faults: Counter[Fault] = Counter()
-        self.reasons: dict[Fault, str] = {}  # the first one of each fault
+        self.reasons: dict[Fault, str] = {}  # the first one for each fault
         self._model: Any = loop.model
         self._driver = Driver(loop, self._heed)
         self._queue = AnswerQueue(annotator)
@@ -332,7 +331,7 @@ class _Game:
         self._hear_answers(at)
 
     def finish(self) -> None:
-        """Play the answers that are still on their way."""
+        """Play the answers that are still pending."""
         while (at := self._queue.next_at()) is not None:
             self._hear_answers(at)
 
@@ -365,7 +364,7 @@ class _Game:
         self._metric.update(y_true=self._truth, y_pred=predicted)
 
     def _score_distribution(self, truth: Label, mean: Label) -> None:
-        # Nothing was learned since the prediction, which itself says mean and variance only.
+        # Nothing was learned since the prediction, which itself has only mean and variance.
         distribution = _with_density(self._model.predict_one(self._x, with_dist=True))
         for metric in self._parts:
             wants = _needs_distribution(metric)
@@ -374,7 +373,7 @@ class _Game:
 
 @runtime_checkable
 class DensityDistribution(Protocol):
-    """A distribution that knows the logarithm of its density."""
+    """A distribution with a log density."""
 
     def log_density(self, y: float) -> float:
         """Logarithm of the density at `y`."""
@@ -391,7 +390,7 @@ def _needs_distribution(metric: Any) -> bool:
 
 
 def _with_density(distribution: Any) -> Any:
-    """Return a distribution that knows its log density: River's normal one does not."""
+    """Return a distribution with a log density, which River's normal one lacks."""
     if isinstance(distribution, DensityDistribution):
         return distribution
     return Normal(mu=float(distribution.mu), sigma=float(distribution.sigma))
@@ -402,7 +401,7 @@ def _annotator_for(target: Target) -> Annotator:
 
 
 def _skeptical(model: Any) -> Any:
-    """Return a skeptical learner as it is, any other classifier or regressor wrapped in one."""
+    """Return a skeptical learner as it is, or wrap any other classifier or regressor in one."""
     if isinstance(model, SkepticalLearner):
         return model
     from river import base, compose
@@ -448,8 +447,8 @@ def _works(metric: Any, model: Any) -> bool:
 
 
 def _truth_of(y: Any, n: int, target: Target) -> Label | None:
-    """Return the label of an event, None if it has none; refuse what is no label."""
-    if y is None or (isinstance(y, Real) and y != y):  # NaN, as tables write it
+    """Return the label of an event, None if it has none; refuse a value that is not a label."""
+    if y is None or (isinstance(y, Real) and y != y):  # NaN, as in tables
         return None
     flaw = flaw_of_label(y)
     if flaw is None and target == "number" and not is_number(y):

@@ -1,7 +1,7 @@
-"""From River's dictionaries to vectors: stable columns, features that come and go.
+"""Conversion of River's dictionaries to vectors: stable columns, features that come and go.
 
-The one place where a dictionary of features becomes an array. Scaling is not done here, and what
-the coordinate of a text is worth beside a number is the kernel's business.
+This is the only place where a dictionary of features becomes an array. Scaling is not done here,
+and the weight of a text's coordinate relative to a number is up to the kernel.
 
 """
 
@@ -23,10 +23,10 @@ from streamgp.common.feature_values import as_coordinate, check_features, is_mis
 class Columns:
     """The columns of a matrix whose rows are dictionaries of features.
 
-    Numbers and truth values stand for themselves, a text for its `text_code`. A feature that is
-    absent, None or NaN counts as missing and has the value 0: the mean, where features are
-    standardised, and the code of no text. Columns never move; new ones are appended. A feature that
-    is a number at one time and a text at another has a column for each.
+    Numbers and booleans are used as they are, a text is replaced by its `text_code`. A feature that
+    is absent, None or NaN counts as missing and has the value 0: the mean of standardised features,
+    and the code of no text. Columns never move; new ones are appended. A feature that is sometimes
+    a number and sometimes a text has a column for each.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Columns:
     """
 
     # _known  names and kinds (name, is text); _names only the names
-    # _pick and _pack  go from a dictionary to bytes
+    # _pick and _pack  convert a dictionary to bytes
     # _last   the last values and their vector: learning comes after predicting the same event
     __slots__ = ("_known", "_last", "_names", "_pack", "_pick", "names", "texts")
     _missing_number: ClassVar = 0.0
@@ -69,7 +69,7 @@ class Columns:
         self._known = frozenset(columns)
         self._names = frozenset(self.names)
         # One struct call converts all values: 0.4 us for 20 features, several times faster than
-        # filling an array, whatever the order of the keys.
+        # filling an array, in any order of the keys.
         pack = struct.Struct(f"{len(self.names)}d").pack
         self._pack: Callable[..., bytes] = _Coder(pack, columns) if self.texts else pack
         self._pick = _picker(self.names)
@@ -104,7 +104,7 @@ class Columns:
         return positions, Columns([self.names[i] for i in positions], texts)
 
     def known_vector(self, x: Features) -> Array | None:
-        """Convert features that all have a column, and no number among them infinite; else None."""
+        """Convert features that all have a column, if no number is infinite; else return None."""
         try:
             if len(x) == len(self._names):
                 values = self._pick(x)
@@ -120,16 +120,16 @@ class Columns:
             vector: Array = np.frombuffer(self._pack(*values))
         except (KeyError, TypeError, ValueError, OverflowError, struct.error):
             return None
-        # Infinity and NaN survive a sum of squares; one that overflows only takes the longer way.
+        # Infinity and NaN survive a sum of squares; if it overflows, only the longer way is taken.
         if self.names and not math.isfinite(ddot(vector, vector)):
             return None
         self._last = values, vector
         return vector
 
     def vector(self, x: Features) -> Array:
-        """Convert features to a vector of shape (d,), not to be written to.
+        """Convert features to a vector of shape (d,), read only.
 
-        Features without a column are left out (but must be numbers or texts all the same), columns
+        Features without a column are left out (but must be numbers or texts), and columns
         without a feature have the value of a missing one.
 
         Raises
@@ -145,7 +145,7 @@ class Columns:
             check_features(x)
             values = {}
             for name, value in x.items():
-                coordinate = as_coordinate(name, value)  # refuses what is no feature
+                coordinate = as_coordinate(name, value)  # refuses what is not a feature
                 if not is_missing(value):
                     values[name, isinstance(value, str)] = coordinate
             columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
@@ -156,8 +156,8 @@ class Columns:
     def distances(self, points: Array, x: Array) -> Array:
         """Euclidean distances of points (n, d) from `x` of shape (d,).
 
-        A text is a point at distance 1 from none, in a direction of its own: two texts that differ
-        are √2 apart.
+        A text is a point at distance 1 from a missing one, in a direction of its own: two different
+        texts are √2 apart.
 
         Examples
         --------
@@ -191,7 +191,7 @@ class ColumnsWithGaps(Columns):
     _missing_number: ClassVar = math.nan
 
     def known_vector(self, x: Features) -> Array | None:
-        """Convert features if no column is without a value; else None."""
+        """Convert features if every column has a value; else return None."""
         names = self.names
         if type(x) is not dict:
             check_features(x)
@@ -201,10 +201,10 @@ class ColumnsWithGaps(Columns):
 
 
 class _Coder:
-    """Packs values of which some columns are texts, as `struct` packs numbers."""
+    """Packs values, some columns of which are texts, as `struct` packs numbers."""
 
-    # _kinds  of each column, whether it holds texts, and whether its feature has no other column,
-    #         so that there is no place for a value of the other kind
+    # _kinds  for each column, whether it holds texts, and whether its feature has no other column,
+    #         so that a value of the other kind has no place
     __slots__ = ("_kinds", "_pack")
 
     def __init__(
@@ -223,7 +223,7 @@ class _Coder:
                     coordinates[i] = text_code(value)
             elif is_text and value is None:
                 coordinates[i] = 0.0
-            elif alone and (not is_text or value != 0.0):  # absent is 0 wherever it is
+            elif alone and (not is_text or value != 0.0):  # absent is 0 everywhere
                 raise TypeError(f"no column for {value!r}")
             else:
                 coordinates[i] = 0.0
@@ -233,5 +233,5 @@ class _Coder:
 def _picker(names: tuple[FeatureName, ...]) -> Callable[[Features], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
-    # itemgetter of one name returns a bare value, and of none does not exist.
+    # itemgetter with one name returns a bare value, and without names it does not exist.
     return lambda x: tuple(x[name] for name in names)

@@ -1,4 +1,4 @@
-"""Learner and rules with named values."""
+"""Learners and rules with named settings."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from streamgp.query.strategies import PaperAsk, PaperChallenge, SkepticalAsk, Sk
 from streamgp.query.temporal import TemporalFilter
 from streamgp.query.three_stage import StagedSkepticalClassifier
 
-# As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
+# As many questions and as few errors as without a bound; 200 worsens both: docs/bounded.md.
 MAX_POINTS = 500
 
 
 def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassifier:
     """Return an incremental skeptical Gaussian process, ready for a stream.
 
-    `default` has a real noise variance (0.5), scales and clips the features itself and challenges
-    labels that are wrong with probability above 0.1. It is exact up to 500 examples and keeps 500
-    points from then on, so that time and memory stay the same for as long as it runs
-    (docs/bounded.md). Its predictions go through a filter over time (docs/temporal.md). `paper` is
-    the published algorithm to the letter: noise 1e-16, length scale 2 on features as they are, both
-    decisions by a coin flip. A noise that small cannot take the same point twice, and follows every
-    wrong label among close points: let it learn only what it asks for.
+    `default` has a realistic noise variance (0.5), scales and clips the features itself and
+    challenges labels that are wrong with probability above 0.1. It is exact up to 500 examples and
+    keeps 500 points from then on, so that time and memory stay the same for as long as it runs
+    (docs/bounded.md). Its predictions pass through a filter over time (docs/temporal.md). `paper`
+    is exactly the published algorithm: noise 1e-16, length scale 2 on unscaled features, both
+    decisions by a coin flip. With so little noise it cannot take the same point twice, and follows
+    every wrong label among close points: let it learn only what it asks for.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 
 
 def srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
-    """Return the skeptical random forest that came before `isgp`, over an online forest.
+    """Return the skeptical random forest that preceded `isgp`, as an online forest.
 
-    A hundred trees, as in the papers. They split their leaves early, as labels are few: after ten
-    of them, which at 300 labels is as good as a forest trained on all at once.
+    It has a hundred trees, as in the papers. They split their leaves early, as labels are few:
+    after ten labels, which at 300 labels is as good as a forest trained on all at once.
 
     Parameters
     ----------
     theta
-        Confidence that ends the stages of asking always; the larger, the more is asked.
+        Confidence that ends the stages that always ask; the larger, the more is asked.
     seed
         Seed of the forest. None draws one.
 

@@ -1,9 +1,9 @@
-"""Scaling that is learned from the events of a stream and changes at a few moments only.
+"""Scaling that is learned from the events of a stream and changes only at a few times.
 
-A learner that keeps its examples must never mix points scaled with different statistics. So
-statistics in use change only at a few moments, at which the learner is rebuilt from the raw
+A learner that keeps its examples must never mix points scaled with different statistics. So the
+statistics in use change only at a few times, when the learner is rebuilt from the raw
 examples: during the warm-up whenever the number of events has doubled, and at its end. After that
-they stand still, or change whenever the number of events has doubled again (`RenewedScaling`), or
+they stay fixed, or change whenever the number of events has doubled again (`RenewedScaling`), or
 follow the latest events (`RecentScaling`).
 
 """
@@ -36,10 +36,10 @@ class Scaling(Protocol):
         """Update with an event, once each; return whether the learner must be rebuilt."""
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features of which something is kept, with those of an event."""
+        """Return the number of features that are kept, together with those of an event."""
 
     def extract(self, x: Features) -> Features:
-        """Return the features that an event has for good; `x` itself where they are its own."""
+        """Return the features that an event has for good; `x` itself if they are its own."""
 
     def learn(self, x: Features, y: Label) -> None:
         """Update with a label, for transformers that use it; `x` is what `extract` returned."""
@@ -51,46 +51,46 @@ class Scaling(Protocol):
         """Return what must survive a restart."""
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
 
 
 class NoScaling:
     """Features reach the learner as they are."""
 
     def observe(self, x: Features) -> bool:  # noqa: ARG002
-        """Nothing to learn."""
+        """Learn nothing."""
         return False
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features of which something is kept, with those of an event."""
+        """Return the number of features that are kept, together with those of an event."""
         return len(x)
 
     def extract(self, x: Features) -> Features:
-        """Return the very same features."""
+        """Return the same features."""
         return x
 
     def learn(self, x: Features, y: Label) -> None:
-        """Nothing to learn."""
+        """Learn nothing."""
 
     def transform(self, x: Features) -> Features:
-        """Return the very same features."""
+        """Return the same features."""
         return x
 
     def state(self) -> State:
-        """Nothing to keep."""
+        """Return an empty state."""
         return {}
 
     def load_state(self, state: State) -> None:
-        """Nothing to take over."""
+        """Do nothing: there is no state."""
 
 
 class StandardScaling:
     """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
 
     A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
-    then, or appears later, is left out until it has `warm_up` values of its own. Truth values are
-    numbers, 0 and 1. What is no number, as a text, passes unchanged; None and NaN are missing and
-    dropped.
+    then, or appears later, is left out until it has `warm_up` values of its own. Booleans are the
+    numbers 0 and 1. Values that are not numbers, such as texts, pass unchanged; None and NaN are
+    missing and dropped.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ class StandardScaling:
     """
 
     # _n        events observed
-    # _next     number of events at which the statistics in use change next
+    # _next     number of events at which the statistics in use will next change
     # _running  statistics of the features that are not frozen
-    # _locations, _factors  what is subtracted and multiplied by, for the features in use
-    # _in_use   these as plain values; None: not asked for since they changed
+    # _locations, _factors  offset and factor of the features in use
+    # _in_use   these as plain values; None: not needed since they changed
     _statistics: type[Moments | Quartiles] = Moments
 
     def __init__(self, warm_up: int) -> None:
@@ -124,7 +124,7 @@ class StandardScaling:
         self._in_use: list[list[Any]] | None = None
 
     def __getstate__(self) -> State:
-        # What is only remembered for speed is no state: asking changes nothing.
+        # What is only remembered for speed is not part of the state: asking changes nothing.
         return {**self.__dict__, "_in_use": None}
 
     def observe(self, x: Features) -> bool:
@@ -133,7 +133,7 @@ class StandardScaling:
         Raises
         ------
         ValueError
-            If a feature is infinite or too large; nothing is noted then.
+            If a feature is infinite or too large; nothing is recorded in this case.
 
         """
         if self._n >= self.warm_up and x.keys() <= self._locations.keys() and _is_plain(x):
@@ -152,16 +152,16 @@ class StandardScaling:
         return self._freeze_late() if frozen else self._refresh()
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features of which something is kept, with those of an event."""
+        """Return the number of features that are kept, together with those of an event."""
         known = self._locations.keys()
         return len(known) if x.keys() <= known else len(known | self._running.keys() | x.keys())
 
     def extract(self, x: Features) -> Features:
-        """Return the very same features."""
+        """Return the same features."""
         return x
 
     def learn(self, x: Features, y: Label) -> None:
-        """Labels do not matter."""
+        """Do nothing: labels do not matter."""
 
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return standardised features; those without statistics in use are left out."""
@@ -197,7 +197,7 @@ class StandardScaling:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         self._n, self._next = int(state["n"]), int(state["next"])
         for name, *running in state["moments"]:
             self._running[name] = self._statistics.of(*running)
@@ -206,7 +206,7 @@ class StandardScaling:
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
-        # The state is asked for after every few events, and these never change any more.
+        # The state is needed after every few events, and these never change any more.
         if self._in_use is None:
             self._in_use = [
                 [plain_name(name), location, self._factors[name]]
@@ -240,7 +240,7 @@ class StandardScaling:
 
 
 MOST_RELEARNED: Final = 500
-"""Number of labels after which scaling is not renewed: the learner would be taught all again."""
+"""Number of labels after which scaling is not renewed: the learner would have to relearn all."""
 
 # Distance from the mean, in standard deviations, at which values are clipped.
 _FAR: Final = 3.0
@@ -250,19 +250,18 @@ _BATCH: Final = 50
 
 
 class RenewedScaling(StandardScaling):
-    """Standardise and clip, by statistics that are renewed whenever the events have doubled.
+    """Standardise and clip by statistics that are renewed whenever the events have doubled.
 
     That is after `warm_up` events, and after 2, 4, 8, ... times as many.
 
-    What the first events say of a feature may be untrue of all that follow, and one that is
-    constant in them keeps its unit. At each renewal the statistics are those of all events so far;
-    a feature needs values in half of them to be renewed. After `MOST_RELEARNED` labels there is no
-    renewal any more.
+    The first events may not be typical of later ones, and a feature that is constant in them keeps
+    its unit. At each renewal the statistics are those of all events so far; a feature needs values
+    in half of them to be renewed. After `MOST_RELEARNED` labels there are no more renewals.
 
-    Values are clipped at 3 standard deviations from the mean, so that no feature decides alone.
-    Where more than half of the values are 0, the others are rare and not wild: the unit is larger
-    there, so that what lies within 3 of their own standard deviations around their own mean is not
-    clipped, and values that differ still do.
+    Values are clipped at 3 standard deviations from the mean, so that no feature decides alone. If
+    more than half of the values are 0, the others are rare but not outliers. The unit is then
+    larger, so that values within 3 of their own standard deviations around their own mean are not
+    clipped and remain distinct.
 
     Parameters
     ----------
@@ -280,8 +279,8 @@ class RenewedScaling(StandardScaling):
 
     """
 
-    # _running   statistics of all features, those in use too
-    # _n_zeros   how many values of each feature are 0; features without are not there
+    # _running   statistics of all features, including those in use
+    # _n_zeros   how many values of each feature are 0; features without zeros are missing
     # _n_labels  labels learned
     # _columns   names of the features of the event of the last renewal, if all are in use
     # _pending   values of later events with these features, event after event in this order, still
@@ -299,7 +298,7 @@ class RenewedScaling(StandardScaling):
         Raises
         ------
         ValueError
-            If a feature is infinite or too large; nothing is noted then.
+            If a feature is infinite or too large; nothing is recorded in this case.
 
         """
         ended = self._n >= self.warm_up
@@ -362,12 +361,12 @@ class RenewedScaling(StandardScaling):
             "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
-            # As text: the state is asked for after every few events.
+            # As text: the state is needed after every few events.
             "pending": [len(rows), text_of(rows)],
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore what `state` returned."""
         super().load_state(state)
         self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
@@ -377,8 +376,8 @@ class RenewedScaling(StandardScaling):
 
     @property
     def _rows(self) -> Array:
-        """Values still to be added, an event in each row."""
-        # By way of an array of its own: numpy takes longer to look what is in a list.
+        """Values still to be added, one event in each row."""
+        # By way of an array: numpy takes longer to inspect the contents of a list.
         return np.array(array("d", self._pending)).reshape(-1, len(self._columns) or 1)
 
     def _add_pending(self) -> None:
@@ -412,11 +411,11 @@ class RenewedScaling(StandardScaling):
         return True
 
     def _renewed_at(self) -> int:
-        """Return the number of events at the renewal after the one of now."""
+        """Return the number of events at the renewal after the present one."""
         return 2 * self._n
 
     def _weight(self) -> float:
-        """Return what all events together count at the renewal of now."""
+        """Return the total weight of all events at the present renewal."""
         return self._n
 
     def _freeze_late(self) -> bool:
@@ -438,10 +437,10 @@ class RenewedScaling(StandardScaling):
 
 
 class RecentScaling(RenewedScaling):
-    """Standardise and clip, by statistics in which earlier events count less and less.
+    """Standardise and clip by statistics in which earlier events count less and less.
 
-    For sensors that drift. Statistics are renewed after every `warm_up` events, and at each renewal
-    all before it count half as much from then on. A feature that is not in use waits for `warm_up`
+    For sensors that drift. Statistics are renewed after every `warm_up` events, and each renewal
+    halves the weight of all events before it. A feature that is not in use waits for `warm_up`
     values of its own, which count in full until then.
 
     Parameters
@@ -478,7 +477,7 @@ class RecentScaling(RenewedScaling):
         return self.warm_up * (1.0 - _KEPT ** (self._n // self.warm_up)) / (1.0 - _KEPT)
 
 
-# What events before a renewal count after it, as a share of what they counted.
+# Factor by which a renewal reduces the weight of the events before it.
 _KEPT: Final = 0.5
 
 
@@ -488,7 +487,7 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     Raises
     ------
     ValueError
-        If `rescale` is none of its values.
+        If `rescale` is not one of its values.
 
     """
     if rescale not in (False, True, "recent"):
@@ -501,9 +500,9 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
 
 
 def _unit_of_rare(moments: Moments, n_zeros: float) -> float:
-    """Return the smallest unit in which what is usual among rare values is not clipped.
+    """Return the smallest unit in which typical values among rare ones are not clipped.
 
-    Numbers that are not 0 are rare if more than half of them are 0.
+    Values other than 0 are rare if more than half of all values are 0.
     """
     n, mean, n_rare = moments.n, moments.mean, moments.n - n_zeros
     if not 0 < n_rare < n_zeros:
@@ -515,10 +514,10 @@ def _unit_of_rare(moments: Moments, n_zeros: float) -> float:
 
 
 class RobustScaling(StandardScaling):
-    """Scale by median and interquartile range instead: for numbers of which some are wild.
+    """Scale by median and interquartile range instead: for numbers with outliers.
 
-    One answer that took half an hour, for lunch was ready, would make all others the same to
-    users who divide by a standard deviation.
+    One answer that took half an hour, because of a lunch break, would make all others look the same
+    after division by a standard deviation.
 
     Examples
     --------
@@ -539,7 +538,7 @@ _FLOATS = frozenset({float})
 def _is_plain(x: Features) -> bool:
     """Whether all values are ordinary numbers: none missing, infinite or too large."""
     try:
-        # Each by itself: huge ones may add up to 0.
+        # Absolute values, as huge ones may add up to 0.
         return float(sum(map(abs, x.values()), 0.0)) <= LARGEST
     except (TypeError, OverflowError, AttributeError):
         return False
@@ -551,7 +550,7 @@ def check_finite(x: Features) -> None:
     Raises
     ------
     TypeError
-        If they are no mapping.
+        If they are not a mapping.
 
     """
     if not _is_plain(x):
@@ -560,7 +559,7 @@ def check_finite(x: Features) -> None:
 
 
 def _finite_numbers(x: Features) -> dict[FeatureName, float]:
-    # NaN and infinity survive a sum; what is too large in all only takes the longer way.
+    # NaN and infinity survive a sum; features whose sum is too large only take the longer way.
     if _FLOATS.issuperset(map(type, x.values())) and sum(map(abs, x.values())) <= LARGEST:
         return dict(x)
     return {
