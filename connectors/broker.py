@@ -1,11 +1,11 @@
 """Sources and sinks of messages: the simple protocol of a broker, and its adapter over topics.
 
-Topics carry bytes; each message type has its topic. Inputs travel on `events` and `answers`,
-outputs on `predictions`, `requests` and `consensus`; what could not be used goes to `dead-letters`.
+Topics carry bytes; each message type has its topic. Inputs are sent on `events` and `answers`,
+outputs on `predictions`, `requests` and `consensus`; unusable records go to `dead-letters`.
 
 Delivery is at least once: `commit` marks everything polled so far as done, and what was not
-committed is delivered again to the next source of the same group. A sink may keep messages back
-until `flush`; a broker with transactions may keep them back until `commit`, so that outputs and
+committed is delivered again to the next source of the same group. A sink may hold messages back
+until `flush`. A broker with transactions may hold them back until `commit`, so that outputs and
 input positions become visible together. The runner of a loop calls `flush` first, then `commit`.
 
 """
@@ -46,7 +46,7 @@ Topic: TypeAlias = Literal[
 ]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 INPUTS: tuple[Topic, ...] = ("answers", "events")
-"""What a worker reads."""
+"""Topics that a worker reads."""
 
 INPUT_TOPIC: dict[type, Topic] = {Event: "events", Answer: "answers", Cancel: "answers"}
 OUTPUT_TOPIC: dict[type, Topic] = {
@@ -69,15 +69,15 @@ _NOTICED_S = 0.05
 class Received:
     """One record that a source delivered.
 
-    A record that could not be understood comes as `Rejected`. A broker may deliver a subclass that
-    remembers more, such as the position and the headers of the record.
+    A record that could not be understood comes as `Rejected`. A broker may deliver a subclass with
+    more attributes, such as the position and the headers of the record.
 
     Parameters
     ----------
     message
-        What it said.
+        The message that it contained.
     original
-        The bytes as they were received, or None where there were none.
+        The bytes as they were received, or None if there were none.
     at
         The record's own time, POSIX seconds.
 
@@ -97,7 +97,7 @@ class Source(Protocol):
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing will ever come again."""
+        """Whether no record will ever come again."""
         ...
 
     def commit(self) -> None:
@@ -113,14 +113,14 @@ class Sink(Protocol):
     """Sink of messages."""
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Take one message; `cause` is the input that brought it about, None for a timer.
+        """Take one message; `cause` is the input that caused it, None for a timer.
 
         A dead letter carries the bytes of its cause. A `Retraction` has no topic of its own.
         """
         ...
 
     def flush(self) -> None:
-        """Return when everything sent has left."""
+        """Return once everything sent has left."""
         ...
 
     def close(self) -> None:
@@ -129,18 +129,18 @@ class Sink(Protocol):
 
 
 class Broker(Protocol):
-    """Topics that several programs share."""
+    """Topics shared by several programs."""
 
     def source(self, topics: Iterable[Topic] = INPUTS, *, group: str = "worker") -> Source:
         """Read topics; sources of one group share their position, groups do not."""
         ...
 
     def sink(self) -> Sink:
-        """Publish what a loop says (a `Cancel` goes to `requests`)."""
+        """Publish the messages of a loop (a `Cancel` goes to `requests`)."""
         ...
 
     def publisher(self) -> Sink:
-        """Publish inputs of a loop: events, answers (and a `Cancel`, beside the answers)."""
+        """Publish inputs of a loop: events, answers (and a `Cancel`, with the answers)."""
         ...
 
     def close(self) -> None:
@@ -151,13 +151,13 @@ class Broker(Protocol):
 class TopicsBroker:
     """The simple protocol over topics of any kind, for a loop that `connectors.run` drives.
 
-    Delivery is at least once. Who needs every input exactly once, and several workers, takes the
+    Delivery is at least once. To process every input exactly once, or with several workers, use the
     topics themselves and `connectors.worker`.
 
     Parameters
     ----------
     topics
-        The topics; they must be there.
+        The topics; they must exist.
 
     """
 
@@ -169,7 +169,7 @@ class TopicsBroker:
         return TopicsSource(self._topics.reader(check_topics(topics), group=group))
 
     def sink(self) -> TopicsSink:
-        """Publish what a loop says."""
+        """Publish the messages of a loop."""
         return TopicsSink(self._topics.writer("run"), OUTPUT_TOPIC)
 
     def publisher(self) -> TopicsSink:
@@ -177,12 +177,12 @@ class TopicsBroker:
         return TopicsSink(self._topics.writer("run"), INPUT_TOPIC)
 
     def close(self) -> None:
-        """Close the topics; sources and sinks are closed by the callers who opened them."""
+        """Close the topics; callers close the sources and sinks that they opened."""
         self._topics.close()
 
 
 class TopicsSource:
-    """Reads messages from topics; of what is polled together, the earliest records come first.
+    """Reads messages from topics; of those polled together, the earliest records come first.
 
     Parameters
     ----------
@@ -195,16 +195,16 @@ class TopicsSource:
         self._reader = reader
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        """Return what has come; wait for the first record at most the timeout."""
+        """Return the records that have come; wait for the first one for at most the timeout."""
         places: dict[tuple[str, int], list[Record]] = {}
         for record in self._reader.poll(timeout_s):
             places.setdefault((record.topic, record.partition), []).append(record)
-        # Each partition stays in its order, also where a clock was set back.
+        # Each partition keeps its order, even if a clock was set back.
         return [_received(record) for record in merge(*places.values(), key=attrgetter("at"))]
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing will ever come again: never, others may write."""
+        """Whether no record will ever come again: false, as other programs may write."""
         return False
 
     def commit(self) -> None:
@@ -224,7 +224,7 @@ class TopicsSink:
     writer
         Writes to the topics.
     homes
-        The topic of each kind of message.
+        The topic of each type of message.
 
     """
 
@@ -234,7 +234,7 @@ class TopicsSink:
         self._unsent: list[Outgoing] = []
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Take one message until the next flush; of a `Retraction` the lines that follow it."""
+        """Keep one message until the next flush; of a `Retraction`, the lines that follow it."""
         if isinstance(message, Retraction):
             return
         topic = topic_of(message, self._homes)
@@ -268,15 +268,15 @@ class TopicsSink:
 
 
 class MemoryBroker(TopicsBroker):
-    """Topics in this process's memory, for tests and for trying out.
+    """Topics in this process's memory, for tests and experiments.
 
-    It behaves like a real one where that matters: every message passes through the codec, messages
-    leave with `flush`, what was not committed comes again, records are stamped on arrival.
+    It behaves like a real broker where that matters: every message passes through the codec,
+    messages leave with `flush`, what was not committed comes again, records are stamped on arrival.
 
     Parameters
     ----------
     clock
-        Stamps the records; the time of those that bring none of their own.
+        Stamps the records; also the time of those without a time of their own.
 
     Examples
     --------
@@ -320,12 +320,12 @@ class MemoryBroker(TopicsBroker):
         return TopicsSink(_OpenWriter(self, self._topics.writer("run")), INPUT_TOPIC)
 
     def close(self) -> None:
-        """Take no more inputs; a worker ends once it has worked off what is there."""
+        """Take no more inputs; a worker ends once it has processed the remaining ones."""
         self.is_closed = True
 
 
 class MemorySource(TopicsSource):
-    """Reads topics of a `MemoryBroker`, until that is closed and everything was read."""
+    """Reads topics of a `MemoryBroker`, until it is closed and everything has been read."""
 
     def __init__(self, broker: MemoryBroker, reader: MemoryReader) -> None:
         super().__init__(reader)
@@ -333,7 +333,7 @@ class MemorySource(TopicsSource):
         self._memory = reader
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        """Return everything that has arrived; wait for the first record at most the timeout."""
+        """Return all records that have arrived; wait for the first one for at most the timeout."""
         until = time.monotonic() + timeout_s
         while True:
             left_s = max(0.0, until - time.monotonic())
@@ -394,7 +394,7 @@ def open_broker(url: str) -> Broker:
 
 
 def check_topics(topics: Iterable[str]) -> tuple[Topic, ...]:
-    """Return the topics as a tuple, or say which one there is not."""
+    """Return the topics as a tuple; raise an error that names a topic that does not exist."""
     if isinstance(topics, str):
         raise TypeError(f"topics must be a list of names, got the text {topics!r}")
     known = {name: name for name in TOPICS}
@@ -409,7 +409,7 @@ def check_topics(topics: Iterable[str]) -> tuple[Topic, ...]:
 
 
 def topic_of(message: Input | Message, topics: dict[type, Topic]) -> Topic:
-    """Return where a message goes, by its type, or say that it does not belong there."""
+    """Return the topic of a message by its type; raise an error if it has none here."""
     topic = topics.get(type(message))
     if topic is None:
         names = ", ".join(kind.__name__ for kind in topics)
@@ -418,18 +418,18 @@ def topic_of(message: Input | Message, topics: dict[type, Topic]) -> Topic:
 
 
 def receive(topic: Topic, data: bytes, *, subject: str, at: float) -> Received:
-    """Turn the bytes of one record into a message of its topic, or into `Rejected`.
+    """Convert the bytes of one record to a message of its topic, or to `Rejected`.
 
     Parameters
     ----------
     topic
-        Where the bytes were found; a message of another topic is malformed.
+        Topic of the record; a message of another topic is malformed.
     data
         The bytes.
     subject
-        What to call the record if it must be rejected, for example `events:17`.
+        Name for the record if it must be rejected, for example `events:17`.
     at
-        When the broker got it, POSIX seconds: the time of a record that brings none of its own.
+        When the broker received it, POSIX seconds: the time of a record without a time of its own.
 
     Examples
     --------
@@ -476,7 +476,7 @@ def _received(record: Record) -> Received:
 
 
 def _rejected(record: Record, subject: str) -> Rejected:
-    """Return why a dead letter is one; a worker's says it in words only."""
+    """Return why a dead letter was rejected; a worker's dead letter has only a text."""
     headers = dict(record.headers)
     with suppress(DecodeError):
         message = decode(headers.get(_REJECTED, b""))

@@ -1,7 +1,7 @@
-"""Messages in a directory, one JSON object a line, in the order in which they were sent.
+"""Messages in a directory, one JSON object per line, in the order in which they were sent.
 
-The same messages give the same bytes. What was in the files before is replaced, unless the sizes
-are given at which to go on.
+The same messages give the same bytes. Earlier contents of the files are replaced, unless the sizes
+from which to continue are given.
 
 """
 
@@ -45,7 +45,7 @@ FILES: dict[type, str] = {
     LabelledExample: "consensus.jsonl",
     Rejected: "rejected.jsonl",
 }
-"""Where each message goes."""
+"""The file of each type of message."""
 
 _BUFFER = 1 << 18
 
@@ -56,15 +56,16 @@ class MessageFiles:
     Parameters
     ----------
     directory
-        Where the files are written; created if it is not there. All files are created at once, so
-        that an empty one says that there was nothing to say. What is created is its owner's alone.
+        Where the files are written; created if it does not exist. All files are created at once, so
+        that an empty one means that there were no messages. Only the owner can access what is
+        created.
     sizes
-        What `sync` returned, to go on from there: what was written afterwards is cut off.
+        What `sync` returned, to continue from there: anything written afterwards is cut off.
 
     Raises
     ------
     ValueError
-        If nothing can be written there, or a file is shorter than it was.
+        If the directory is not writable, or a file is shorter than it was.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class MessageFiles:
         self._by_type = {kind: self._files[name] for kind, name in FILES.items()}
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:  # noqa: ARG002
-        """Write one message; of a `Retraction` the lines that follow it say what it changed."""
+        """Write one message; for a `Retraction`, the lines that follow it tell what it changed."""
         if isinstance(message, Retraction):
             return
         file = self._by_type.get(type(message))
@@ -103,11 +104,11 @@ class MessageFiles:
             raise TypeError(f"message must be an answer or an output, got {message!r:.60}")
         file.write(encode(message) + b"\n")
         if not isinstance(message, Prediction):
-            # Few and precious: should the process be killed, what was learned is on record.
+            # Few and precious: if the process is killed, what was learned is on record.
             file.flush()
 
     def flush(self) -> None:
-        """Return when everything sent is in the files."""
+        """Return once everything sent is in the files."""
         for file in self._files.values():
             file.flush()
 
@@ -126,9 +127,9 @@ class MessageFiles:
 
 @contextmanager
 def alone_in(directory: str | Path) -> Iterator[None]:
-    """Keep everybody else who asks, too, out of a directory of messages while the block runs.
+    """Lock a directory of messages against other users of this lock while the block runs.
 
-    It is created if it is not there. The lock is on the directory itself, so that no further file
+    It is created if it does not exist. The lock is on the directory itself, so that no further file
     appears in it, and ends with the process, however that ends.
 
     Raises
@@ -151,7 +152,7 @@ def alone_in(directory: str | Path) -> Iterator[None]:
     except OSError as error:
         raise _in_words(error) from None
     try:
-        # Some file systems of other machines lock no directories: better unguarded than refused.
+        # Some network file systems cannot lock directories: better unguarded than refused.
         with suppress(OSError):
             _lock(descriptor, directory)
         yield
@@ -184,7 +185,7 @@ def _create(path: Path) -> IO[bytes]:
 
 
 def _go_on(path: Path, size: int) -> IO[bytes]:
-    """Open a file to append to its first bytes; whatever follows them is cut off."""
+    """Open a file to append after its first bytes; whatever follows them is cut off."""
     check_beginning(path, size)
     file = open(path, "r+b", _BUFFER)  # noqa: SIM115
     file.truncate(size)
@@ -198,7 +199,7 @@ def check_beginning(path: Path, size: int) -> None:
     Raises
     ------
     ValueError
-        If the file is not there or shorter, or if no line ends there.
+        If the file does not exist or is shorter, or if no line ends there.
 
     """
     try:
@@ -224,7 +225,7 @@ def read_messages(path: str | Path) -> Iterator[Input | Message]:
     Raises
     ------
     DecodeError
-        If a line is no message; the text says which line.
+        If a line is not a message; the text says which line.
 
     """
     with open(check_path("path", path), "rb") as file:
@@ -237,13 +238,13 @@ def read_messages(path: str | Path) -> Iterator[Input | Message]:
                 raise DecodeError(f"{path}, line {number}: {error}") from None
 
 
-# --- Message files without the lines of some keys: what a person said, taken out for good.
+# --- Message files without the lines of some keys: removes what a person said for good.
 #
 # The lines of others keep their bytes and their order.
 
 
 def count_lines(path: str | Path, keys: Collection[str]) -> int:
-    """Return how many lines of a file belong to one of these keys; 0 if it is not there.
+    """Return how many lines of a file belong to one of these keys; 0 if it does not exist.
 
     Raises
     ------
@@ -261,17 +262,16 @@ def count_lines(path: str | Path, keys: Collection[str]) -> int:
 
 
 def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
-    """Take the lines of some keys out of the first bytes of a file; what follows them is cut off.
+    """Remove the lines of some keys from the first bytes of a file; what follows them is cut off.
 
-    A crash at any moment leaves the old file or the new one, whole. Done twice, it changes nothing
-    the second time.
+    A crash at any time leaves the complete old or new file. Doing it again changes nothing.
 
     Parameters
     ----------
     path
         The file.
     keys
-        Whose lines are removed.
+        Keys whose lines are removed.
     size
         The number of bytes, up to the end of a line.
 
@@ -282,7 +282,7 @@ def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
     Raises
     ------
     StateError
-        If it cannot be read, or the new one cannot be written. The old one is untouched.
+        If it cannot be read, or the new one cannot be written. The old one is then untouched.
 
     Examples
     --------
@@ -322,7 +322,7 @@ _decoder = msgspec.json.Decoder(_Keyed)
 
 def _lines(path: Path, size: int, keys: Collection[str]) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines in the first bytes of a file, and whether each belongs to one of the keys."""
-    # As the codec writes them: only lines that hold one anywhere need a closer look.
+    # As the codec writes them: only lines that contain a key anywhere need a closer look.
     written = [msgspec.json.encode(key) for key in keys]
     with open(path, "rb") as file:
         while size > 0 and (line := file.readline(size)):
@@ -334,4 +334,4 @@ def _belongs(line: bytes, keys: Collection[str]) -> bool:
     try:
         return _decoder.decode(line).key in keys
     except (msgspec.MsgspecError, ValueError):
-        return True  # a line that was cut or damaged and names the key: better one too many
+        return True  # a line that was cut or damaged and names the key: better remove one too many

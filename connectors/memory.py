@@ -1,8 +1,8 @@
-"""Topics in this process, for tests and for trying out: nothing is on a disk.
+"""Topics in this process, for tests and experiments: nothing is stored on a disk.
 
-Workers share partitions as they do with Kafka, only at once: a worker that opens or closes its
-client moves partitions there and then, and one that is in the middle of a batch finds out when it
-commits. That is what Kafka does to a worker that has been stopped for too long.
+Workers share partitions as with Kafka, but immediately: a worker that opens or closes its
+client moves partitions at once, and a worker in the middle of a batch finds out when it
+commits. Kafka does the same to a worker that has been stopped for too long.
 
 """
 
@@ -36,7 +36,7 @@ from connectors.topics import (
 )
 from streamgp.common.validation import check_whole
 
-# --- The records of topics that are in this process, by partition.
+# --- The records of topics in this process, by partition.
 
 
 _offset = attrgetter("offset")
@@ -50,16 +50,16 @@ class Logs:
     Parameters
     ----------
     n_partitions
-        Of each topic.
+        Number of partitions of each topic.
     clock
         Stamps the records.
 
     Attributes
     ----------
     news
-        To be held by a thread that reads or changes the logs; notified of every change.
+        Held by a thread that reads or changes the logs; notified of every change.
     is_closed
-        Whether nothing more is to come.
+        Whether no more records will come.
 
     """
 
@@ -76,7 +76,7 @@ class Logs:
         self._ends = dict.fromkeys(places, 0)
 
     def append(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Append records, all or none; return the ends of where they went."""
+        """Append records, all or none; return the end offsets of their partitions."""
         places = [(record.topic, self.partition(record)) for record in outgoing]
         now = self._clock()
         for (topic, number), record in zip(places, outgoing, strict=True):
@@ -98,7 +98,7 @@ class Logs:
     def after(
         self, topic: TopicName, number: int, offset: int, most: int | None = None
     ) -> list[Record]:
-        """Return records from an offset on, all of them or so many at most."""
+        """Return records from an offset on, all of them or at most a given number."""
         records = self._records[topic, number]
         first = bisect_left(records, offset, key=_offset)
         return records[first : None if most is None else first + most]
@@ -113,7 +113,7 @@ class Logs:
         return self._ends[topic, number]
 
     def compact(self) -> None:
-        """Keep the last record of each key, and of those that are gone not even that."""
+        """Keep only the last record of each key, and not even that of deleted keys."""
         for (topic, number), records in self._records.items():
             if topic in COMPACTED:
                 last = {record.key: record.offset for record in records if record.key is not None}
@@ -125,7 +125,7 @@ class Logs:
                 ]
 
     def partition(self, record: Outgoing) -> int:
-        """Return where a record goes."""
+        """Return the partition of a record."""
         if record.topic not in ALL_TOPICS:
             raise ValueError(f"topic must be one of {', '.join(ALL_TOPICS)}, got {record.topic!r}")
         number = record.partition
@@ -136,7 +136,7 @@ class Logs:
         return number
 
 
-# --- A worker's hold on the topics in this process, and the group that it shares them with.
+# --- A worker's client for the topics in this process, and the group that it belongs to.
 
 
 _TOLD_EVERY = 10_000
@@ -150,12 +150,12 @@ class Group:
     generation
         Number of the last distribution of the partitions.
     positions
-        Where the group reads on in each input.
+        Offset at which the group continues in each input.
 
     """
 
     # _members  by instance name
-    # _owners   of each partition the member that has it, and since which generation
+    # _owners   for each partition its owner, and since which generation
 
     def __init__(self, n_partitions: int) -> None:
         self.generation = 0
@@ -170,12 +170,12 @@ class Group:
         return len(self._members)
 
     def join(self, instance: str, client: MemoryWorkerClient) -> None:
-        """Take a member in, in place of an older one of the same name."""
+        """Add a member, replacing an older one of the same name."""
         self._members[instance] = client
         self._distribute()
 
     def leave(self, instance: str, client: MemoryWorkerClient) -> None:
-        """Let a member go, unless it was replaced."""
+        """Remove a member, unless it has been replaced."""
         if self._members.get(instance) is client:
             del self._members[instance]
             self._distribute()
@@ -189,12 +189,12 @@ class Group:
         return frozenset(n for n, (owner, _) in self._owners.items() if owner is client)
 
     def since(self, number: int, client: MemoryWorkerClient) -> int | None:
-        """Return since which generation a member has had a partition, None if it has not."""
+        """Return since which generation a member has had a partition, None if it does not."""
         owner, generation = self._owners[number]
         return generation if owner is client else None
 
     def _distribute(self) -> None:
-        """Give to each member, by name, a range of partitions, the first ones one more."""
+        """Give each member, by name, a range of partitions; the first members get one more."""
         self.generation += 1
         members = [self._members[instance] for instance in sorted(self._members)]
         if not members:
@@ -214,15 +214,15 @@ class MemoryWorkerClient:
     Parameters
     ----------
     logs, group
-        What it works on, and with whom.
+        The logs and the group that it works with.
     instance
         Its name.
     max_records
-        How many records a poll returns at most.
+        Largest number of records that a poll returns.
 
     """
 
-    # _polled  of the partitions as of the last poll, where each input is read on
+    # _polled  for the partitions as of the last poll, the next offset of each input
 
     def __init__(self, logs: Logs, group: Group, *, instance: str, max_records: int) -> None:
         self._logs = logs
@@ -249,7 +249,7 @@ class MemoryWorkerClient:
         return self._generation
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next inputs, answers before events; nothing if partitions come or go."""
+        """Return the next inputs, answers before events; none if partitions come or go."""
         until = monotonic() + timeout_s
         with self._logs.news:
             while True:
@@ -298,15 +298,15 @@ class MemoryWorkerClient:
             }
 
     def begun(self) -> list[OffsetReset]:
-        """Return an empty list: a group begins with the first record, and nothing is deleted."""
+        """Return an empty list: a group starts at the first record, and nothing is deleted."""
         return []
 
     def stalled(self) -> list[StalledPartition]:
-        """Return an empty list: what is there can be read."""
+        """Return an empty list: all records can be read."""
         return []
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return nothing."""
+        """Return an empty mapping."""
         return {}
 
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
@@ -327,7 +327,7 @@ class MemoryWorkerClient:
             )
 
     def _follow(self) -> bool:
-        """Take over what was distributed since the last poll; return whether anything was.
+        """Adopt a new distribution of partitions, if any; return whether there was one.
 
         What was polled before and not committed comes again.
         """
@@ -344,12 +344,12 @@ class MemoryWorkerClient:
         return True
 
     def _had(self, number: int) -> bool:
-        """Return whether a partition has been this worker's without a break since the last poll."""
+        """Return whether this worker has had a partition without a break since the last poll."""
         since = self._group.since(number, self)
         return since is not None and since <= self._generation
 
     def _next(self) -> list[Record]:
-        """Return the next records of all partitions, each time beginning with another one."""
+        """Return the next records of all partitions, starting with another one each time."""
         self._n_polls += 1
         numbers = sorted(self._assigned)
         first = self._n_polls % max(1, len(numbers))
@@ -380,7 +380,7 @@ class MemoryTopics:
     Parameters
     ----------
     n_partitions
-        Of each topic.
+        Number of partitions of each topic.
     clock
         Stamps the records, POSIX seconds.
 
@@ -407,7 +407,7 @@ class MemoryTopics:
         self._positions: dict[str, dict[Place, int]] = {}
 
     def client(self, *, group: str, instance: str, max_records: int) -> MemoryWorkerClient:
-        """Join a group of workers; who has joined it under the same name is fenced."""
+        """Join a group of workers; an earlier member of the same name is fenced."""
         with self._logs.news:
             self._check()
             members = self._groups.setdefault(group, Group(self._logs.n_partitions))
@@ -429,12 +429,12 @@ class MemoryTopics:
         return MemoryWriter(self._logs)
 
     def compact(self) -> None:
-        """Drop from the compacted topics what was replaced, and what is gone without a trace."""
+        """Remove from the compacted topics what was replaced, and all records of deleted keys."""
         with self._logs.news:
             self._logs.compact()
 
     def create(self) -> list[str]:
-        """Do nothing: the topics are there."""
+        """Do nothing: the topics exist."""
         return []
 
     def problems(self) -> list[str]:
@@ -458,7 +458,7 @@ class MemoryTopics:
         return self._logs.n_partitions
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not worked off."""
+        """Return how many records of each input partition a group has not processed."""
         return {place: each.n_waiting for place, each in self.backlog(group).items()}
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
@@ -471,12 +471,12 @@ class MemoryTopics:
             }
 
     def positions(self, group: str) -> dict[Place, int]:
-        """Return the offsets at which a group reads on, 0 where it has not begun."""
+        """Return the offsets at which a group continues, 0 where it has not started."""
         with self._logs.news:
             return dict(self._groups.get(group, Group(self._logs.n_partitions)).positions)
 
     def checkpoint(self, group: str) -> Checkpoint:
-        """Return positions and ends as they are now."""
+        """Return the present positions and ends."""
         with self._logs.news:
             positions = self.positions(group)
             numbers = range(self._logs.n_partitions)
@@ -487,15 +487,15 @@ class MemoryTopics:
             )
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return all of them: what waits is records."""
+        """Return all of them: whatever waits can be read."""
         return set(positions)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return nothing: what is there can be read."""
+        """Return an empty mapping: all records can be read."""
         return {}
 
     def n_members(self, group: str) -> int:
-        """Return how many links of a group are open."""
+        """Return how many clients of a group are open."""
         with self._logs.news:
             return len(self._groups.get(group, ()))
 
@@ -517,7 +517,7 @@ class MemoryTopics:
 class MemoryReader:
     """Reads topics in memory; `positions` are those of its group, if it has one."""
 
-    # _offsets  where each partition is read on
+    # _offsets  the next offset of each partition
     # _goals    their ends when the reader was opened
 
     def __init__(
@@ -553,18 +553,18 @@ class MemoryReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there when the reader was opened."""
+        """Whether everything that was there when the reader was opened has been read."""
         with self._logs.news:
             return all(self._offsets[place] >= goal for place, goal in self._goals.items())
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything has been read that is there now."""
+        """Whether everything that is there now has been read."""
         with self._logs.news:
             return all(offset >= self._logs.end(*place) for place, offset in self._offsets.items())
 
     def commit(self) -> None:
-        """Let the group's next reader begin behind what was polled."""
+        """Let the group's next reader start after what was polled."""
         if self._positions is None:
             raise ValueError(NO_GROUP)
         with self._logs.news:
@@ -578,7 +578,7 @@ class MemoryReader:
         for (topic, number), offset in self._offsets.items():
             found = self._logs.after(topic, number, offset, _MANY)
             records += found
-            # What was compacted away between the last record and the end is read, too.
+            # Records compacted away between the last record and the end count as read, too.
             self._offsets[topic, number] = (
                 found[-1].offset + 1 if len(found) == _MANY else self._logs.end(topic, number)
             )
@@ -593,12 +593,12 @@ class MemoryWriter:
         self._unsent: list[Outgoing] = []
 
     def send(self, record: Outgoing) -> None:
-        """Take a record until the next flush."""
+        """Keep a record until the next flush."""
         self._logs.partition(record)
         self._unsent.append(record)
 
     def flush(self) -> None:
-        """Append everything taken."""
+        """Append all records kept."""
         with self._logs.news:
             if self._logs.is_closed:
                 raise BrokerError("topics are closed; open new ones")

@@ -1,6 +1,6 @@
-"""Drive a loop: poll a source, hand over, send what comes out, flush, commit.
+"""Drives a loop: poll a source, pass inputs on, send the results, flush, commit.
 
-This is the only place that knows what time it is. With a clock, timers follow the clock, also when
+Only this module knows the time. With a clock, timers follow the clock, even when
 nothing comes in. Without one they follow the records: before a record of time t, whatever was due
 before t ends, a millisecond after it was due; after the last record nothing more happens.
 
@@ -31,19 +31,20 @@ class RunResult:
     Attributes
     ----------
     n_events, n_answers, n_cancels
-        Inputs handed to the loop.
+        Number of inputs passed to the loop.
     n_rejected
-        Inputs that could not be handed over; the loop's own rejections are among what was sent.
+        Number of inputs that could not be passed on; the loop's own rejections are among those
+        sent.
     n_sent
-        Messages sent.
+        Number of messages sent.
     loop_s
         Seconds spent inside the loop, all inputs and timers together.
     last_at
-        The latest time of any record handed over, None if there was none.
+        The latest time of any record passed on, None if there was none.
     interrupted
-        Whether the user ended it (Ctrl-C).
+        Whether the user interrupted it (Ctrl-C).
     whole
-        Whether all that was handed over was sent and committed: false only after a second Ctrl-C.
+        Whether everything passed on was sent and committed: false only after a second Ctrl-C.
 
     """
 
@@ -75,31 +76,31 @@ def run(
 ) -> RunResult:
     """Drive a loop until the source is exhausted, or until it is stopped.
 
-    What was polled together is handed over, flushed and committed together. Ctrl-C finishes the
-    records at hand, flushes, commits, and returns with `interrupted`; a second one returns at
-    once, without commit. Any other error passes through: what was not committed comes again.
+    Records that were polled together are processed, flushed and committed together. Ctrl-C finishes
+    these records, flushes, commits, and returns with `interrupted`; a second Ctrl-C returns at
+    once, without a commit. Any other error is raised: what was not committed comes again.
 
     Parameters
     ----------
     loop
-        What is driven.
+        The loop.
     source
-        Where inputs come from.
+        Source of the inputs.
     sink
-        Where messages go.
+        Receives the messages.
     clock
-        Tells the time, `time.time` for one; None lets the records tell it.
+        Returns the time, such as `time.time`; None to use the time of the records.
     on_input
-        Called with every record before it is handed over.
+        Called with every record before it is passed on.
     should_stop
-        Asked before every poll.
+        Called before every poll.
     last_at
-        `last_at` of the run that this one goes on with.
+        `last_at` of the run that this one continues.
 
     Raises
     ------
     TypeError
-        If the source delivers what is no input of a loop.
+        If the source delivers a message that is not an input of a loop.
 
     """
     drive = _Run(loop, sink, on_input, last_at)
@@ -129,7 +130,7 @@ def run(
 class _Run:
     """The loop, the sink and the counts of one run."""
 
-    # _cause  the input at hand, None where a timer is
+    # _cause  the current input, None for a timer
     def __init__(
         self,
         loop: Loop,
@@ -147,7 +148,7 @@ class _Run:
         self.unflushed = False
 
     def take(self, received: Received, *, written_at: float | None) -> None:
-        """Hand one record over and send what comes out; without a clock that has the log's time."""
+        """Process one record and send the results; without a clock they have the log's time."""
         message, at = received.message, received.at
         if self._on_input is not None:
             self._on_input(received)
@@ -168,7 +169,7 @@ class _Run:
         self._counts[type(message)] += 1
 
     def end_before(self, now: float) -> None:
-        """End everything that was due before `now`, in turn, and tell the time."""
+        """End everything that was due before `now`, in turn, and pass the time on."""
         self._cause = None
         self._driver.end_before(now)
 
@@ -178,12 +179,12 @@ class _Run:
         self.unflushed = True
 
     def flush(self) -> None:
-        """Let everything sent leave."""
+        """Flush everything sent."""
         self._sink.flush()
         self.unflushed = False
 
     def result(self, *, interrupted: bool, whole: bool = True) -> RunResult:
-        """Return what was done."""
+        """Return the counts."""
         return RunResult(
             n_events=self._counts[Event],
             n_answers=self._counts[Answer],
@@ -212,7 +213,7 @@ class _MeasuredDriver(Driver):
 
 
 def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
-    """Return how long to wait for input: not beyond the next deadline, nor so long as to hang."""
+    """Return how long to wait for input: at most until the next deadline, and not too long."""
     if clock is None:
         return LONGEST_WAIT_S
     deadline = loop.next_deadline()
@@ -223,10 +224,10 @@ def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
 
 @contextmanager
 def _ctrl_c() -> Iterator[Callable[[], bool]]:
-    """Note the first Ctrl-C instead of raising, so that no record is left half done.
+    """Record the first Ctrl-C instead of raising, so that no record is left half done.
 
-    The second raises again. Where signals belong to other code (another thread, or a handler
-    of the program's own) nothing is changed.
+    The second one raises. If signals belong to other code (another thread, or a handler
+    of the program's own), nothing is changed.
     """
     pressed = threading.Event()
     ours = (

@@ -1,8 +1,8 @@
 """Broker interface: records, topics, worker clients, readers, writers.
 
-Here everything is bytes in partitions; `connectors.wire` gives them their meaning: `inbound`,
-`outbound` and `state_records`. Kafka, a SQLite database and this process's memory each provide
-`Topics`.
+On this level everything is bytes in partitions; `connectors.wire` gives them their meaning:
+`inbound`, `outbound` and `state_records`. Kafka, a SQLite database and this process's memory each
+provide `Topics`.
 
 """
 
@@ -17,34 +17,34 @@ import msgspec
 TopicName: TypeAlias = Literal[
     "events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"
 ]
-"""The role of a topic; what it is called on the broker is a matter of configuration."""
+"""The role of a topic; its name on the broker is configured."""
 Place: TypeAlias = tuple[TopicName, int]
 """A topic and one of its partitions."""
 ALL_TOPICS: tuple[TopicName, ...] = get_args(TopicName)
 WORKER_INPUTS: tuple[TopicName, ...] = ("answers", "consensus", "events")
-"""What a worker reads as it comes; the consensus topic for what others take back."""
+"""Topics that a worker reads continuously; the consensus topic for what others take back."""
 COMPACTED: frozenset[TopicName] = frozenset({"consensus", "state"})
-"""Topics of which the last record of each key counts."""
+"""Topics in which the last record of each key counts."""
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many records were read, and about how many there are."""
+"""Called with the number of records read, and the approximate number of all records."""
 
 
 class UndecodableName(str):
-    r"""Name of a header that is not UTF-8, made readable: of `caf` and the byte 0xe9, `caf\xe9`."""
+    r"""Readable name of a header that is not UTF-8: for `caf` and the byte 0xe9, `caf\xe9`."""
 
     __slots__ = ()
 
 
-# Structs and no dataclasses: thousands are made a second, and these are made five times as fast.
+# Structs instead of dataclasses: thousands are made a second, five times as fast.
 class TruncatedValue(msgspec.Struct, frozen=True, kw_only=True):
-    """Size and digest of a value of which only the beginning was read.
+    """Size and digest of a value that was read only in part.
 
     Parameters
     ----------
     size
-        How many bytes there were.
+        Number of bytes of the whole value.
     sha256
         Their SHA-256, in hexadecimal digits.
 
@@ -55,20 +55,20 @@ class TruncatedValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One record as it lies in a topic.
+    """One record as stored in a topic.
 
     Parameters
     ----------
     topic, partition, offset
-        Where.
+        Position of the record.
     key, value
         Bytes; a value of None is a tombstone.
     headers
-        Names with their bytes; a name that is none is `UndecodableName`.
+        Names with their bytes; a name that is not UTF-8 is an `UndecodableName`.
     at
         Timestamp set by the broker or the producer; POSIX seconds.
     truncated
-        What the value was before it was cut; None where it is all there.
+        The original value's size and digest, if it was cut; None if it is complete.
 
     """
 
@@ -83,7 +83,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """One record to be written; without a partition it goes where its key belongs."""
+    """One record to be written; without a partition, its key determines the partition."""
 
     topic: TopicName
     partition: int | None = None
@@ -98,11 +98,11 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     position
-        The offset at which the group reads on.
+        The offset at which the group continues.
     n_waiting
-        How many records wait there, those of open transactions included.
+        How many records wait there, including those of open transactions.
     n_missed
-        How many records were deleted before the group has read them.
+        How many records were deleted before the group read them.
 
     """
 
@@ -112,18 +112,19 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group has read and what it had written by then, each partition at one moment.
+    """How far a group has read and written, at one point in time for each partition.
 
     Parameters
     ----------
     positions
-        The offsets at which the group reads on, of the inputs of which it has a position.
+        The offsets at which the group continues, for the inputs for which it has a position.
     ends
-        The offsets that follow what was written to `state` and `consensus`.
+        The offsets after what was written to `state` and `consensus`.
     heeded
-        By partition the offset in `consensus` up to which the group has heeded what others wrote.
+        By partition, the offset in `consensus` up to which the group has processed what others
+        wrote.
     waiting
-        What takes examples back, is not heeded, and lies elsewhere than in `consensus`.
+        Records that take examples back, are not processed, and are not in `consensus`.
 
     """
 
@@ -141,9 +142,9 @@ class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
     offset
         The first offset that is held back.
     since
-        Since when, POSIX seconds; None if that is not known.
+        Start time, POSIX seconds; None if that is not known.
     text
-        What it is, in words.
+        Description in words.
 
     """
 
@@ -153,18 +154,18 @@ class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetReset(msgspec.Struct, frozen=True, kw_only=True):
-    """Offset at which a worker begins a partition, if not at the group's position.
+    """Offset at which a worker starts a partition, if not at the group's position.
 
     Parameters
     ----------
     topic
         The topic's name on the broker.
     partition
-        Of that topic.
+        Partition of that topic.
     position
         The group's position; None if it has none.
     offset
-        Where the worker reads on: the first record that is still there.
+        Where the worker continues: the first record that still exists.
 
     """
 
@@ -175,7 +176,7 @@ class OffsetReset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StalledPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition of an input that has records and yields none.
+    """A partition of an input that has records but yields none.
 
     Parameters
     ----------
@@ -184,11 +185,11 @@ class StalledPartition(msgspec.Struct, frozen=True, kw_only=True):
     called
         The topic's name on the broker.
     partition, offset
-        Where it stands still.
+        Where reading has stopped.
     n_waiting
         How many records wait there.
     still_s
-        For how many seconds.
+        For how many seconds it has stopped.
 
     """
 
@@ -201,7 +202,7 @@ class StalledPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerClient(Protocol):
-    """A worker's hold on the topics: what it reads and writes counts together or not at all."""
+    """A worker's client for the topics: atomic for what it reads and writes."""
 
     @property
     def assigned(self) -> frozenset[int]:
@@ -212,15 +213,15 @@ class WorkerClient(Protocol):
     def generation(self) -> int:
         """Number of the last distribution of partitions, as of the last poll.
 
-        For a worker that took part in every one it rises by one at a time. After a larger step,
-        others may have worked on any partition, also on those that are this worker's again.
+        For a worker that took part in every distribution it rises by one at a time. After a larger
+        step, others may have worked on any partition, including those that this worker has again.
         """
         ...
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next inputs: of each partition in order, answers before events.
 
-        Returns early with what there is. Records of a partition may come together with the news
+        Returns early with what is available. Records of a partition may come together with the news
         that it is assigned.
         """
         ...
@@ -230,19 +231,20 @@ class WorkerClient(Protocol):
     ) -> Iterator[Record]:
         """Return what was written to `state` and `consensus` of some partitions, to their end.
 
-        Everything committed by any worker before this call is in it; what was aborted is not.
+        It includes everything committed by any worker before this call, and nothing that was
+        aborted.
 
         Parameters
         ----------
         starts
-            For each partition the first offset of each of the two topics, 0 for one not named.
+            For each partition the first offset of each of the two topics, 0 if not given.
         progress
-            Told from time to time how far it is.
+            Called from time to time with the progress.
 
         Raises
         ------
         ShortTopicError
-            If a topic ends before such an offset. Nothing has been returned then.
+            If a topic ends before such an offset. Nothing has been returned in this case.
 
         """
         ...
@@ -250,16 +252,16 @@ class WorkerClient(Protocol):
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
         """Write records and commit the offsets polled so far, atomically.
 
-        Nothing is written for a worker whose partitions were given to others, polled or not.
+        Nothing is written by a worker whose partitions were given to others, polled or not.
 
         Returns
         -------
-        For each topic and partition written to, the offset that follows the last record.
+        For each topic and partition written to, the offset after the last record.
 
         Raises
         ------
         BrokerError
-            If it cannot be said that both have happened.
+            If it is not certain that both have happened.
 
         """
         ...
@@ -267,16 +269,16 @@ class WorkerClient(Protocol):
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
         """Return about how many records wait in each assigned partition of the inputs.
 
-        None where that is not known yet.
+        None if that is not known yet.
         """
         ...
 
     def begun(self) -> Sequence[OffsetReset]:
-        """Return where reading did not begin at the group's position, since last asked."""
+        """Return where reading did not start at the group's position, since the last call."""
         ...
 
     def stalled(self) -> Sequence[StalledPartition]:
-        """Return the partitions that have records and yield none for long."""
+        """Return the partitions that have records but have yielded none for long."""
         ...
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
@@ -290,14 +292,14 @@ class WorkerClient(Protocol):
         ----------
         leave
             Whether to leave the group, so that others get the partitions at once. Otherwise the
-            group keeps them for a while for a worker of the same name.
+            group reserves them for a while for a worker of the same name.
 
         """
         ...
 
 
 class BrokerError(OSError):
-    """The broker cannot be worked with any longer; start again, it may have come back."""
+    """The broker cannot be used any longer; start again, as it may have come back."""
 
 
 class ShortTopicError(BrokerError):
@@ -306,7 +308,7 @@ class ShortTopicError(BrokerError):
     Attributes
     ----------
     reasons
-        For each such partition, which topic it is.
+        For each such partition, the topic.
 
     """
 
@@ -316,7 +318,7 @@ class ShortTopicError(BrokerError):
 
 
 class RefusedError(BrokerError):
-    """The broker is there and does not let us work; starting again does not help."""
+    """The broker is there but refuses access; starting again does not help."""
 
 
 class FencedError(BrokerError):
@@ -332,11 +334,11 @@ class Reader(Protocol):
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there when the reader was opened."""
+        """Whether everything that was there when the reader was opened has been read."""
         ...
 
     def commit(self) -> None:
-        """Let the group's next reader begin behind what was polled.
+        """Let the group's next reader start after what was polled.
 
         Raises
         ------
@@ -355,14 +357,14 @@ NO_GROUP = "reader has no group whose position it could commit; open one with gr
 
 
 class Writer(Protocol):
-    """Appends records, not bound to anything read."""
+    """Appends records, independently of anything read."""
 
     def send(self, record: Outgoing) -> None:
-        """Take a record; it may leave later."""
+        """Take a record; it may be sent later."""
         ...
 
     def flush(self) -> None:
-        """Return when everything taken is safe with the broker.
+        """Return once everything taken is safely stored by the broker.
 
         Raises
         ------
@@ -378,10 +380,10 @@ class Writer(Protocol):
 
 
 class Topics(Protocol):
-    """The topics of one deployment, on whatever broker."""
+    """The topics of one deployment, on any broker."""
 
     def client(self, *, group: str, instance: str, max_records: int) -> WorkerClient:
-        """Join a group of workers under an instance name of one's own."""
+        """Join a group of workers under a unique instance name."""
         ...
 
     def reader(
@@ -392,12 +394,13 @@ class Topics(Protocol):
         Parameters
         ----------
         topics
-            Which.
+            The topics to read.
         from_end
-            Whether to begin with what comes from now on.
+            Whether to start with records that arrive from now on.
         group
-            Whose positions to begin at and to commit; what a group has not read begins at its
-            first record. It shares no partitions with others: one reader a group.
+            Group whose positions to start from and to commit; a partition that it has not read
+            starts at its first record. The reader shares no partitions with others: one reader per
+            group.
 
         """
         ...
@@ -407,7 +410,7 @@ class Topics(Protocol):
         ...
 
     def create(self) -> list[str]:
-        """Make the topics that are missing; return what was done, one line each."""
+        """Create the missing topics; return what was done, one line each."""
         ...
 
     def problems(self) -> list[str]:
@@ -415,15 +418,15 @@ class Topics(Protocol):
         ...
 
     def warnings(self) -> list[str]:
-        """Return what workers can live with, one line each; for topics without problems."""
+        """Return problems that workers can tolerate, one line each; for topics without others."""
         ...
 
     def identity(self) -> str:
-        """Return what tells these topics from others that had the same names before."""
+        """Return what distinguishes these topics from earlier ones with the same names."""
         ...
 
     def names(self) -> Mapping[TopicName, str]:
-        """Return what each topic is called on the broker."""
+        """Return the name of each topic on the broker."""
         ...
 
     def n_partitions(self) -> int:
@@ -431,7 +434,7 @@ class Topics(Protocol):
         ...
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not worked off."""
+        """Return how many records of each input partition a group has not processed."""
         ...
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
@@ -439,18 +442,18 @@ class Topics(Protocol):
         ...
 
     def positions(self, group: str) -> dict[Place, int]:
-        """Return the offsets at which a group reads on, of the inputs of which it has one."""
+        """Return the offsets at which a group continues, for the inputs for which it has one."""
         ...
 
     def checkpoint(self, group: str) -> Checkpoint:
-        """Return a moment of each partition at which no batch was half written.
+        """Return positions and ends of each partition at a time when no batch was half written.
 
-        Workers may be at work meanwhile.
+        Workers may be running in the meantime.
 
         Raises
         ------
         BrokerError
-            If a partition never stood still for long enough.
+            If a partition was never at rest for long enough.
 
         """
         ...
@@ -460,15 +463,15 @@ class Topics(Protocol):
         ...
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return the places that hold a committed record at or behind an offset."""
+        """Return the places that have a committed record at or after an offset."""
         ...
 
     def n_members(self, group: str) -> int:
-        """Return how many workers of a group are at work."""
+        """Return how many workers of a group are running."""
         ...
 
     def read_besides(self, group: str) -> list[str]:
-        """Return what else members of a group read: names on the broker, of other topics."""
+        """Return the names on the broker of other topics that members of a group read."""
         ...
 
     def close(self) -> None:
@@ -476,10 +479,10 @@ class Topics(Protocol):
         ...
 
 
-# --- Partition of a key, as Kafka's own clients choose it.
+# --- Partition of a key, as chosen by Kafka's own clients.
 #
 # A producer, an annotator's program and a worker put the records of one entity into partitions of
-# the same number, whatever wrote them.
+# the same number, whichever of them writes.
 
 
 _MASK = 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Messages as bytes: JSON, records of a broker, and why bytes are no message.
+"""Messages as bytes: JSON, records of a broker, and error texts for malformed bytes.
 
 - `codec`: messages <-> JSON; `explain`: error texts for malformed bytes.
 - `inbound`: records -> inputs of the loop; `outbound`: messages -> records.

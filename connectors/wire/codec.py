@@ -1,20 +1,20 @@
 """Message <-> bytes: JSON, versioned, the same bytes for the same message.
 
 Every message is one JSON object with its `type`, `version` 1 and the fields of its class in
-their order; fields at their default are left out:
+order; fields at their default are left out:
 
     {"type":"answer","version":1,"answer_id":"a1","event_id":"e1","y":"home","answered_at":60.0}
 
-Readers ignore fields they do not know and refuse versions they do not know. Nothing that cannot be
+Readers ignore unknown fields and refuse unknown versions. Nothing that cannot be
 read back is written: no NaN, no infinity, no integer beyond 64 bits, nothing too large or too deep.
 
-The wire format follows from the message classes, field by field, so that a new field travels
-without a line here. Only values that JSON cannot tell apart need a rule:
+The wire format follows from the message classes, field by field, so that a new field needs
+no code here. Only values that JSON cannot distinguish need a rule:
 
 * A label is a plain JSON string, integer or boolean; a float is tagged, `{"float": 1.0}`, because
-  many JSON writers print 1.0 as 1, which is another label.
+many JSON writers print 1.0 as 1, which is another label.
 * Features are an object, `{"light": 0.5}`, if every name is a string, else a list of pairs,
-  `[[1, 0.5], ["light", 0.2]]`, whose names are written as labels are.
+`[[1, 0.5], ["light", 0.2]]`, whose names are written like labels.
 * Class probabilities are a list of pairs, `[["home", 0.9], [3, 0.1]]`.
 
 """
@@ -54,16 +54,16 @@ from streamgp.interactive.messages import (
 
 # --- Plain values: what can be written as JSON and read back unchanged.
 #
-# Each function takes a value and what to call it, and returns the value as a plain Python one
-# (the scalars of numpy are converted) or raises `ValueError`.
+# Each function takes a value and a name for it, and returns the value as a plain Python one
+# (numpy scalars are converted) or raises `ValueError`.
 
 
 MAX_DEPTH = 32
-"""Brackets within brackets in one message."""
+"""Largest number of nested brackets in one message."""
 
 
 def scalar(value: Any, what: str) -> bool | int | float | str:
-    """Return a number, a boolean or a text as a plain Python value, or say why it is none."""
+    """Return a number, a boolean or a text as a plain Python value; raise if it is none."""
     kind = value.__class__
     if kind is str or kind is bool:
         return value  # type: ignore[no-any-return]
@@ -77,7 +77,7 @@ def scalar(value: Any, what: str) -> bool | int | float | str:
         raise ValueError(f"{what} must fit into 64 bits, got {value!r}")
     if isinstance(value, str):
         return str(value)
-    # numpy's scalars are known by their method, so that numpy need not be there
+    # numpy's scalars are recognised by their method, so that numpy need not be installed
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else None
     if plain is None or plain.__class__ is value.__class__:
         raise ValueError(f"{what} must be a number, a boolean or a text, got {value!r}")
@@ -85,7 +85,7 @@ def scalar(value: Any, what: str) -> bool | int | float | str:
 
 
 def number(value: Any, what: str) -> float | int:
-    """Return a finite number, or say why it is none."""
+    """Return a finite number; raise if it is none."""
     if value.__class__ is float and isfinite(value):
         return value
     plain = scalar(value, what)
@@ -95,7 +95,7 @@ def number(value: Any, what: str) -> float | int:
 
 
 def integer(value: Any, what: str) -> int:
-    """Return an integer, or say why it is none."""
+    """Return an integer; raise if it is none."""
     if value.__class__ is int and SMALLEST <= value <= LARGEST:
         return value
     plain = scalar(value, what)
@@ -105,14 +105,14 @@ def integer(value: Any, what: str) -> int:
 
 
 def text(value: Any, what: str) -> str:
-    """Return a text, or say why it is none."""
+    """Return a text; raise if it is none."""
     if isinstance(value, str):
         return value if value.__class__ is str else str(value)
     raise ValueError(f"{what} must be a text, got {value!r}")
 
 
 def boolean(value: Any, what: str) -> bool:
-    """Return true or false, or say why it is neither."""
+    """Return true or false; raise if it is neither."""
     plain = scalar(value, what)
     if plain.__class__ is not bool:
         raise ValueError(f"{what} must be true or false, got {value!r}")
@@ -120,7 +120,7 @@ def boolean(value: Any, what: str) -> bool:
 
 
 def json_value(value: Any, what: str, depth: int = 0) -> Any:
-    """Return a value of JSON types that can be written and read again unchanged."""
+    """Return a value of JSON types that can be written and read back unchanged."""
     if value is None:
         return None
     if depth > MAX_DEPTH // 2:
@@ -155,26 +155,26 @@ WireFeatures: TypeAlias = dict[str, Scalar] | list[tuple[WireLabel, Scalar]]
 
 
 def label_out(label: Any, what: str) -> bool | int | str | TaggedFloat:
-    """Return a label as it is written."""
+    """Return a label in the form in which it is written."""
     plain = scalar(label, what)
     return TaggedFloat(plain) if isinstance(plain, float) else plain
 
 
 def label_in(label: Any) -> Label:
-    """Return a label as it was meant; an untagged float is taken as it stands."""
+    """Return a decoded label; an untagged float is taken as it is."""
     return label.value if label.__class__ is TaggedFloat else label
 
 
-# Classes of which values are written as they are, if they are finite.
+# Classes whose values are written as they are, if they are finite.
 _TEXTS: frozenset[type] = frozenset((str,))
 _FLOATS: frozenset[type] = frozenset((float,))
 _LABELS: frozenset[type] = frozenset((str, bool))
 
 
 def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any]]:
-    """Return features as they are written: an object, or pairs if a name is not a string.
+    """Return features in written form: an object, or pairs if a name is not a string.
 
-    Missing ones are left out: to learners an absent feature is the same as None or NaN.
+    Missing features are left out: to a learner, an absent feature is the same as None or NaN.
     """
     if (
         type(x) is dict
@@ -199,7 +199,7 @@ def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any
 
 
 def features_in(x: dict[str, Any] | list[tuple[Any, Any]]) -> Features:
-    """Return features as they were meant."""
+    """Return decoded features."""
     if isinstance(x, dict):
         return cast(Features, x)
     pairs = {label_in(name): value for name, value in x}
@@ -209,12 +209,12 @@ def features_in(x: dict[str, Any] | list[tuple[Any, Any]]) -> Features:
 
 
 def texts_out(texts: Any, what: str) -> list[str]:
-    """Return several texts as they are written."""
+    """Return several texts in the form in which they are written."""
     return [text(item, f"{what}[{i}]") for i, item in enumerate(texts)]
 
 
 def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float]]:
-    """Return a piece of a signal as it is written."""
+    """Return an excerpt in the form in which it is written."""
     if not isinstance(excerpt, Mapping):
         raise ValueError(f"{what} must map channels to lists of numbers, got {excerpt!r:.80}")
     plain = {}
@@ -241,7 +241,7 @@ def probabilities_out(proba: Mapping[Label, float], what: str) -> list[tuple[Any
 
 
 def probabilities_in(pairs: list[tuple[Any, float]]) -> dict[Label, float]:
-    """Return class probabilities as they were meant."""
+    """Return decoded class probabilities."""
     proba = {label_in(y): p for y, p in pairs}
     if len(proba) != len(pairs):
         raise ValueError(f"proba must name every label once, got {pairs!r:.80}")
@@ -257,35 +257,35 @@ def _neighbours_in(neighbours: list[Any]) -> tuple[Neighbour, ...]:
 
 
 class Shape:
-    """Wire format of one class of messages, or of what travels inside of them.
+    """Wire format of one class of messages, or of a class nested in them.
 
     Parameters
     ----------
     kind
         The class.
     tag
-        Value of the field `type`, or None for what travels only inside of messages.
+        Value of the field `type`, or None for a class that occurs only inside messages.
     may_lack
-        Fields that a terse input may leave out; they are `UNSET` until they are filled in.
+        Fields that a terse input may omit; they are `UNSET` until they are filled in.
 
     Attributes
     ----------
     wired
-        What msgspec decodes into: a subclass of the class that has no other fields, but the types
+        The class that msgspec decodes into: a subclass that has no other fields, but the types
         of the wire. `as_meant` makes an instance of it one of the class, in place.
 
     """
 
-    # _read     returns the values of all fields, in their order
-    # _written  struct of these values as they are written; the encoder leaves out those at their
-    #           default, and puts the type before them
-    # _head     what comes before these values: the version, of messages
-    # _rules    name and default of every field, the classes of which finite values are written as
-    #           they are, and the way out of all others
-    # _plans    what to do with values of these classes, by their classes: seldom more than a few
-    # _back     of the fields that may not be as they were meant their name, the class that says so,
-    #           and the way back
-    # _check    what the class checks of its fields together, if anything
+    # _read     returns the values of all fields, in order
+    # _written  struct of the encoded values; the encoder leaves out those at their
+    #           default, and writes the type first
+    # _head     what comes before these values: the version, for messages
+    # _rules    name and default of every field, the classes whose finite values are written as
+    #           they are, and the encoder of all others
+    # _plans    conversions of the values, by their classes: rarely more than a few
+    # _back     for the fields that may need decoding, their name, the class that indicates it,
+    #           and the decoder
+    # _check    check of the class that involves several fields, if any
     def __init__(
         self, kind: type, tag: str | None = None, *, may_lack: Collection[str] = ()
     ) -> None:
@@ -309,7 +309,7 @@ class Shape:
                 wired.append((name, wire | msgspec.UnsetType, unset))
             else:
                 wired.append((name, wire) if default is MISSING else (name, wire, default))
-            # One without a default is never at this one.
+            # A field without a default never has this one.
             written.append((name, Any, unset if default is MISSING else default))
         self._read: Callable[[Any], tuple[Any, ...]] = attrgetter(
             *(rule[0] for rule in self._rules)
@@ -323,16 +323,16 @@ class Shape:
             kind.__name__,
             wired,
             bases=(kind,),
-            # checked as meant, by `as_meant`
+            # checked after decoding, by `as_meant`
             namespace={"__post_init__": lambda _: None},
             frozen=True,
             kw_only=True,
         )
 
     def out(self, value: Any, where: str = "") -> Any:
-        """Return what the encoder makes the JSON object of a value of."""
+        """Return the object from which the encoder makes the JSON object of a value."""
         found = self._read(value)
-        # Which of them need what depends on their classes alone: one look for all of them.
+        # Which fields need conversion depends on their classes alone: one look-up for all.
         kinds = tuple(map(type, found))
         plan = self._plans.get(kinds)
         if plan is None:
@@ -345,23 +345,23 @@ class Shape:
         return self._written(*plain)
 
     def _planned(self, kinds: tuple[type, ...]) -> list[_Step]:
-        """Return what must be done with fields of these classes before they are written."""
+        """Return the conversions that fields of these classes need before they are written."""
         plan: list[_Step] = []
         first = len(self._head)
         for i, (kind, (name, default, ready, convert)) in enumerate(
             zip(kinds, self._rules, strict=True), first
         ):
             is_default = default is None and kind is type(None)
-            # A float is looked at, as it must be finite. None is legal where the field may be None,
-            # and refused by every converter elsewhere.
+            # A float is always checked, as it must be finite. None is legal where the field may be
+            # None, and refused by every converter elsewhere.
             if kind is float or not (kind in ready or is_default):
                 plan.append((i, name, default, convert))
         return plan
 
     def as_meant(self, decoded: Any) -> Any:
-        """Make what was decoded the value that it stands for, and return it.
+        """Convert a decoded object to the value that it stands for, in place, and return it.
 
-        It has no other reference yet: it is changed though it is frozen.
+        It has no other reference yet, so it is changed although it is frozen.
 
         Raises
         ------
@@ -380,7 +380,7 @@ class Shape:
 
 
 _Step: TypeAlias = tuple[int, str, Any, Callable[[Any, str], Any]]
-"""Number, name and default of a field, and what converts a value that is not this one."""
+"""Number, name and default of a field, and a converter of values other than the default."""
 
 Rules: TypeAlias = tuple[
     Any, Collection[type], Callable[[Any, str], Any], tuple[type, Callable[[Any], Any]] | None
@@ -399,7 +399,7 @@ def _decision_out(decision: Decision, what: str) -> Any:
         and decision.criterion.__class__ is str
         and (decision.budget is None or decision.budget.__class__ is str)
     ):
-        return decision  # as nearly all are: it is finite, and leaves out its defaults by itself
+        return decision  # as nearly all are: it is finite, and omits its defaults by itself
     return DECISION.out(decision, what)
 
 
@@ -408,12 +408,12 @@ def _privileged_in(privileged: dict[str, Any]) -> Any:
 
 
 def _rules(hint: Any) -> Rules:
-    """Return how a field of this type is written.
+    """Return how a field of this type is encoded and decoded.
 
     Returns
     -------
-    Its JSON type, the classes of which finite values are written as they are, the way out of all
-    others, and which class of decoded values has a way back.
+    Its JSON type, the classes whose finite values are written as they are, the encoder of all
+    others, and the class of decoded values that need decoding, with its decoder.
 
     """
     for known, rules in _RULES:
@@ -451,9 +451,9 @@ _RULES.append((tuple[Neighbour, ...], _NEIGHBOURS))
 
 
 MAX_INPUT_BYTES = 1 << 20
-"""What an event or an answer may have at most."""
+"""Most bytes of an event or an answer."""
 MAX_BYTES = 1 << 24
-"""What any message may have at most: a challenge repeats the features of four events."""
+"""Most bytes of any message: a challenge repeats the features of four events."""
 
 TYPES: dict[str, type] = {
     "event": Event,
@@ -482,7 +482,7 @@ _Decoder: TypeAlias = msgspec.json.Decoder[Any]
 
 
 def _head(tag: str, version: Any) -> Any:
-    """Return a struct for the fields that say how to read all others."""
+    """Return a struct for the fields that determine how all others are read."""
     return msgspec.defstruct("_Head", [version], tag_field="type", tag=tag)
 
 
@@ -495,7 +495,7 @@ _bodies: dict[str, tuple[_Decoder, Shape]] = {
 _terse_head = {tag: _head(tag, ("version", int, 1)) for tag in _TERSE}
 _terse_heads: _Decoder = msgspec.json.Decoder(Union[tuple(_terse_head.values())])  # noqa: UP007
 _TAG_OF_HEAD = {head: tag for heads in (_full_head, _terse_head) for tag, head in heads.items()}
-# a message of one type need not tell which
+# a message without alternatives need not tell its type
 _typeless = {tag: msgspec.json.Decoder(head) for tag, head in _terse_head.items()}
 _terse_bodies: dict[str, tuple[_Decoder, Shape]] = {
     tag: (msgspec.json.Decoder(shape.wired), shape) for tag, shape in _TERSE.items()
@@ -508,7 +508,7 @@ _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|[\]}]', re.DOTALL
 
 
 class DecodeError(ValueError):
-    """Bytes that are no message; its text names the field, the value and what was expected.
+    """Bytes that are not a message; its text names the field, the value and what was expected.
 
     It is one line of at most 500 printable characters, fit for logs, terminals and dead letters.
     """
@@ -523,7 +523,7 @@ def encode(message: Input | Message) -> bytes:
     Raises
     ------
     ValueError
-        If the message holds what cannot be read back; the text names the field and the value.
+        If the message has a value that cannot be read back; the text names the field and the value.
 
     Examples
     --------
@@ -549,19 +549,19 @@ def encode(message: Input | Message) -> bytes:
 
 
 def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
-    """Return the message that the bytes hold.
+    """Return the message in the bytes.
 
     Parameters
     ----------
     data
         The bytes.
     max_bytes
-        How many there may be, 16 MiB by default; who reads inputs from outside allows 1 MiB.
+        Largest number of bytes, 16 MiB by default; for inputs from outside it is 1 MiB.
 
     Raises
     ------
     DecodeError
-        If they hold none.
+        If they are not a message.
 
     Examples
     --------
@@ -584,25 +584,25 @@ def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: floa
     """Decode an event, answer or cancellation, filling in missing ids, keys and times.
 
     `type`, `version`, `key`, the time, `event_id` of an event and `answer_id` of an answer may be
-    missing; an answer that names its request need not name the event. All else is as in `decode`.
+    missing; an answer that names its request need not name the event. Otherwise as in `decode`.
 
     Parameters
     ----------
     data
         The bytes, at most `MAX_INPUT_BYTES`.
     kind
-        Its type, where it does not tell: `event`, `answer` or `label.cancel`.
+        Type of a message that does not tell it: `event`, `answer` or `label.cancel`.
     name
-        What to call it, where it has no id.
+        Id of a message that has none.
     key
-        Whose it is, where it does not tell.
+        Key of a message that does not tell it.
     at
-        Its time, POSIX seconds, where it has none.
+        Time of a message that has none, POSIX seconds.
 
     Raises
     ------
     DecodeError
-        If they hold none.
+        If they are not such a message.
 
     Examples
     --------
@@ -632,7 +632,7 @@ def _decoded(
     bodies: Mapping[str, tuple[_Decoder, Shape]],
     kind: str | None = None,
 ) -> tuple[Shape, Any]:
-    """Return what bytes hold, not yet as it is meant; `kind` is its type where it need not tell."""
+    """Return the undecoded message in bytes; `kind` is its type if it need not tell it."""
     types = TYPES if kind is None else INPUT_TYPES
     try:
         try:
@@ -654,7 +654,7 @@ def _decoded(
 def _told_by_fields(
     data: bytes, error: Exception, bodies: Mapping[str, tuple[_Decoder, Shape]]
 ) -> Exception:
-    """Return what the decoder of the fields says of malformed text: the head passes over most."""
+    """Return the error of the decoder of all fields for malformed text: the head skips most."""
     if isinstance(error, msgspec.ValidationError):
         return error
     try:
@@ -662,12 +662,12 @@ def _told_by_fields(
     except msgspec.MsgspecError as found:
         return found
     except (ValueError, LookupError, TypeError):
-        pass  # no type, or no JSON at all
+        pass  # no type, or not JSON at all
     return error
 
 
 def _fill_in(terse: Any, kind: type, name: str, at: float) -> None:
-    """Set what a terse input has left out; it is changed though it is frozen."""
+    """Set the fields that a terse input omits; it is changed although it is frozen."""
     unset = msgspec.UNSET
     if kind is Event:
         if terse.event_id is unset:
@@ -696,7 +696,7 @@ def _asked_about(request_id: str | None) -> str:
 
 
 def _check(data: bytes, max_bytes: int) -> None:
-    """Refuse bytes before anything is made of them: too many, not UTF-8, nested too deep."""
+    """Refuse bytes before they are decoded: too many, not UTF-8, or nested too deep."""
     check_bytes("data", data)
     if len(data) > max_bytes:
         raise DecodeError(f"message must have at most {max_bytes} bytes, got {len(data)}")

@@ -1,7 +1,8 @@
-"""Reasons why bytes are no message, in a short line: which field is wrong, what was expected.
+"""Reasons why bytes are not a message, in a short line: which field is wrong, what was expected.
 
-Speed does not matter here: the decoder has refused already, and one bad message is read again to
-find the culprit. What stands in the bytes is shown, but cut, and never as control characters.
+Speed does not matter here: the decoder has already refused, and one bad message is read again to
+find the culprit. The contents of the bytes are shown, but shortened, and never as control
+characters.
 
 """
 
@@ -19,7 +20,7 @@ from streamgp.common.printable import printable
 from streamgp.interactive.messages import MOST_IN_EXCERPT
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
-"""Integers that can be written."""
+"""Range of integers that can be written."""
 
 _LONGEST = 500
 _NOWHERE = object()
@@ -48,16 +49,16 @@ def cut(text: str, most: int = 80) -> str:
 def explain(
     data: bytes, error: Exception, types: Mapping[str, type], kind: str | None = None
 ) -> str:
-    """Say what is wrong with bytes that the decoder refused.
+    """Return what is wrong with bytes that the decoder refused.
 
     Parameters
     ----------
     data
         The bytes.
     error
-        What the decoder said.
+        Error of the decoder.
     types
-        The messages that they may hold, by the name of their type.
+        The messages that they may contain, by the name of their type.
     kind
         Type of a message that does not tell it; None if it must.
 
@@ -129,9 +130,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
-    """Find the value at a path of msgspec's, where `[...]` is the first name of no good value.
+    """Find the value at a path of msgspec's, where `[...]` is the first name of a bad value.
 
-    With a name given twice, the value may be gone.
+    If a name is given twice, the value may be missing.
     """
     for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
         if step == "..." and isinstance(value, dict):
@@ -146,7 +147,7 @@ def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str,
 
 
 def _is_finite(value: Any) -> bool:
-    """Say whether all numbers at any depth are finite."""
+    """Return whether all numbers at any depth are finite."""
     if isinstance(value, dict | list):
         return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or isfinite(value)

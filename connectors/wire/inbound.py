@@ -1,7 +1,8 @@
 """Inbound records: each becomes one input of the loop, or is rejected with a reason.
 
-The outside is not trusted. Whatever a record holds, `read` returns; what cannot be understood comes
-as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234`.
+Input from outside is not trusted. Whatever a record contains, `read` returns; what cannot be
+understood is returned as `Rejected` with the fault `malformed`, and named by its position:
+`events:3:1234`.
 
 """
 
@@ -23,23 +24,23 @@ from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
 from streamgp.interactive.messages import Answer, Event, Fault, Input, Rejected
 
-# --- Keys, ids, annotators and labels that are texts: what they may be, as they come from
+# --- Keys, ids, annotators and labels that are texts: which ones are allowed in input from
 # outside.
 #
-# They end up in record keys, in state that is kept and on terminals: they have at most 1024
-# characters, none of them a control character or one that UTF-8 cannot write, and all but
+# They end up in record keys, in stored state and on terminals: they have at most 1024
+# characters, none of them a control character or one that UTF-8 cannot encode, and all but
 # annotators and labels have at least one.
 
 
 MAX_NAME = 1024
-"""Characters of a name at most."""
+"""Most characters of a name."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # from a command line that is not UTF-8
 
 
 def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
-    """Say what is wrong with a key, an id or another name, or None.
+    """Return what is wrong with a key, an id or another name, or None.
 
     Examples
     --------
@@ -61,12 +62,12 @@ def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
 
 @lru_cache(maxsize=1 << 14)
 def key_of(data: bytes) -> str:
-    """Return the key that a record has.
+    """Return the key of a record.
 
     Raises
     ------
     DecodeError
-        If it is none.
+        If it is not a valid key.
 
     """
     text = text_of(data)
@@ -101,12 +102,12 @@ def text_of(data: bytes) -> str:
 #     ce_time         the message's own time, RFC 3339, UTC
 #     content-type    application/json
 #
-# The headers repeat what the message says, so that a reader can route and filter without
-# decoding. Of what comes in, only `ce_type` is looked at, and only if it is there.
+# The headers repeat parts of the message, so that a reader can route and filter without
+# decoding. In input only `ce_type` is considered, and only if it is there.
 
 
 EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
-"""The first and the last second that RFC 3339 can write: of the year 1, of the year 9999."""
+"""First and last second that RFC 3339 can express: in the year 1, and in the year 9999."""
 
 _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
@@ -126,9 +127,9 @@ def headers(
     tag
         Type of the message, as on the wire.
     source
-        Who writes, for example `/streamgp/rooms`.
+        The writer, for example `/streamgp/rooms`.
     key
-        Whose it is.
+        Key of the message.
     name
         Id of the message, unique among those of its key.
     at
@@ -160,7 +161,8 @@ def type_of(headers: Headers) -> str | None:
     Raises
     ------
     DecodeError
-        If it is none of ours, or of another major version, or the name of a header is not UTF-8.
+        If it is not a type of ours, or of another major version, or the name of a header is not
+        UTF-8.
 
     Examples
     --------
@@ -210,7 +212,7 @@ def rfc3339(at: float) -> str:
 
 
 def _rfc3339(at: float) -> bytes:
-    # Rounded where the number is exact; a float has no 17 digits.
+    # Rounded if the number is exact; a float does not have 17 digits.
     second, microsecond = divmod(round(at * 1e6), 1_000_000)
     return b"%b.%06dZ" % (_second(second), microsecond)
 
@@ -223,12 +225,12 @@ def _second(second: int) -> bytes:
 
 
 def posix_seconds(text: str) -> float:
-    """Return the time that a text in RFC 3339 tells, in POSIX seconds; the inverse of `rfc3339`.
+    """Return the time given by a text in RFC 3339, in POSIX seconds; the inverse of `rfc3339`.
 
     Raises
     ------
     ValueError
-        If it tells none, or no time zone.
+        If it is not such a time, or has no time zone.
 
     Examples
     --------
@@ -252,20 +254,20 @@ def _flaw(value: bytes) -> str:
 
 
 MAX_AHEAD_S = 86_400.0
-"""How far an input's own time may be ahead of the time at which its record was written."""
+"""Largest number of seconds by which an input's own time may be later than its record's."""
 MAX_ANSWER_AHEAD_S = 60.0
-"""From how far ahead on an answer counts as given so long after its record was written.
+"""Number of seconds after its record to which the time of an answer is limited.
 
-Its time decides whether a question has expired and an event is forgotten, and no clock of a client
-may do that for all others."""
+Its time decides whether a question has expired and an event is forgotten, and the clock of one
+client must not do that for all others."""
 
 _ACCEPTED: dict[TopicName, tuple[str, ...]] = {
     "events": ("event",),
     "answers": ("answer", "label.cancel"),
 }
-"""The types of message on each topic, first the one of a message that does not tell."""
-_REQUEST = MAX_NAME + 32  # an event id and what makes a request of it
-# which names each type has, and how many characters at least and at most
+"""Types of message on each topic, first that of a message that does not tell its type."""
+_REQUEST = MAX_NAME + 32  # an event id and the suffix of a request's id
+# names in each type, with the least and largest number of characters
 _NAMES: dict[str, tuple[tuple[str, int, int], ...]] = {
     "event": (
         ("event_id", 1, MAX_NAME),
@@ -300,11 +302,11 @@ class TakenBack:
     Parameters
     ----------
     key
-        Whose it is; None where one loop serves all.
+        Key of the example; None if one loop serves all.
     event_id
-        The example's event; None for everything of the key.
+        Event of the example; None for everything of the key.
     revision
-        The line of the example that was taken back, None for all.
+        Revision of the deleted line of the example, None for all.
 
     """
 
@@ -315,18 +317,18 @@ class TakenBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionRequest:
-    """Request to take the labels of one annotator back, or to undo that: a null on `consensus`.
+    """Request to retract the labels of one annotator, or to undo that: a null on `consensus`.
 
     Parameters
     ----------
     key
-        Whose learner; None where one loop serves all.
+        Key of the learner; None if one loop serves all.
     annotator
-        Whose labels.
+        The annotator.
     since
-        Only those learned then or later, POSIX seconds; None for all.
+        Only labels learned at this time or later, POSIX seconds; None for all.
     undo
-        Whether what was taken back is put back.
+        Whether to undo the retraction.
 
     """
 
@@ -337,29 +339,29 @@ class RetractionRequest:
 
 
 class _UnsignedError(DecodeError):
-    """It is not shown that its annotator has said this."""
+    """It is not proved that the annotator has said this."""
 
 
 def read(
     record: Record, *, keyed: bool, signatures: Signatures | None = None
 ) -> Input | Rejected | TakenBack | RetractionRequest | None:
-    """Return what one record of `events`, `answers` or `consensus` says.
+    """Return the contents of one record of `events`, `answers` or `consensus`.
 
     Parameters
     ----------
     record
         The record.
     keyed
-        Whether each key has a loop of its own. Then every record needs a key; otherwise one of no
-        bytes counts as none.
+        Whether each key has a loop of its own. Then every record needs a key; otherwise an empty
+        one counts as none.
     signatures
-        Verifies the signatures of answers; None where they have none.
+        Verifies the signatures of answers; None if they have none.
 
     Returns
     -------
-    An input for the loop, what is to be forgotten or taken back, or why it is neither. None where
-    nothing is to be done: a null among events or answers, a line of the consensus log, or a null
-    with which a worker has taken one out.
+    An input for the loop, a request to forget or retract, or the reason why it is neither. None if
+    there is nothing to do: for a null among events or answers, a line of the consensus log, or a
+    null with which a worker has removed one.
 
     Raises
     ------
@@ -391,7 +393,7 @@ def read(
         if record.key:
             key = key_of(record.key)
         elif keyed:
-            # What cannot be read at all is reported first.
+            # Records that cannot be read at all are reported first.
             _input(record, record.value, None, signatures)
             raise DecodeError(
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
@@ -427,7 +429,7 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
     *names, at = _read_checked[tag](message)
     for name in names:
         if name.__class__ is str and not (0 < len(name) <= MAX_NAME and name.isprintable()):
-            _check_names(tag, names)  # what is good for all of them is good
+            _check_names(tag, names)  # this check is sufficient for all of them
             break
     if not EARLIEST <= at <= LATEST or at > record.at + MAX_AHEAD_S:
         raise DecodeError(f"{tag}: {_TIMES[tag]} {_flaw_of_time(at, record.at)}")
@@ -469,12 +471,12 @@ def _flaw_of_time(at: float, written_at: float) -> str:
 
 
 def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
-    r"""Return what a null with a record key in the consensus topic takes back.
+    r"""Return what a null with a record key in the consensus topic deletes.
 
     Raises
     ------
     DecodeError
-        If it is no key that anything there can have.
+        If it is not a key that a record there can have.
 
     Examples
     --------
@@ -504,8 +506,8 @@ def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
     return TakenBack(key=theirs, event_id=event_id, revision=int(revision))
 
 
-# --- Requests to take the labels of one annotator back. Their keys have five parts, which those of
-# lines and of deletions have not: a worker that does not know them makes dead letters of them.
+# --- Requests to retract the labels of one annotator. Their keys have five parts, unlike those of
+# lines and of deletions: a worker that does not know them makes dead letters of them.
 
 
 _RETRACT, _REINSTATE = "retract", "reinstate"
@@ -515,20 +517,20 @@ _N_PARTS = 5
 def retraction_key(
     entity: str, annotator: str, number: int, *, since: float | None = None, undo: bool = False
 ) -> bytes:
-    r"""Return the key of a null that asks to take back, or to put back, an annotator's labels.
+    r"""Return the key of a null that requests to retract, or to reinstate, an annotator's labels.
 
     Parameters
     ----------
     entity
-        Whose learner; nothing where one loop serves all.
+        Key of the learner; empty if one loop serves all.
     annotator
-        Whose labels.
+        The annotator.
     number
-        Tells the request from others like it, so that compaction leaves each.
+        Distinguishes the request from similar ones, so that compaction keeps each.
     since
-        Only labels learned then or later, POSIX seconds; None for all.
+        Only labels learned at this time or later, POSIX seconds; None for all.
     undo
-        Whether to put them back.
+        Whether to reinstate them.
 
     Examples
     --------
@@ -537,19 +539,19 @@ def retraction_key(
 
     """
     verb = _REINSTATE if undo else _RETRACT
-    # All digits of a time, and never as 1e-05.
+    # All digits of a time, without exponent as in 1e-05.
     when = "" if since is None else f"{Decimal(repr(float(since))):f}"
     parts = entity, verb, annotator, when, str(number)
     return SEPARATOR.join(parts).encode()
 
 
 def retraction_request(key: bytes | None, *, keyed: bool) -> RetractionRequest | None:
-    r"""Return what a null with a record key asks to take back; None if it asks for another thing.
+    r"""Return the retraction that a null requests by its record key; None for other keys.
 
     Raises
     ------
     DecodeError
-        If it is to be one, and is not as `retraction_key` makes it.
+        If it is meant as a request, but not made like those of `retraction_key`.
 
     Examples
     --------

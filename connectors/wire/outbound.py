@@ -33,23 +33,23 @@ from streamgp.interactive.messages import (
 
 # --- Excerpt of an input that is too large for a dead letter.
 #
-# The topics of the inputs may take larger records than those that workers write. No input of such
-# a size can be used, and it must not keep the worker from the next one either: the beginning is
+# The topics of the inputs may take larger records than those that workers write. No input of this
+# size can be used, but it must not keep the worker from the next one either: its beginning is
 # kept.
 
 
 CUT = "dlq.truncated"
-"""The header that says how many bytes there were."""
+"""Header with the original number of bytes."""
 DIGEST = "dlq.sha256"
-"""The header that tells the whole value from others, in hexadecimal digits."""
-_AROUND = 8  # of each header, the lengths of its name and its value
+"""Header with the digest of the whole value, in hexadecimal digits."""
+_AROUND = 8  # bytes per header, for the lengths of its name and its value
 
 
 def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
-    """Return what a dead letter keeps of its cause, and the headers that say what it does not.
+    """Return what a dead letter keeps of its cause, and headers that tell what is missing.
 
-    Of more than 16 MiB, or of what was cut when it was read, a key and a value keep their first
-    MiB, and of the headers those that fit into one more are left.
+    If it exceeds 16 MiB, or was cut when it was read, a key and a value keep their first
+    MiB, and of the headers those that fit into another MiB are kept.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
 
 
 def check_whole(letter: Record) -> None:
-    """Refuse a dead letter that does not hold all of its input.
+    """Refuse a dead letter that does not contain all of its input.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def check_whole(letter: Record) -> None:
 
 
 def size_of(record: Record | Outgoing) -> int:
-    """Return how many bytes key, value and headers of a record take at most."""
+    """Return the largest number of bytes that key, value and headers of a record take."""
     size = len(record.key or b"") + len(record.value or b"")
     return size + sum(_size(name, value) for name, value in record.headers)
 
@@ -112,22 +112,22 @@ def _size(name: str, value: bytes) -> int:
     return len(name.encode()) + len(value) + _AROUND
 
 
-# --- Dead letters: what could not be used, as it came, and what is known of it.
+# --- Dead letters: unusable records, as they came, and what is known about them.
 #
 # An input that cannot be used goes to `dead-letters` byte for byte, with headers that say where
-# it lay and what was wrong, so that it can be looked at, and sent again once the cause is gone:
+# it was and what was wrong, so that it can be examined, and sent again once the cause is fixed:
 #
-#     dlq.topic, dlq.partition, dlq.offset   where it lay, by the name that the topic has on the
-#                                            broker; missing where a timer was the cause
-#     dlq.role                               events, answers or consensus; only where the topic has
+#     dlq.topic, dlq.partition, dlq.offset   where it was, by the topic's name on the
+#                                            broker; missing if a timer was the cause
+#     dlq.role                               events, answers or consensus; only if the topic has
 #                                            another name
-#     dlq.stage                              how far it came: decode, correlate or learn; where the
-#                                            learner or a rule failed over it, predict, ask,
+#     dlq.stage                              how far it came: decode, correlate or learn; if the
+#                                            learner or a rule failed: predict, ask,
 #                                            challenge, learn, review or encode
 #     dlq.error                              what was wrong, one line
 #     dlq.at                                 when, RFC 3339
-#     dlq.truncated                          only of an input too large to be kept: its bytes
-#     dlq.sha256                             only there: of its whole value
+#     dlq.truncated                          only for an input too large to be kept: its bytes
+#     dlq.sha256                             only in this case: of its whole value
 
 
 _OURS = frozenset(
@@ -155,14 +155,14 @@ def is_dropped(rejected: Rejected, message: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """A dead letter, read.
+    """A decoded dead letter.
 
     Parameters
     ----------
     topic, partition, offset
-        Where the input lay; None where a timer was the cause.
+        Position of the input; None if a timer was the cause.
     name
-        What that topic was called on the broker; of letters that older workers have written, the
+        Name of that topic on the broker; in letters written by older workers, the
         same as `topic`.
     stage
         How far it came: `decode`, `correlate` or `learn`, or the stage of a `Rejected`.
@@ -240,8 +240,8 @@ def resend(record: Record) -> Outgoing:
     Raises
     ------
     ValueError
-        If it is no dead letter, or a timer was its cause, so that there is no input to repeat, or
-        not all of it was kept.
+        If it is not a dead letter, or a timer was its cause, so that there is no input to repeat,
+        or not all of it was kept.
 
     """
     letter = letter_of(record)
@@ -253,7 +253,8 @@ def resend(record: Record) -> Outgoing:
     check_whole(record)
     return Outgoing(
         topic=letter.topic,
-        # By its key, as it should have been; only of a consensus line the key says too much.
+        # By its key, as it should have been; but the key of a consensus line contains more than
+        # that.
         partition=letter.partition if letter.topic == "consensus" else None,
         key=record.key,
         value=record.value,
@@ -262,14 +263,14 @@ def resend(record: Record) -> Outgoing:
 
 
 def place(cause: Record, name: str) -> Headers:
-    """Return the headers that say where an input lay.
+    """Return the headers with the position of an input.
 
     Parameters
     ----------
     cause
         The input.
     name
-        What its topic is called on the broker.
+        Name of its topic on the broker.
 
     Examples
     --------
@@ -297,7 +298,7 @@ def _topic(role: str) -> TopicName:
 
 
 def original_headers(record: Record) -> list[tuple[str, bytes]]:
-    """Return the headers of a record but for those of an earlier dead letter."""
+    """Return the headers of a record, except those of an earlier dead letter."""
     return [header for header in record.headers if header[0] not in _OURS]
 
 
@@ -316,7 +317,7 @@ _STAGES: dict[Fault, str] = {
 
 
 def _id_of(request: LabelRequest) -> str:
-    """Return the id of the record of a label request; one that is made again has another one."""
+    """Return the id of the record of a label request; a repeated request has a different one."""
     again = request.reason == ASKED_AGAIN
     return f"{request.request_id}/again/{len(request.excluded)}" if again else request.request_id
 
@@ -336,20 +337,20 @@ _ROUTES: dict[type, _Route] = {
         lambda m: m.learned_at,
     ),
 }
-"""For each message its topic, its id among those of its key, and its time."""
+"""For each type of message its topic, its id among those of its key, and its time."""
 
 
 class Outbound:
-    """Makes records of messages.
+    """Converts messages to records.
 
     Parameters
     ----------
     source
-        Who writes: `/streamgp/<group>` or `/streamgp/<program>`.
+        The writer: `/streamgp/<group>` or `/streamgp/<program>`.
     keyed
         Whether each key has a loop of its own. Then every message needs a key.
     names
-        What the topics are called on the broker; one left out is called what it is.
+        Names of the topics on the broker; a topic that is left out has its usual name.
     signatures
         Signs answers; None to leave them unsigned.
 
@@ -376,15 +377,15 @@ class Outbound:
         self._names = dict(names or {})
 
     def message(self, message: Input | Message, partition: int | None) -> Outgoing:
-        """Return the record of a message; a `Cancel` is one that the loop says.
+        """Return the record of a message; a `Cancel` counts as sent by the loop.
 
         Raises
         ------
         TypeError
             If there is no topic for it; `Rejected` goes into a dead letter.
         ValueError
-            If it holds what cannot be read back, lacks a key, or is to be signed and there is no
-            key to sign with.
+            If it has a value that cannot be read back, lacks a key, or is to be signed and there is
+            no key to sign with.
 
         """
         route = _ROUTES.get(type(message))
@@ -417,9 +418,9 @@ class Outbound:
         )
 
     def erase(self, key: bytes, partition: int) -> Outgoing:
-        r"""Return the null with which a worker takes a line out of the consensus log.
+        r"""Return the null with which a worker removes a line from the consensus log.
 
-        Workers ignore it: its writer has already done what it says.
+        Workers ignore it: its writer has already removed the example.
 
         Examples
         --------
@@ -441,13 +442,13 @@ class Outbound:
         Parameters
         ----------
         rejected
-            Why.
+            The rejection.
         cause
-            Where it came from: key, value and headers stay as they are, but for the headers of an
-            earlier dead letter, and for what is too large. None for what a timer brought about; the
+            The input: key, value and headers stay as they are, except for the headers of an
+            earlier dead letter, and for what is too large. None if a timer was the cause; the
             value is then `rejected`.
         partition
-            That of the cause.
+            Partition of the cause.
 
         """
         verdict = [

@@ -2,11 +2,11 @@
 
 A line is the message itself, so that people can read it and write one by hand. Its key follows from
 the message: the field `key`, on `consensus` and `state` with what else belongs to the key there.
-CloudEvents' headers are left out, since they follow from the message.
+CloudEvents headers are left out, since they follow from the message.
 
-What does not follow from a message has an envelope: `{"record":{"key":...,"value":...}}`, with
-the fields `headers` and `at` (POSIX seconds) where they are known. A value that is no JSON stands
-under `bytes`, as text or, if it is none, as `{"base64":...}`; a tombstone has neither.
+Anything that does not follow from a message has an envelope: `{"record":{"key":...,"value":...}}`,
+with the fields `headers` and `at` (POSIX seconds) if they are known. A value that is not JSON is
+stored under `bytes`, as text if possible, else as `{"base64":...}`; a tombstone has neither.
 
 """
 
@@ -28,7 +28,7 @@ _NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes that are no text."""
+    """Bytes that are not a text."""
 
     base64: str
 
@@ -68,7 +68,7 @@ class _State(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """Fields that say where an input belongs; the worker checks all others."""
+    """Fields that tell where an input belongs; the worker checks all others."""
 
     type: Any = None
     key: Any = None
@@ -76,14 +76,14 @@ class _Head(msgspec.Struct):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """Record that a line describes.
+    """Record described by a line.
 
     Parameters
     ----------
     key, value, headers
         As in `Record`.
     at
-        When it was written, POSIX seconds; None if the line does not say.
+        When it was written, POSIX seconds; None if the line does not tell.
 
     """
 
@@ -108,9 +108,9 @@ def to_line(record: Outgoing, at: float) -> bytes:
     Parameters
     ----------
     record
-        What to write.
+        The record.
     at
-        The time of writing, POSIX seconds; it is left out where the line is the message itself.
+        The time of writing, POSIX seconds; it is left out if the line is the message itself.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def to_line(record: Outgoing, at: float) -> bytes:
 
 
 def from_line(topic: TopicName, line: bytes) -> Line | None:
-    """Return what a line says, or None if it is blank.
+    """Return the record that a line describes, or None if it is blank.
 
-    A line that is no JSON object is a record of just these bytes.
+    A line that is not a JSON object is a record of just these bytes.
 
     Examples
     --------
@@ -161,12 +161,12 @@ def from_line(topic: TopicName, line: bytes) -> Line | None:
         try:
             return _unwrap(_envelopes.decode(line).record)
         except _NO_JSON:
-            pass  # a message that happens to have such a field, or none at all
+            pass  # a message that happens to have such a field, or not a message
     return Line(key=_key(topic, line), value=line)
 
 
 def input_of(line: bytes) -> Outgoing:
-    """Return the event or answer that a line is; what cannot be read is for a worker to refuse.
+    """Return the event or answer in a line; a worker will refuse what cannot be read.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def input_of(line: bytes) -> Outgoing:
     """
     try:
         head = _heads.decode(line)
-    except _NO_JSON:  # the worker says what is wrong
+    except _NO_JSON:  # the worker reports what is wrong
         head = _Head(type="event")
     is_event = head.type == "event" or (head.type is None and head.x is not None)
     key = head.key.encode("utf-8", "replace") if isinstance(head.key, str) else None
@@ -221,7 +221,7 @@ def _key(topic: TopicName, line: bytes) -> bytes | None:
 
 
 def headers_follow(headers: Headers, value: bytes) -> bool:
-    """Return whether headers say nothing that the message does not say."""
+    """Return whether headers contain nothing that is not in the message."""
     for name, data in headers:
         if name not in _LEFT_OUT:
             return False
@@ -238,7 +238,7 @@ def headers_follow(headers: Headers, value: bytes) -> bool:
 def _piece(data: bytes) -> Piece:
     with suppress(UnicodeDecodeError):
         text = data.decode()
-        # A control character takes six bytes: a dead letter of many of them must stay a line that
+        # A control character takes six bytes: a dead letter with many of them must stay a line that
         # can be read.
         if len(data) <= MAX_INPUT_BYTES or len(_encoder.encode(text)) <= 2 * len(data):
             return text

@@ -1,8 +1,8 @@
-"""Signatures of answers: who has said what is shown by a key that this annotator alone shares.
+"""Signatures of answers: a key that only the annotator shares proves who has answered.
 
 A signature is the HMAC-SHA256 (RFC 2104) of the answer as `codec.encode` writes it, with the key of
-its annotator, in the header `signature`: what it says, about which event and key, under which id
-and when cannot be changed, and sent again it is the same answer.
+its annotator, in the header `signature`. What the answer says, about which event and key, under
+which id and when cannot be changed, and if it is sent again it is the same answer.
 
 """
 
@@ -33,16 +33,16 @@ def signature(message: Answer | Cancel, key: bytes) -> bytes:
 
 
 class Signatures:
-    """Signs answers, and says of those that come what is wrong with their signature.
+    """Signs answers, and checks the signatures of those that come.
 
     Parameters
     ----------
     key_of
         Returns the key of an annotator, None if there is none.
     supervisors
-        Annotators who may cancel questions, which no annotator is named for.
+        Annotators who may cancel questions; a cancellation names no annotator.
     knows_all
-        Whether there is a key of everyone who may answer, as workers and the page have. If not,
+        Whether everyone who may answer has a key here, as in workers and the page. If not,
         answers of annotators without a key are let through.
 
     Examples
@@ -73,7 +73,7 @@ class Signatures:
         Raises
         ------
         ValueError
-            If there is no key of its annotator.
+            If its annotator has no key.
 
         """
         key = None if answer.annotator is None else self._key_of(answer.annotator)
@@ -82,7 +82,7 @@ class Signatures:
         return HEADER, signature(answer, key)
 
     def flaw(self, message: Answer | Cancel, headers: Headers) -> str | None:
-        """Say why a message is not shown to be of its annotator, None if it is."""
+        """Return why a message is not proved to be its annotator's, None if it is."""
         what, who = "what cancels a question must be signed", "a supervisor"
         names: tuple[str | None, ...] = self._supervisors
         if isinstance(message, Answer):
@@ -94,7 +94,7 @@ class Signatures:
         given = [value for name, value in headers if name == HEADER]
         if not given:
             return f"{what}, and has no header {HEADER}; sign it with the key of {who}"
-        # In constant time: how far a guess was right must not be seen.
+        # In constant time: nobody must see how much of a guess was right.
         if any(hmac.compare_digest(given[0], signature(message, key)) for key in keys):
             return None
         return f"{what}, and this signature is not that of {who}; sign it with their key"

@@ -1,10 +1,10 @@
-r"""State on the topics `state` and `consensus`: what one record says, and how it is written.
+r"""State on the topics `state` and `consensus`: contents and format of the records.
 
-Both topics are compacted: of each key the last record counts, and a null takes it away. Keys are
+Both topics are compacted: the last record of each key counts, and a null deletes it. Keys are
 `<entity>\x1f<name>` for a part of a loop's state, `<entity>\x1f<event_id>\x1f<revision>` for a
-line of the consensus log; the entity is the key of the events, or nothing where one loop serves
-all. What the state means is the business of the loop; what the records of a partition come to is
-told below.
+line of the consensus log; the entity is the key of the events, or empty if one loop serves all.
+The meaning of the state is up to the loop; how the records of a partition are combined is described
+below.
 
 """
 
@@ -24,25 +24,25 @@ from connectors.wire.explain import one_line
 from streamgp.interactive.messages import LabelledExample, Retraction
 
 SEPARATOR = "\x1f"
-"""Stands between the parts of a key; no part holds it."""
+"""Separates the parts of a key; no part contains it."""
 CONFIGURATION = "configuration"
-"""Name of the one record of a partition that says which configuration works on it, and who."""
+"""Name of the record of a partition that tells which configuration works on it, and who."""
 EARLY = "early/"
-"""Begins the name of an answer that waits for its event; where it lies follows."""
+"""Prefix of the name of an answer that waits for its event; the answer's position follows."""
 WINDOWS = "windows/"
-"""Begins the name of a part of the open windows of a key; the key follows, then the part."""
+"""Prefix of the name of a part of a key's open windows; the key follows, then the part."""
 RETRACTED = "retracted/"
-"""Begins the name of what was taken back of one annotator, whose name follows."""
+"""Prefix of the name of one annotator's retraction; the annotator's name follows."""
 UNHEEDED = "unheeded"
-"""Name of the record in which an engine tells workers how many nulls a key could not heed."""
+"""Name of the record in which an engine tells workers how many nulls a key could not process."""
 APART = (EARLY, WINDOWS, RETRACTED, UNHEEDED)
-"""Begin the names of what is no part of a loop's state."""
+"""Prefixes of names that are not parts of a loop's state."""
 ERASED_BY = "erased-by"
-"""Header of a null on `consensus` that a worker has written; any other one asks for something."""
+"""Header of a null on `consensus` that a worker has written; any other null is a request."""
 PIECES = "/piece/"
-"""Stands in the name of a piece of a part, before its number."""
+"""Separates the name of a part from the number of a piece of it."""
 CUT = "streamgp.pieces"
-"""Stands in the value of a part that was cut, beside the number of its pieces."""
+"""Name in the value of a part that was cut; it has the number of its pieces as value."""
 
 _WHOLE_BYTES = 4 * 2**20
 _PIECE = 2**19  # characters
@@ -82,7 +82,7 @@ def consensus_key(entity: str, event_id: str, revision: int) -> bytes:
 
 
 def window_name(key: str | None, part: str) -> str:
-    """Return the name of the record that holds a part of the open windows of a key.
+    """Return the name of the record of a part of a key's open windows.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def window_name(key: str | None, part: str) -> str:
 
 
 def window_part(name: str) -> tuple[str | None, str]:
-    """Return the key and the part that a name stands for; the inverse of `window_name`."""
+    """Return the key and the part in a name; the inverse of `window_name`."""
     key, _, part = name.removeprefix(WINDOWS).rpartition("/")
     return unquote(key) or None, part
 
@@ -142,25 +142,25 @@ def _joined(*parts: str) -> bytes:
 
 
 def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing:
-    r"""Return the record that says how a part of a loop's state is now.
+    r"""Return the record with the present value of a part of a loop's state.
 
     Parameters
     ----------
     entity
-        Whose state, or nothing where one loop serves all.
+        Entity of the state, or empty if one loop serves all.
     name
-        Which part of it.
+        Name of the part.
     value
-        Plain JSON values, text keys only; None: it is gone.
+        Plain JSON values, text keys only; None if the part is gone.
     partition
-        That of the events.
+        Partition of the events.
 
     Raises
     ------
     ValueError
-        If a number is not finite, the value is too large, or a name holds a separator.
+        If a number is not finite, the value is too large, or a name contains a separator.
     TypeError
-        If the value holds what is no plain JSON value.
+        If the value contains something that is not a plain JSON value.
 
     Examples
     --------
@@ -179,10 +179,10 @@ def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing
 
 
 def states(entity: str, name: str, value: Any | None, partition: int) -> list[Outgoing]:
-    r"""Return the records that say how a part of a loop's state is now, however large it is.
+    r"""Return the records with the present value of a part of a loop's state, however large it is.
 
-    What is too large for one record is cut into pieces, parts of their own that are called
-    `<name>/piece/<number>`; the record of the part itself comes last and says how many they are.
+    A value that is too large for one record is cut into pieces, parts of their own named
+    `<name>/piece/<number>`; the record of the part itself comes last and tells their number.
 
     Examples
     --------
@@ -207,8 +207,8 @@ def states(entity: str, name: str, value: Any | None, partition: int) -> list[Ou
 
 def _encoded(entity: str, name: str, value: Any) -> bytes:
     data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
-    # The encoder writes null for what is not finite. Reading it back is the fastest way to see it;
-    # what differs for another reason, such as a tuple, is good.
+    # The encoder writes null for a number that is not finite. Reading the value back is the fastest
+    # way to detect it; differences for other reasons, such as a tuple, are harmless.
     if b"null" in data and _decoder.decode(data).value != value and not _is_finite(value):
         raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
     return data
@@ -226,7 +226,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def value_of(entity: str, name: str, data: bytes) -> Any:
-    """Return what a record says of a part of a loop's state; the inverse of `state`.
+    """Return the value of a part of a loop's state from a record; the inverse of `state`.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def value_of(entity: str, name: str, data: bytes) -> Any:
 
 
 def line_of(key: bytes | None, data: bytes) -> LabelledExample:
-    r"""Return the line of the consensus log that a record holds.
+    r"""Return the line of the consensus log in a record.
 
     Raises
     ------
@@ -287,7 +287,7 @@ class _Retracted(msgspec.Struct):
 
 
 def retraction_name(annotator: str) -> str:
-    """Return the name of the record that says what was taken back of an annotator.
+    """Return the name of the record of an annotator's retraction.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def retraction_name(annotator: str) -> str:
 
 
 def is_retraction_of(name: str, annotator: str) -> bool:
-    """Return whether a record of state holds what was taken back of an annotator, or a piece of it.
+    """Return whether a record of state is an annotator's retraction, or a piece of it.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def is_retraction_of(name: str, annotator: str) -> bool:
 
 
 def retraction_value(retraction: Retraction) -> dict[str, Any]:
-    """Return what that record holds: the lines as they were, and which were written instead."""
+    """Return the value of that record: the lines as they were, and which ones replaced them."""
     return {
         "annotator": retraction.annotator,
         "since": retraction.since,
@@ -323,7 +323,7 @@ def retraction_value(retraction: Retraction) -> dict[str, Any]:
 
 
 def retraction_of(value: Any) -> Retraction:
-    """Return the retraction that a record holds; the inverse of `retraction_value`.
+    """Return the retraction in a record; the inverse of `retraction_value`.
 
     Raises
     ------
@@ -344,8 +344,8 @@ def retraction_of(value: Any) -> Retraction:
     )
 
 
-# --- Compacted contents of the topics `state` and `consensus` in one partition, as a worker takes
-# it over. `statelog` has the single records.
+# --- Compacted contents of the topics `state` and `consensus` in one partition, as taken over by a
+# worker.
 
 
 _Kept: TypeAlias = tuple[int, bytes | None]
@@ -359,13 +359,13 @@ class HistoryError(ValueError):
 class History:
     r"""History of one partition: the last record of each key of `state` and `consensus`.
 
-    Bytes are kept and decoded when asked for. A record that no worker can have written is
+    Bytes are kept and decoded on demand. A record that no worker can have written is
     reported then, unless a later one has replaced it: its producer can remove it with a null.
 
     Attributes
     ----------
     ends
-        For each topic the offset that follows its last record.
+        For each topic the offset after its last record.
 
     Examples
     --------
@@ -383,14 +383,14 @@ class History:
 
     """
 
-    # _partition  the one of the first record
-    # _parts      of each entity the parts by name; a value of None is kept, it must be merged
-    # _early      of each entity the answers that wait for their event, likewise
-    # _windows    of each entity the parts of open windows, likewise
-    # _retracted  of each entity what was taken back of annotators, likewise
-    # _unheeded   of each entity what an engine tells of nulls, likewise
-    # _lines      of each entity the lines by record key; nulls are not kept
-    # _nulls      of each entity the offsets of nulls that no worker has written
+    # _partition  that of the first record
+    # _parts      for each entity the parts by name; a value of None is kept, as it must be merged
+    # _early      for each entity the answers that wait for their event, likewise
+    # _windows    for each entity the parts of open windows, likewise
+    # _retracted  for each entity the retractions of annotators, likewise
+    # _unheeded   for each entity what an engine reports about nulls, likewise
+    # _lines      for each entity the lines by record key; nulls are not kept
+    # _nulls      for each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state without an owner, if it is the last
 
     def __init__(self) -> None:
@@ -435,10 +435,10 @@ class History:
                 if record.value is None and not any(k == ERASED_BY for k, _ in record.headers):
                     self._nulls.setdefault(entity, []).append(record.offset)
             case _:
-                # Any producer may write to `consensus`. A record under a key that no line has is no
-                # label: the worker that reads it as an input makes a dead letter of it, and it
-                # keeps none from starting. It could not be taken away: a null with the key
-                # of an entity forgets that entity.
+                # Any producer may write to `consensus`. A record under a key that no line has is
+                # not a label: the worker that reads it as an input makes a dead letter of it, and
+                # it does not prevent a start. It could not be removed: a null with the key of an
+                # entity forgets that entity.
                 pass
 
     def _by_kind(self, name: str) -> dict[str, dict[str, _Kept]]:
@@ -466,7 +466,7 @@ class History:
             self._strays[record.key] = record.offset
 
     def entities(self) -> list[str]:
-        """Return all whose state or lines were spoken of, also of those who are gone since.
+        """Return all entities with state or lines, including those that are gone since.
 
         Raises
         ------
@@ -482,7 +482,7 @@ class History:
         return list(found)
 
     def parts(self, entity: str) -> dict[str, Any | None]:
-        """Return the parts of a loop's state by name; None for one that is gone.
+        """Return the parts of a loop's state by name; None for a part that is gone.
 
         Raises
         ------
@@ -510,7 +510,7 @@ class History:
         return self._whole(entity, name, named[name], named) if name in named else None
 
     def early(self) -> list[tuple[str, str, Any | None]]:
-        """Return entity, name and value of the answers that wait for an event; None: no longer.
+        """Return entity, name and value of answers that wait for an event; None: no longer.
 
         Raises
         ------
@@ -525,7 +525,7 @@ class History:
         ]
 
     def windows(self) -> list[tuple[str | None, str, Any | None]]:
-        """Return key, part and value of the open windows; None: gone.
+        """Return key, part and value of the open windows; the value is None if a part is gone.
 
         Raises
         ------
@@ -541,12 +541,12 @@ class History:
         ]
 
     def names(self, entity: str) -> list[str]:
-        """Return the names of all records about an entity: pieces, answers, windows as well."""
+        """Return the names of all records about an entity: also pieces, answers and windows."""
         aside = (self._early, self._windows, self._retracted, self._unheeded)
         return [*self._named(entity), *chain.from_iterable(each.get(entity, ()) for each in aside)]
 
     def retractions(self, entity: str) -> list[Retraction]:
-        """Return what was taken back of annotators and can be put back, the earliest first.
+        """Return the retractions of annotators that can be undone, the earliest first.
 
         Raises
         ------
@@ -566,9 +566,9 @@ class History:
         return sorted(found, key=lambda retraction: retraction.at)
 
     def quarantined(self, entity: str) -> list[str]:
-        r"""Return the annotators of whom a quarantine has taken labels back, in the order named.
+        r"""Return the annotators whose labels were retracted by a quarantine, in the order named.
 
-        Those whose labels were put back since are left out.
+        Those whose labels were reinstated since are left out.
 
         Examples
         --------
@@ -586,7 +586,7 @@ class History:
         """
         found: list[tuple[int, str]] = []
         for name, (_, value) in self._retracted.get(entity, {}).items():
-            # A command keeps it under the name alone, a quarantine with the last number beside it.
+            # A command stores it under the name alone, a quarantine with the last number after it.
             annotator, _, sequence = name.removeprefix(RETRACTED).partition("/")
             if value is not None and sequence.isdecimal():
                 found.append((int(sequence), unquote(annotator)))
@@ -604,7 +604,7 @@ class History:
         return sorted(self.lines_as_written(entity), key=lambda example: example.sequence)
 
     def lines_as_written(self, entity: str) -> list[LabelledExample]:
-        """Return the lines of the consensus log, in the order in which they lie in it.
+        """Return the lines of the consensus log, in the order in which they are stored.
 
         Raises
         ------
@@ -620,7 +620,7 @@ class History:
         return list(self._lines.get(entity, {}))
 
     def n_nulls(self, entity: str, start: int) -> int:
-        """Return how many nulls from an offset on take lines away, written by no worker."""
+        """Return how many nulls from an offset on delete lines and were not written by a worker."""
         return sum(offset >= start for offset in self._nulls.get(entity, ()))
 
     @property
