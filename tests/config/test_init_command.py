@@ -64,7 +64,7 @@ def test_every_section_and_setting_is_there() -> None:
     for section in sections.split():
         assert f"[{section}]" in text
         for name in set(getattr(config, section).__struct_fields__) - of_workers:
-            in_place = r"|\bwindow = 200 in its place\b" if name == "window" else ""
+            in_place = r"|\bwindow = 200 instead\b" if name == "window" else ""
             pattern = rf"(?m)^#?{name} = |\.{name}\]{in_place}"
             assert re.search(pattern, text), (section, name)
 
