@@ -114,7 +114,7 @@ def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_
                 press(page, "1")
         invites.revoke("ben")
         pages["ben"].reload()
-        expect(pages["ben"].get_by_role("heading", name="An invite is needed")).to_be_visible()
+        expect(pages["ben"].get_by_role("heading", name="You need an invite")).to_be_visible()
         until(lambda: len(answers(topics)) == 6)
     found = answers(topics)
     assert len({one.event_id for one in found}) == 6
