@@ -30,7 +30,7 @@ def _refuse_foreign_connectors() -> None:
     owners = {*packages_distributions().get("connectors", ())} - {"streamgp"}
     owner = f"project {', '.join(sorted(owners))!r}" if owners else "another project"
     print(
-        f"Error: package 'connectors' ({where}) is that of {owner}, or was damaged by it; install "
+        f"Error: package 'connectors' ({where}) belongs to {owner} or was damaged by it; install "
         "streamgp into an environment of its own (python3 -m venv DIR), or remove that project and "
         "install streamgp again (pip install --force-reinstall)",
         file=sys.stderr,

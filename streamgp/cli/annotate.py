@@ -16,50 +16,50 @@ from streamgp.cli.options import Number, annotator_name, broker_option, config_a
     "annotator",
     metavar="NAME",
     callback=annotator_name,
-    help="How the answers are signed; everybody has an error estimate of their own.  "
-    "[default: the name you are logged in with]",
+    help="Sign the answers with this name. An error rate is estimated for each name.  [default: "
+    "your login name]",
 )
 @click.option("--key", metavar="KEY", help="Ask only about events of this key.")
 @click.option(
     "--confidence",
     "asks_confidence",
     is_flag=True,
-    help="Ask after each label how sure it is: 1 (guessed) to 5 (certain); Enter leaves it out. In "
-    "a line it stands behind the label: kitchen ?4.",
+    help="Ask after each label how sure you are: 1 (guessed) to 5 (certain); Enter leaves it out. "
+    "In lines of input, write it after the label: kitchen ?4.",
 )
 @click.option(
     "--no-response-time",
     is_flag=True,
-    help="Do not note how long each answer took. Without this option every answer says so.",
+    help="Do not record how long each answer took.",
 )
 @click.option(
     "--simulate",
     metavar="NAME=VALUE,...",
     multiple=True,
-    help="Answer by itself: a simulated annotator, with the settings of `streamgp replay "
-    "--annotator`, for example error_rate=0.2,delay=2. The delay is in seconds of the clock. "
-    "Given several times, each with a name: they share the questions.",
+    help="Let a simulated annotator answer. It has the settings of `streamgp replay --annotator`, "
+    "for example error_rate=0.2,delay=2; the delay is in real seconds. Repeat the option, each "
+    "time with a name, for several annotators who share the questions.",
 )
 @click.option(
     "--truth",
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="With --simulate: a log that holds the true labels. Its column event_id, or the number "
-    "of the row, says of which event. Without it the events bring them: their `truth`, else "
-    "their label.",
+    help="With --simulate: read the true labels from this log. Its column event_id, or else the "
+    "row number, names the event. Without this option they come from the events: from `truth`, "
+    "or else from the label.",
 )
 @click.option(
     "--label",
     metavar="COLUMN",
-    help="With --truth: the column of the labels.  [default: that of the configuration]",
+    help="With --truth: the column that holds the labels.  [default: that of the configuration]",
 )
 @click.option(
     "--stop-when-idle",
     "idle_s",
     metavar="S",
     type=Number(at_least=0.0),
-    help="Leave when there was no question for so many seconds, or no broker.",
+    help="Exit after this many seconds without a question or without a broker.",
 )
 @broker_option
 def annotate(
@@ -76,17 +76,17 @@ def annotate(
 ) -> None:
     """Answer label requests and challenges, one at a time.
 
-    CONFIG.toml is that of the workers. Everything that was asked and answered so far is read first:
-    you can leave at any time and go on anywhere, and several people can answer at once. What
-    already answered is not asked again.
+    CONFIG.toml is the workers' configuration. The command first reads everything that was asked and
+    answered so far. You can therefore leave at any time and continue on any machine, and several
+    people can answer at once. Answered questions are not asked again.
 
-    On a terminal a key answers: each label has one, / searches where there are many, d is "don't
-    know", s skips, u takes the last answer back, n lets you type a new label, r renames one, ?
-    helps, q leaves. A label that is asked about again is in a frame: k keeps it, c changes it.
-    Where the input is no terminal, each line answers one question: a key, a label, or n LABEL. One
-    that means nothing ends it.
+    On a terminal, you answer with single keys: each label has one, / searches where there are many,
+    d means "don't know", s skips, u takes the last answer back, n lets you type a new label, r
+    renames one, ? shows help, q quits. A challenge shows the label in a frame: k keeps it, c
+    changes it. If standard input is not a terminal, each line answers one question: a key, a label,
+    or n LABEL. A line that is none of these ends the command.
 
-    Every answer tells for how many seconds the question had been shown: learners may believe hasty
+    Every answer records for how many seconds the question was shown; learners may trust hasty
     answers less. --no-response-time leaves that out.
 
     \b
@@ -97,14 +97,14 @@ def annotate(
       streamgp annotate worker.toml --simulate error_rate=0.2,delay=2
       streamgp annotate worker.toml --simulate "" --truth rooms.csv --label room
 
-    Exit status: 0 done, 2 wrong use, a line that means nothing or a broker that refuses, 75 the
-    broker is lost: answers could not be sent, or it was away for --stop-when-idle; 130 ended by
-    Ctrl-C.
+    Exit status: 0 success; 2 wrong usage, a line that is not an answer, or a broker that refuses;
+    75 lost the broker: answers could not be sent, or it was away for --stop-when-idle; 130
+    interrupted by Ctrl-C.
     """
     if not simulate and (truth or label is not None):
-        raise click.UsageError("--truth and --label are of use with --simulate only")
+        raise click.UsageError("--truth and --label can be used only with --simulate")
     if simulate and (asks_confidence or no_response_time):
-        raise click.UsageError("--confidence and --no-response-time are of no use with --simulate")
+        raise click.UsageError("--confidence and --no-response-time cannot be used with --simulate")
     from streamgp.apps.annotate.session import by_hand, by_itself
 
     if simulate:

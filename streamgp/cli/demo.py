@@ -24,9 +24,10 @@ INTRODUCTION = """\
 labels come from an annotator who is wrong 20 % of the time.
 """
 EXPLANATION = """\
-macro F1: mean over the rooms. challenge precision: challenged labels that were
-wrong. wrong labels kept: wrong ones among those learned. AMF, ARF: River's
-Mondrian and adaptive random forest, in the same SkepticalClassifier.
+macro F1: mean over the rooms. challenge precision: share of challenged labels
+that were wrong. wrong labels kept: share of learned labels that were wrong.
+AMF, ARF: River's Mondrian and adaptive random forests, in the same
+SkepticalClassifier.
 """
 
 
@@ -43,32 +44,32 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     "--picture",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to draw the learning curves: .png, .svg or .pdf. Needs matplotlib "
+    help="Draw the learning curves to this file: .png, .svg or .pdf. Needs matplotlib "
     f"(pip install matplotlib).  [default: {DEFAULT_PICTURE}, if matplotlib is installed]",
 )
-@click.option("--no-picture", is_flag=True, help="Draw nothing.")
+@click.option("--no-picture", is_flag=True, help="Do not draw the learning curves.")
 @click.option(
     "--write",
     callback=path_to("file", may_be_stdout=True),
     type=click.Path(),
     metavar="FILE.csv",
-    help="Write the log to this file, - for standard output, and do nothing else: a log to try the "
-    "other commands on, with a column time (a reading every minute) and rooms by name. A file that "
-    "holds something else is left alone.",
+    help="Only write the log to this file (- for standard output), to try other commands on. It "
+    "has a column time (a reading every minute) and the names of the rooms. An existing file with "
+    "other content is not overwritten.",
 )
 @click.option(
     "--page",
     "on_page",
     is_flag=True,
-    help="Answer the questions of a learner yourself, in a browser: readings of the same log come "
-    "in random order, the first four of each room with their label. Needs streamgp[page].",
+    help="Answer a learner's questions yourself, in a browser. The readings of the log come in "
+    "random order, the first four of each room with their label. Needs streamgp[page].",
 )
 @click.option(
     "--raw",
     is_flag=True,
-    help="Play raw rows instead: acceleration of a synthetic walk, 50 rows a second, which windows "
-    "of 5 seconds turn into events; shows what is predicted of them, and what is asked. With "
-    "--page you answer, and see the signal of each window.",
+    help="Play raw sensor rows instead: acceleration of a synthetic walk, 50 rows a second, which "
+    "windows of 5 seconds turn into events. Shows the predictions and the questions. With --page, "
+    "you answer them and see the signal of each window.",
 )
 @bind_option
 @click.option(
@@ -76,9 +77,9 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     "annotator",
     metavar="NAME",
     callback=annotator_name,
-    help="With --page: how you are called there.  [default: the name you are logged in with]",
+    help="With --page: your name as annotator.  [default: your login name]",
 )
-@click.option("--no-browser", is_flag=True, help="With --page: open no browser.")
+@click.option("--no-browser", is_flag=True, help="With --page: do not open a browser.")
 def demo(
     seed: int,
     picture: Path | None,
@@ -94,9 +95,9 @@ def demo(
 
     Replays a log that comes with the package: 2000 readings of 7 WiFi signal strengths in 4 rooms,
     in recorded order, so that rooms appear one after another. Labels come from a simulated
-    annotator who is wrong 20 % of the time. Compared are the skeptical Gaussian process, the same
-    never and always challenging, and two forests of River. Takes a few seconds. With --raw it plays
-    raw sensor rows instead, cut into windows.
+    annotator who is wrong 20 % of the time. The demo compares the skeptical Gaussian process, the
+    same one when it never or always challenges, and two of River's forests. It takes a few seconds.
+    With --raw, it plays raw sensor rows instead, cut into windows.
 
     \b
     Examples:
@@ -184,7 +185,7 @@ def _check_unused(*names: str) -> None:
     """Refuse options of the page where there is none."""
     for parameter in _given():
         if parameter.name in names:
-            raise click.UsageError(f"{parameter.opts[0]} is of use with --page only")
+            raise click.UsageError(f"{parameter.opts[0]} can be used only with --page")
 
 
 def _given() -> list[click.Parameter]:

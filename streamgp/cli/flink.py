@@ -23,37 +23,38 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     metavar="N",
-    help="Number of tasks among which the keys are divided; may change between two runs.",
+    help="Number of tasks that share the keys; may change from one run to the next.",
 )
 @click.option(
     "--submit",
     metavar="URL",
-    help="Hand the job to a cluster, http://HOST:PORT, and leave.  [default: run it here]",
+    help="Submit the job to a cluster, http://HOST:PORT, and exit.  [default: run it here]",
 )
 @click.option(
     "--from",
     "begin_at",
     metavar="DIR",
-    help="Go on from a checkpoint or savepoint of Flink.  [default: run here, the last checkpoint]",
+    help="Start from this Flink checkpoint or savepoint.  [default: without --submit, the last "
+    "checkpoint]",
 )
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Begin with what workers have learned, which must have stopped.",
+    help="Start with what the workers have learned. Stop all workers first.",
 )
 @click.option(
     "--hand-back",
     is_flag=True,
-    help="Give what was learned to workers, and end.",
+    help="Hand what was learned back to the workers, and exit.",
 )
 @click.option(
     "-D",
     "flink",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set something of Flink, such as state.backend.type=rocksdb; may be repeated.",
+    help="Set a Flink option, such as state.backend.type=rocksdb. May be repeated.",
 )
-@click.option("--create-topics", is_flag=True, help="Make the topics that are missing first.")
+@click.option("--create-topics", is_flag=True, help="Create missing topics first.")
 @broker_option
 @log_format_option
 def flink(
@@ -68,14 +69,14 @@ def flink(
     broker: str | None,
     log_format: LogFormat | None,
 ) -> None:
-    """Work on Apache Flink in place of a group of workers.
+    """Run on Apache Flink in place of a group of workers.
 
-    Reads the same CONFIG.toml as `streamgp run`, and the same topics, and says the same; what is
-    learned is kept in Flink's state, not in the topic `state`. Needs Kafka, and PyFlink in an
-    environment of its own: docs/flink.md says how, and when it is worth it.
+    The job reads the same CONFIG.toml and topics as `streamgp run` and writes the same messages.
+    What it learns is kept in Flink's state, not in the topic `state`. It needs Kafka, and PyFlink
+    in an environment of its own; docs/flink.md explains how to set it up and when it is worth it.
 
-    Run here, checkpoints lie in the directory worker.state, and the next start goes on from the
-    last one, whatever has ended this one.
+    Without --submit, the job keeps its checkpoints in the directory that worker.state names. The
+    next start continues from the last one, however this run ended.
 
     \b
     Examples:
@@ -83,8 +84,8 @@ def flink(
       streamgp flink worker.toml --parallelism 4 -D state.backend.type=rocksdb
       streamgp flink worker.toml --submit http://jobmanager:8081
 
-    Exit status: 0 stopped by a signal, or handed over; 2 wrong use, configuration or topics; 75 the
-    job has failed: start again.
+    Exit status: 0 stopped by a signal, or handed over; 2 wrong usage, configuration or topics; 75
+    the job failed: start it again.
     """
     from streamgp.apps.worker.logging import say, start_log
 
@@ -95,7 +96,9 @@ def flink(
             raise click.UsageError(f"-D must be KEY=VALUE, got {each!r}")
         settings[name] = value
     if take_over and hand_back:
-        raise click.UsageError("--take-over is the way to Flink, and --hand-back the way from it")
+        raise click.UsageError(
+            "--take-over moves to Flink and --hand-back moves back from it; choose one"
+        )
     start_log(log_format)
     with Stop(lambda name: say(logging.INFO, "stopping", signal=name)) as stop:
         from streamgp.apps.flink.process import FlinkOptions, run_flink

@@ -16,9 +16,11 @@ from streamgp.config.templates import template
     type=click.Choice(["default", "paper"]),
     default="default",
     show_default=True,
-    help="Whose values to write.",
+    help="Preset whose values to write.",
 )
-@click.option("--worker", is_flag=True, help="For `streamgp run`, not for `streamgp replay`.")
+@click.option(
+    "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
+)
 def init(preset: PresetName, worker: bool) -> None:
     """Print a commented configuration file with all settings.
 
@@ -55,14 +57,14 @@ def directories(
 def completion(shell: str) -> None:
     """Print the script that lets a shell complete commands, options and files with Tab.
 
-    It takes effect in the next shell that is started.
+    It takes effect in the next shell that you start.
 
     \b
-    bash, needs version 4.4 or later; add to ~/.bashrc:
+    bash 4.4 or later: add to ~/.bashrc
       eval "$(streamgp completion bash)"
-    zsh; add to ~/.zshrc, below the line with compinit:
+    zsh: add to ~/.zshrc, below the line with compinit
       eval "$(streamgp completion zsh)"
-    fish; write once:
+    fish: run once
       streamgp completion fish > ~/.config/fish/completions/streamgp.fish
     """
     kind = get_completion_class(shell)

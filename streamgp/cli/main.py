@@ -155,31 +155,30 @@ def cli() -> None:
     \b
     See it at work:               streamgp demo
     Replay a log of your own:     streamgp replay log.csv --label activity
-    Or try a recorded one:        streamgp demo --write rooms.csv
-    Change how it works:          streamgp init > streamgp.toml
+    Get a log to try it on:       streamgp demo --write rooms.csv
+    Change the settings:          streamgp init > streamgp.toml
                                   streamgp replay log.csv --label activity \\
                                       --config streamgp.toml
-    Look at a run in a browser:   streamgp replay log.csv --label activity \\
+    View a run in a browser:      streamgp replay log.csv --label activity \\
                                       --report report.html
-    Find what fits it best:       streamgp tune log.csv --label activity \\
+    Tune the learner:             streamgp tune log.csv --label activity \\
                                       --output best.toml
-    Go on after a cut, any time:  streamgp replay log.csv --label activity \\
+    Resume after a crash:         streamgp replay log.csv --label activity \\
                                       --out results --state state
-    Remove one person from that:  streamgp forget --help
-    Work on Apache Kafka:         streamgp init --worker > worker.toml
+    Remove one person's data:     streamgp forget --help
+    Run on Apache Kafka:          streamgp init --worker > worker.toml
                                   streamgp check worker.toml
                                   streamgp run worker.toml --create-topics
-    Feed it a recorded log:       streamgp send worker.toml log.csv --label activity
+    Send it a recorded log:       streamgp send worker.toml log.csv --label activity
     Answer its questions:         streamgp annotate worker.toml
     Or in a browser:              streamgp page worker.toml --as ann
     Let others answer there:      streamgp invite worker.toml ben
-    See workers at their work:    streamgp watch worker.toml
+    Watch the workers:            streamgp watch worker.toml
     Complete words with Tab:      streamgp completion --help
 
-    Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
-    70 memory ran out, 75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far
-    is kept), 141 the reader of the output has gone. `streamgp run` has more of them, see its
-    --help.
+    Exit status: 0 success, 2 wrong usage or unreadable input (one line on stderr says what), 70
+    memory ran out, 75 the broker cannot be reached, 130 interrupted by Ctrl-C (what was done so far
+    is kept), 141 the reader of the output has gone. Some commands have more; see their --help.
     """
 
 

@@ -19,13 +19,13 @@ _STAGES = ("decode", "correlate", "learn")
 _stage_option = click.option(
     "--stage",
     type=click.Choice(_STAGES),
-    help="Only those that came so far: decode (not understood), correlate (nothing that it belongs "
-    "to, or too late, or seen before), learn (the learner cannot take it).",
+    help="Only those that failed at this stage: decode (not understood), correlate (nothing it "
+    "belongs to, too late, or seen before), learn (the learner cannot use it).",
 )
 _since_option = click.option(
     "--since",
     metavar="WHEN",
-    help="Only those since then: how long ago (30s, 15min, 2h, 7d), or a time "
+    help="Only those since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
     "(2026-08-01T14:30:00Z).",
 )
 
@@ -51,8 +51,8 @@ class _OptionsBehindTheFile(click.Group):
 def dead_letters(context: click.Context, config_file: Path, broker: str | None) -> None:
     """Look at the inputs that could not be used, and send them again.
 
-    CONFIG.toml is that of the workers. A worker puts what it cannot use aside, byte for byte, and
-    says why; it goes on with the next one.
+    CONFIG.toml is the workers' configuration. If a worker cannot use an input, it sets the input
+    aside as a dead letter, byte for byte and with the reason, and continues with the next one.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
     default=100,
     show_default=True,
     metavar="N",
-    help="How many to show.",
+    help="Show the last N.",
 )
 @click.pass_obj
 def list_(
@@ -98,9 +98,10 @@ def list_(
 @broker_option
 @click.pass_obj
 def show(where: tuple[Path, str | None], number: str, broker: str | None) -> None:
-    """Show one dead letter: its key, its headers, and what was in it.
+    """Show one dead letter: its key, its headers and its content.
 
-    NUMBER is PARTITION:OFFSET, as `list` prints it. What is no text is shown as hexadecimal digits.
+    NUMBER is PARTITION:OFFSET, as `list` prints it. Content that is not text is shown in
+    hexadecimal.
     """
     from streamgp.apps.deployment.deployment import visit
     from streamgp.apps.maintenance import dead_letters as letters
@@ -112,10 +113,10 @@ def show(where: tuple[Path, str | None], number: str, broker: str | None) -> Non
 
 @dead_letters.command()
 @click.argument("numbers", nargs=-1, metavar="[NUMBER]...")
-@click.option("--all", "everything", is_flag=True, help="All that --stage and --since leave.")
+@click.option("--all", "everything", is_flag=True, help="All that --stage and --since match.")
 @_stage_option
 @_since_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @broker_option
 @click.pass_obj
 def resend(
@@ -129,12 +130,13 @@ def resend(
 ) -> None:
     """Put dead letters back into the topics that they came from, with the same key and bytes.
 
-    NUMBER is PARTITION:OFFSET, as `list` prints it. Send them again once the cause is gone: another
-    learner, a repaired clock, the event that an answer was about. What still cannot be used becomes
-    a dead letter again. The old dead letter stays in any case, so --all sends it again next time.
+    NUMBER is PARTITION:OFFSET, as `list` prints it. Send dead letters again once the cause is gone:
+    the learner was replaced, the clock was set right, or the event of an answer has arrived. What
+    still cannot be used becomes a dead letter again. The old dead letter always stays, so --all
+    sends it again next time.
 
-    An answer that names its id counts once, however often it is sent. An event that names its id is
-    predicted once: sent again it becomes a dead letter. What names none is another one every time.
+    An answer with an id counts once, however often it is sent. An event with an id is predicted
+    once; sent again, it becomes a dead letter. Without an id, each copy counts as a new one.
     """
     from streamgp.apps.console import confirm
     from streamgp.apps.console import number as counted
@@ -151,7 +153,7 @@ def resend(
         records, n_left_out = letters.outgoing(found, skip=everything)
         if n_left_out:
             left_out = counted(n_left_out, "dead letter")
-            click.echo(f"{left_out} left out: came of a timer, or only the beginning was kept")
+            click.echo(f"{left_out} left out: caused by a timer, or only the beginning was kept")
         if not records:
             click.echo("sent nothing")
             return
@@ -186,31 +188,31 @@ def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
     required=True,
     metavar="NEW.toml",
     type=click.Path(path_type=Path),
-    help="What is to be different: any of preset, seed, warm_up, rescale, [learner], [temporal], "
-    "[query], [challenge], [review], [reservoir] and [budget], each in place of the one in "
-    "CONFIG.toml. Other sections are not looked at.",
+    help="File with the changes: any of preset, seed, warm_up, rescale, [learner], [temporal], "
+    "[query], [challenge], [review], [reservoir] and [budget]. Each replaces the one in "
+    "CONFIG.toml. Other sections are ignored.",
 )
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Let the workers go on with the new learners. No worker may be running.",
+    help="Let the workers continue with the new learners. Stop all workers first.",
 )
-@click.option("--yes", is_flag=True, help="With --take-over: do not ask.")
+@click.option("--yes", is_flag=True, help="With --take-over: do not ask for confirmation.")
 @broker_option
 def rebuild(
     config_file: Path, learner_file: Path, take_over: bool, yes: bool, broker: str | None
 ) -> None:
-    """Teach another learner the labels that the topics hold, and compare it with the present one.
+    """Teach another learner the labels in the topics, and compare it with the current one.
 
-    CONFIG.toml is that of the workers. For every key both learners are taught the labelled
-    examples, in the order learned and with the labels that stand now; each predicts an example
-    before it learns it. The table shows how often they were right, how often they said the same,
-    what the new one could not learn, and what it costs. Nothing is changed by that, and workers may
-    run meanwhile.
+    CONFIG.toml is the workers' configuration. For every key, both learners are taught the labelled
+    examples, in the order learned and with the labels that are now in force; each predicts an
+    example before it learns it. The table shows how often they were right, how often they agreed,
+    what the new one could not learn, and what it costs. This changes nothing, and workers may keep
+    running.
 
-    With --take-over the new learners replace the old ones. Open questions stay open; budgets start
-    over. Stop all workers first; afterwards put what is in NEW.toml into CONFIG.toml and restart
-    them. If it is cut, workers refuse to start until it was run again.
+    With --take-over, the new learners replace the old ones. Open questions stay open; budgets start
+    over. Stop all workers first; afterwards copy NEW.toml into CONFIG.toml and restart them. If the
+    command is interrupted, workers refuse to start until you have run it again.
 
     \b
     Examples:
@@ -227,23 +229,24 @@ def rebuild(
 
 @click.command()
 @config_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @broker_option
 def recover(config_file: Path, yes: bool, broker: str | None) -> None:
     """Rebuild the topic `state` from the topic `consensus`.
 
-    CONFIG.toml is that of the workers. When `state` was deleted, emptied, cut or put back from an
-    older copy, workers refuse to run: they would number what they learn from 1 again. Stop them
-    all, make `state` again if it is gone (`streamgp check CONFIG.toml --create-topics`), then run
-    this. What can and cannot come back is printed, and nothing is written before you agree.
+    CONFIG.toml is the workers' configuration. If `state` was deleted, emptied, truncated or
+    restored from an older copy, workers refuse to run, because they would number what they learn
+    from 1 again. Stop all workers, create `state` again if it is gone (`streamgp check CONFIG.toml
+    --create-topics`), then run this command. It prints what can and cannot be recovered, and writes
+    nothing until you agree.
 
-    Labels, their order and their corrections come back exactly. Learners are taught once more, and
-    may predict a little differently: their scaling has seen labelled events only. Sequence numbers
-    that were given twice, by workers that went on without state, are assigned again in the order of
-    writing. Learners whose state is whole are left as they are.
+    Labels, their order and their corrections are recovered exactly. Learners are taught again and
+    may predict slightly differently, because their scaling has seen only labelled events. Sequence
+    numbers that workers without state have assigned twice are assigned again in the order of
+    writing. Learners whose state is complete are left as they are.
 
-    If it is cut, workers refuse to start until it was run again. `consensus` itself, once lost,
-    is nowhere else.
+    If the command is interrupted, workers refuse to start until you have run it again. `consensus`
+    itself cannot be recovered: there is no other copy of it.
 
     \b
     Examples:
@@ -264,12 +267,12 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
 def backup(config_file: Path, directory: Path, broker: str | None) -> None:
     """Write what the workers have learned to files in DIR, which must be new or empty.
 
-    CONFIG.toml is that of the workers, which may be at work meanwhile. What is written is what the
-    topics `state` and `consensus` hold at one moment of each partition, and how far the inputs were
-    worked off by then. The files are lines of JSON with checksums. They hold what people said:
-    they are their owner's alone, and keep it until you delete them.
+    CONFIG.toml is the workers' configuration; the workers may keep running. For each partition, the
+    backup holds the topics `state` and `consensus` as they were at one moment, and how far the
+    inputs had been processed by then. The files are lines of JSON with checksums. They hold what
+    people said: only their owner can read them, and they stay until you delete them.
 
-    Events, predictions and open inputs are not in it.
+    The backup does not include events, predictions and inputs not yet processed.
 
     \b
     Examples:
@@ -283,18 +286,19 @@ def backup(config_file: Path, directory: Path, broker: str | None) -> None:
 @click.command()
 @config_argument
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @broker_option
 def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -> None:
-    """Write a backup in DIR into topics in which nothing was learned so far.
+    """Write the backup in DIR into topics in which nothing was learned yet.
 
-    CONFIG.toml is that of the workers; none may be running. The topics may be on another broker
-    than those that were backed up, in Kafka or in a directory, with another number of partitions.
-    From the same inputs on, predictions are those of the workers that were backed up, bitwise.
+    CONFIG.toml is the workers' configuration. Stop all workers first. The topics may be on a
+    broker other than that of the backup, in Kafka or in a directory, and may have another number of
+    partitions. Given the same inputs, predictions are bitwise those of the workers that were backed
+    up.
 
-    Refused are a damaged backup, one of another group or configuration, topics that are not empty,
-    and a group that has worked off more than the backup knows. If it is cut, workers refuse to
-    start until it was run again.
+    The command refuses a damaged backup, a backup of another group or configuration, topics that
+    are not empty, and a group that has processed more inputs than the backup records. If it is
+    interrupted, workers refuse to start until you have run it again.
 
     \b
     Examples:
@@ -312,20 +316,21 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
 @click.command()
 @config_argument
 @click.option("--event", "event_id", metavar="ID", help="Only this event.")
-@click.option("--annotator", metavar="NAME", help="Only events about which NAME has said anything.")
-@click.option("--label", metavar="Y", help="Only events that had this label, or nearly.")
+@click.option("--annotator", metavar="NAME", help="Only events about which NAME said something.")
+@click.option("--label", metavar="Y", help="Only events that had this label or a similar one.")
 @click.option(
     "--since",
     metavar="WHEN",
-    help="Only events with something since then: how long ago (30s, 15min, 2h, 7d), or a time "
-    "(2026-08-01T14:30:00Z).",
+    help="Only events where something happened since WHEN: how long ago (30s, 15min, 2h, 7d), or a "
+    "time (2026-08-01T14:30:00Z).",
 )
 @click.option(
     "--format",
     type=click.Choice(("text", "csv", "json")),
     default="text",
     show_default=True,
-    help="Sentences; or a row, or a line of JSON, for everything that happened.",
+    help="Print sentences (text), or a row (csv) or line of JSON (json) for each thing that "
+    "happened.",
 )
 @click.option(
     "--last",
@@ -333,7 +338,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
     default=100,
     show_default=True,
     metavar="N",
-    help="With sentences: how many events to show.",
+    help="With --format text: show the last N events.",
 )
 @broker_option
 def audit(
@@ -346,12 +351,12 @@ def audit(
     last: int,
     broker: str | None,
 ) -> None:
-    """Tell the story of labels: who said what, what was learned, doubted, changed or refused.
+    """Show the history of labels: who said what, and what became of it.
 
-    CONFIG.toml is that of the workers, which may be at work. Without an option there is a table of
-    annotators; otherwise the whole story of each event that is meant. It is read off the topics
-    `requests`, `answers`, `consensus`, `dead-letters` and `state`, and reaches back as far as they
-    do.
+    It tells what was learned, doubted, changed or refused. CONFIG.toml is the workers'
+    configuration; the workers may keep running. Without options, the command prints a table of
+    annotators; with options, the whole history of each matching event. It reads the topics
+    `requests`, `answers`, `consensus`, `dead-letters` and `state`, and goes back as far as they do.
 
     \b
     Examples:
@@ -381,17 +386,17 @@ def audit(
 @click.command()
 @config_argument
 @click.option(
-    "--annotator", required=True, metavar="NAME", help="Whose labels: the name in the answers."
+    "--annotator", required=True, metavar="NAME", help="Annotator, by the name in the answers."
 )
 @click.option(
     "--since",
     metavar="WHEN",
-    help="Only labels learned since then: how long ago (30s, 15min, 2h, 7d), or a time "
+    help="Only labels learned since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
     "(2026-08-01T14:30:00Z).",
 )
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
-@click.option("--undo", is_flag=True, help="Put back what was taken back of the annotator.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only print how many labels there are.")
+@click.option("--undo", is_flag=True, help="Put the annotator's retracted labels back.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--wait",
     "wait_s",
@@ -414,17 +419,18 @@ def retract(
 ) -> None:
     """Take back every label of one annotator.
 
-    CONFIG.toml is that of the workers, or of the job on Flink, which do it while they work; keep
-    the annotator from answering first. The command waits until it is done; where no worker runs, it
-    will be when one does. Learners and the reliability of all annotators are afterwards those
-    rebuilt from the labels that are left, bitwise. Where another annotator has labelled the same
-    event, that label stands again; other events are without a label, and can be given one.
+    CONFIG.toml is the configuration of the workers or of the job on Flink, which retract the labels
+    while they run. First make sure that the annotator no longer answers. The command waits until
+    the labels are retracted; if no worker is running, that happens when one starts. Afterwards,
+    learners and the reliability of all annotators are bitwise those rebuilt from the remaining
+    labels. If another annotator has labelled the same event, that label is in force again; other
+    events are left without a label, and can get a new one.
 
-    Questions that were asked stay asked, and predictions that were made stay made. What is written
-    for each learner is one transaction: all of it, or nothing.
+    Past questions and predictions do not change. The changes to each learner are one transaction:
+    all of them are written, or none.
 
-    What was taken back is kept, out of the learners' sight, until the key is forgotten: --undo puts
-    it back. Labels that were contested, and not learned yet, do not come back.
+    Retracted labels are kept, where learners do not see them, until the key is forgotten; --undo
+    puts them back. Labels that were contested and not yet learned do not come back.
 
     \b
     Examples:
@@ -433,14 +439,14 @@ def retract(
       streamgp retract worker.toml --annotator bob --undo
 
     \b
-    Exit status, beside those of every command:
-      3  the learners have the request, and some have not done it (yet)
+    Exit status, besides those of every command:
+      3  the request was sent, but some learners have not carried it out (yet)
     """
     from streamgp.apps.maintenance.dead_letters import moment_of, now
     from streamgp.apps.maintenance.retract import retract_labels
 
     if undo and since is not None:
-        raise click.UsageError("--since goes with taking back, not with --undo")
+        raise click.UsageError("--since cannot be used with --undo")
     retract_labels(
         config_file,
         annotator,
@@ -470,7 +476,7 @@ def _directories_and_files(
     shell_complete=_directories_and_files,
 )
 @click.argument("key")
-@click.option("--yes", is_flag=True, help="With CONFIG.toml: do not ask.")
+@click.option("--yes", is_flag=True, help="With CONFIG.toml: do not ask for confirmation.")
 @click.option(
     "--wait",
     "wait_s",
@@ -484,19 +490,19 @@ def _directories_and_files(
 def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) -> None:
     """Remove one person from a run or from a deployment, for good.
 
-    With DIR, what `streamgp replay --key COLUMN --state DIR` saved, KEY is one of the values in
-    that column. Removed are the learner of that key and all its labels, questions and answers; its
-    share of every count; and, where the run was written to a directory with --out, its lines in
-    the message files and its results in summary.json. The replay must not be running. The log
-    itself is not touched, nor are pages made by --report, nor copies made of DIR.
-    The same `streamgp replay` command goes on afterwards; if `forget` is cut, run it again first.
+    DIR is a directory that `streamgp replay --key COLUMN --state DIR` saved, and KEY is one of the
+    values in that column. The command removes the learner of that key and all its labels, questions
+    and answers; its share of every count; and, if the run used --out, its lines in the message
+    files and its results in summary.json. The replay must not be running. The log itself, pages
+    made by --report, and copies of DIR are not touched. Afterwards, the same `streamgp replay`
+    command continues the run. If `forget` is interrupted, run it again first.
 
-    With CONFIG.toml, the configuration of `streamgp run`, KEY is the key of the person's events.
+    CONFIG.toml is the configuration of `streamgp run`, and KEY is the key of the person's events.
     The worker that has the key forgets its learner, its open questions, and what the topics of
-    labels and state hold of it; the command waits until that is done. The other topics keep what
-    they hold until their retention time; the command names them.
+    labels and state hold of it; the command waits until that is done. The other topics keep their
+    records until their retention time; the command names these topics.
 
-    This cannot be undone. Events of that key still to come begin with a learner that knows nothing.
+    This cannot be undone. Future events of that key start with a learner that knows nothing.
 
     \b
     Examples:
@@ -505,8 +511,8 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
       streamgp forget worker.toml ann
 
     \b
-    Exit status, beside those of every command:
-      3  the worker has the request, and has not done it yet
+    Exit status, besides those of every command:
+      3  the request was sent, but the worker has not carried it out yet
     """
     if place.is_file():
         from streamgp.apps.maintenance.forget import forget_in_topics
@@ -514,7 +520,7 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
         forget_in_topics(place, key, yes=yes, wait_s=wait_s, broker=broker)
         return
     if broker is not None:
-        raise click.UsageError("--broker goes with CONFIG.toml, not with a directory")
+        raise click.UsageError("--broker can be used only with CONFIG.toml, not with a directory")
     from streamgp.apps.replay.forget import forget_key
 
     click.echo(forget_key(place, key))
@@ -523,13 +529,14 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 def migrate(directory: Path) -> None:
-    """Move the topics in DIR, of a broker file://DIR, from files into a database.
+    """Move the topics of a broker file://DIR from files into a database.
 
-    Versions before 0.1.0 was released kept each topic as a file of lines (`events.jsonl` and so
-    on). Stop all that uses the directory, then run this once. Nothing is lost: records, positions,
-    and what workers keep of them stay valid. The files move to the folder `migrated` in DIR.
+    Versions before the release of 0.1.0 kept each topic as a file of lines (`events.jsonl` and so
+    on). Stop everything that uses the directory, then run this once. Nothing is lost: records,
+    positions and the state of workers stay valid. The files move to the folder `migrated` in DIR.
 
-    If it is cut, the topics are as they were or as they will be; run it again to complete it.
+    If the command is interrupted, the topics are either unchanged or complete; run it again to
+    finish.
 
     \b
     Examples:

@@ -29,8 +29,8 @@ ignore_option = click.option(
     metavar="COLUMN",
     multiple=True,
     callback=split_columns,
-    help="Column that is no feature. May be given several times, or name several: A,B. In quotes "
-    "'label:*' stands for all that begin so.",
+    help="Column that is not a feature. May be repeated, or list several: A,B. A name with a * "
+    "matches several columns; quote it: 'label:*'.",
 )
 """Columns that are no features, for every command that reads logs."""
 
@@ -39,7 +39,8 @@ features_option = click.option(
     metavar="A,B,...",
     multiple=True,
     callback=split_columns,
-    help="The only columns that are features; in quotes 'acc*' stands for all that begin so.",
+    help="Use only these columns as features. A name with a * matches several columns; quote it: "
+    "'acc*'.",
 )
 """Columns that alone are features, for every command that reads logs."""
 
@@ -47,14 +48,14 @@ features_option = click.option(
 target_option = click.option(
     "--target",
     type=click.Choice(["label", "number"]),
-    help="What the label column holds: names of classes (label), or numbers to be predicted.",
+    help="What the label column holds: names of classes (label) or numbers to predict (number).",
 )
 """What is predicted, for every command that reads labels."""
 
 log_format_option = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
-    help="How to write the log to stderr.  [default: text on a terminal, else json]",
+    help="Format of the log on stderr.  [default: text on a terminal, else json]",
 )
 """How a log is written, for every command that goes on until it is stopped."""
 
@@ -67,7 +68,7 @@ config_argument = click.argument(
 broker_option = click.option(
     "--broker",
     metavar="URL",
-    help=f"Where the topics are, in place of what the file says: {ALLOWED}.",
+    help=f"Where the topics are; overrides the configuration file: {ALLOWED}.",
 )
 """The option of every command of a deployment."""
 
@@ -145,7 +146,8 @@ def path_to(
             raise click.BadParameter(f"expected a {what}, got an empty text")
         if value == "-" and not may_be_stdout:
             raise click.BadParameter(
-                f"expected a {what}, got -, which stands for none here; ./- is one of that name"
+                f"expected a {what}, got -, which has no meaning here; for a {what} of that name "
+                "give ./-"
             )
         return None if value is None else Path(value)
 
@@ -166,8 +168,8 @@ def annotator_name(
         value.strip() == value and 0 < len(value) <= MAX_ANNOTATOR and value.isprintable()
     ):
         raise click.BadParameter(
-            f"expected 1 to {MAX_ANNOTATOR} printable characters without spaces around, "
-            f"got {value!r}"
+            f"expected 1 to {MAX_ANNOTATOR} printable characters without leading or trailing "
+            f"spaces, got {value!r}"
         )
     return value
 

@@ -29,7 +29,7 @@ bind_option = click.option(
     metavar="HOST:PORT",
     default=DEFAULT_BIND,
     show_default=True,
-    help="Where to serve; port 0 for any that is free.",
+    help="Address to serve on; port 0 picks a free one.",
 )
 """Where a page is served, for every command that serves one."""
 
@@ -39,7 +39,7 @@ invites_option = click.option(
     metavar="FILE",
     type=click.Path(),
     callback=path_to("file"),
-    help="File of the invites.  [default: invites.json in the workers' state directory]",
+    help="File that holds the invites.  [default: invites.json in the workers' state directory]",
 )
 """Where invites are kept, for every command that looks at them."""
 
@@ -49,8 +49,7 @@ def check_installed() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise click.ClickException(
-            f"the page needs {' and '.join(missing)}; install what it needs with: "
-            "pip install 'streamgp[page]'"
+            f"the page needs {' and '.join(missing)}; install with: pip install 'streamgp[page]'"
         )
 
 
@@ -74,28 +73,29 @@ def address_of(bind: str, **how: Any) -> Address:
     "annotator",
     metavar="NAME",
     callback=annotator_name,
-    help="How the answers are signed, without a login: for one annotator at this machine. Works on "
-    "a loopback address only.",
+    help="Sign all answers with this name and require no login: for one annotator on this machine. "
+    "Needs a loopback address.",
 )
 @invites_option
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy in front ends TLS; browsers come with https. It must leave the header Host as it "
-    "is; name what browsers ask for with --host.",
+    help="Expect a proxy in front that terminates TLS, so that browsers use https. The proxy must "
+    "not change the Host header; give the name that browsers use with --host.",
 )
 @click.option(
     "--plain-http",
     is_flag=True,
-    help="Let others reach it without TLS: for a private network only, without eavesdroppers.",
+    help="Serve other machines without TLS. Use it only on a private network that nobody can "
+    "eavesdrop on.",
 )
 @click.option(
     "--host",
     "hosts",
     metavar="NAME",
     multiple=True,
-    help="Name under which browsers ask for the page, beside its address. May be given several "
-    "times; requests for other names are refused.",
+    help="Host name, besides the address, under which browsers may request the page. May be "
+    "repeated; requests for other names are refused.",
 )
 @click.option(
     "--confidence", "asks_confidence", is_flag=True, help="Ask how sure each answer is, 1 to 5."
@@ -103,7 +103,7 @@ def address_of(bind: str, **how: Any) -> Address:
 @click.option(
     "--no-response-time",
     is_flag=True,
-    help="Do not note how long each answer took. Without this option every answer says so.",
+    help="Do not record how long each answer took.",
 )
 @log_format_option
 def page(
@@ -121,14 +121,15 @@ def page(
 ) -> None:
     """Let people answer label requests and challenges in a browser.
 
-    CONFIG.toml is that of the workers. Anyone with a link of `streamgp invite` may answer; with
-    --as NAME everybody at this machine may, under that name. Several people can answer at once: a
-    question is kept for one of them for a minute. What is answered is in the topic before the
-    browser is told so; a browser that was not told sends it again, and it counts once.
+    CONFIG.toml is the workers' configuration. Anyone with a link from `streamgp invite` may answer;
+    with --as NAME, anyone on this machine may, under that name. Several people can answer at once:
+    each question is reserved for one of them for a minute. An answer is written to the topic before
+    it is confirmed to the browser. Without a confirmation the browser sends it again, and it still
+    counts once.
 
-    The log goes to stderr, a line for each request that was refused. It never holds labels, ids,
-    names or links. /healthz tells whether it works, /metrics how much, /api/openapi.json what
-    programs can ask.
+    The log goes to stderr, one line for each refused request. It never contains labels, ids, names
+    or links. /healthz reports whether the page works, /metrics has its metrics, and
+    /api/openapi.json describes the API.
 
     \b
     Examples:
@@ -137,13 +138,13 @@ def page(
       streamgp page worker.toml --behind-proxy --host labels.example.org
       streamgp invite worker.toml ann --url https://labels.example.org
 
-    Exit status: 0 stopped by SIGTERM, 2 wrong use, 75 the broker is lost: answers could not be
-    sent (the browsers send them again), 130 ended by Ctrl-C.
+    Exit status: 0 stopped by SIGTERM, 2 wrong usage, 75 lost the broker: answers could not be
+    sent (browsers send them again), 130 interrupted by Ctrl-C.
     """
     from streamgp.apps.worker.logging import start_log
 
     if annotator is not None and invites_file is not None:
-        raise click.UsageError("--as needs no login, and so no --invites; leave one of them out")
+        raise click.UsageError("--as requires no login and so no --invites; leave one of them out")
     check_installed()
     from streamgp.apps.page.program import run_page
 
@@ -168,14 +169,14 @@ def page(
 @config_argument
 @click.argument("name", metavar="NAME", callback=annotator_name)
 @click.option("--key", metavar="KEY", help="Show only events of this key.")
-@click.option("--revoke", is_flag=True, help="Take all links and cookies of this name back.")
+@click.option("--revoke", is_flag=True, help="Revoke all links and cookies of this name.")
 @invites_option
 @click.option(
     "--url",
     metavar="URL",
     default=f"http://{DEFAULT_BIND}",
     show_default=True,
-    help="How the page is reached; the link begins with it.",
+    help="Address of the page; the link begins with it.",
 )
 def invite(
     config_file: Path,
@@ -185,11 +186,11 @@ def invite(
     invites_file: Path | None,
     url: str,
 ) -> None:
-    """Print a link with which a browser may answer as NAME.
+    """Print a link that lets a browser answer as NAME.
 
     The link works once, within a week; the browser that opens it gets a cookie and stays invited.
-    Each browser needs a link of its own. With --revoke all of them are out at once, also those that
-    look at the page. What was answered stays.
+    Each browser needs a link of its own. --revoke shuts all of them out at once, including those
+    that have the page open. Their answers stay.
 
     \b
     Examples:
@@ -214,7 +215,7 @@ def invite(
     config = load_deployed(config_file)
     if key is not None and not config.worker.keyed:
         raise click.UsageError(
-            "--key is of no use here: the workers have one learner for all keys (worker.keyed = "
+            "--key cannot be used here: the workers have one learner for all keys (worker.keyed = "
             "false)"
         )
     invites = invites_of(config, invites_file)
@@ -223,7 +224,7 @@ def invite(
             signatures_of(config, make_for=(name,))
             click.echo(f"{url.rstrip('/')}/join/{invites.invite(name, key=key)}")
         elif invites.revoke(name):
-            click.echo(f"{name} is not invited any more")
+            click.echo(f"{name} is no longer invited")
         else:
             raise click.ClickException(f"{name!r} is not invited in {invites.path}")
     except (InviteError, StateError) as error:

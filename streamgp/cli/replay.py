@@ -22,19 +22,20 @@ _MOST_SEEDS = 1000
 @click.option(
     "--label",
     metavar="COLUMN",
-    help="Column that holds the true label. Required, here "
-    "or in the configuration file. An empty cell is an event without a known label.",
+    help="Column that holds the true label. Required, here or in the configuration file. An empty "
+    "cell means that the label is not known.",
 )
 @click.option(
     "--time",
     metavar="COLUMN",
-    help="Column that holds the time: POSIX seconds or ISO "
-    "8601. Without it the row number counts as seconds.",
+    help="Column that holds the time: POSIX seconds or ISO 8601.  [default: the row number, in "
+    "seconds]",
 )
 @click.option(
     "--key",
     metavar="COLUMN",
-    help="Column that says whose row it is (a user, a device): every key has a learner of its own.",
+    help="Column that says to whom or what a row belongs (a user, a device). Every key has its own "
+    "learner.",
 )
 @ignore_option
 @features_option
@@ -43,45 +44,44 @@ _MOST_SEEDS = 1000
     "--annotator",
     metavar="NAME=VALUE,...",
     multiple=True,
-    help="The simulated annotator, who reads "
-    "the answers from the label column. error_rate: share of wrong answers; delay: "
-    "seconds until an answer comes; decline_rate: share of requests left unanswered; "
-    "stubborn=true: repeats the first answer when challenged; tiring_rate: what each question "
-    "adds to error_rate, half of which passes in half_life_s seconds, with response_s: median time "
-    "of an answer, slowing: what each question adds to it, response_spread: how much it varies; "
-    "classes=A|B|C: the labels "
-    "to err among; for numbers noise: standard deviation of an answer, outlier: how many standard "
-    "deviations of all truths a wrong one is off, states_noise=true: says how exact it is; name; "
-    "seed. Given several times, each with a name: they share the questions. "
-    "Without this option: never wrong, and at once.",
+    help="Settings of the simulated annotator, who reads the answers from the label column. "
+    "error_rate: share of wrong answers; delay: seconds until an answer comes; decline_rate: share "
+    "of requests left unanswered; stubborn=true: repeats the first answer when challenged; "
+    "tiring_rate: how much each question adds to error_rate, half of which fades in half_life_s "
+    "seconds; response_s: median time of an answer; slowing: how much each question adds to it; "
+    "response_spread: how much it varies; classes=A|B|C: labels from which wrong answers are "
+    "drawn; for numbers, noise: standard deviation of an answer; outlier: how many standard "
+    "deviations of all truths a wrong answer is off; states_noise=true: says how exact each answer "
+    "is; name; seed. Repeat the option, each time with a name, for several annotators who share "
+    "the questions.  [default: answers at once and is never wrong]",
 )
 @click.option(
     "--config",
     "config_file",
     metavar="FILE.toml",
     type=click.Path(path_type=Path),
-    help="Learner, rules, budget, annotator and columns; `streamgp init` prints one. "
-    "Options given here override it.",
+    help="Configuration file with learner, rules, budget, annotator and columns; `streamgp init` "
+    "prints one. Options on the command line override it.",
 )
 @click.option(
     "--preset",
     type=click.Choice(["default", "paper"]),
-    help="Where the values come from that are not given: default, or the ISGP paper's.",
+    help="Where values that are not given come from: the defaults, or the ISGP paper.",
 )
 @click.option(
     "--seed",
     type=WholeNumber(0, _LARGEST_SEED),
     metavar="N",
-    help="Seed of all draws, the annotator's included unless it has its own. "
-    "The same seed and log give the same run.  [default: 1]",
+    help="Seed of all random draws, including the annotator's unless it has its own. The same seed "
+    "and log give the same run.  [default: 1]",
 )
 @click.option(
     "--seeds",
     type=WholeNumber(1, _MOST_SEEDS),
     metavar="N",
-    help="Replay with N seeds, from --seed on, and print means with 95 % intervals; below them the "
-    "same learner asked as often at random, and told all labels rightly. Takes three times as long "
-    "for each seed, and writes no files.",
+    help="Replay with N seeds, starting at --seed, and print means with 95 % intervals. For "
+    "comparison, print the same learner asking as often at random, and one told every true label. "
+    "Takes three times as long per seed, and writes no files.",
 )
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
@@ -89,33 +89,33 @@ _MOST_SEEDS = 1000
     callback=path_to("directory"),
     shell_complete=directories,
     metavar="DIR",
-    help="Directory to write "
-    "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "
-    "rejected.jsonl, summary.json and timing.json. It is made if it is not there; of what "
-    "it holds only files of these names are replaced.",
+    help="Write predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, rejected.jsonl, "
+    "summary.json and timing.json to this directory. It is created if missing; existing files with "
+    "these names are replaced, all others are kept.",
 )
 @click.option(
     "--report",
     callback=path_to("file"),
     type=click.Path(),
     metavar="FILE.html",
-    help="Web page to write: numbers, curves, confusion matrix and every challenge, in one file "
-    "that needs nothing else. Needs no --out.",
+    help="Write a self-contained web page: numbers, curves, confusion matrix and every challenge. "
+    "Works without --out.",
 )
 @click.option(
     "--state",
     callback=path_to("directory"),
     shell_complete=directories,
     metavar="DIR",
-    help="Directory in which the run is saved every few seconds. The same command with the same "
-    "directory goes on from there, after Ctrl-C, a crash or a power failure, and ends with the "
-    "same output as if it had never stopped.",
+    help="Save the run in this directory every few seconds. After Ctrl-C, a crash or a power "
+    "failure, the same command continues from there and ends with the same output as if it had "
+    "never stopped.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="With --state: refuse to go on in another numerical environment (versions of numpy and "
-    "others, BLAS kernel), where the last digits may differ. Without it a line on stderr says so.",
+    help="With --state: refuse to continue in another numerical environment (versions of numpy and "
+    "others, BLAS kernel), where the last digits may differ. Without this option, only a warning "
+    "is printed.",
 )
 def replay(
     log: Path,
@@ -129,13 +129,13 @@ def replay(
 ) -> None:
     """Replay a recorded LOG as if it happened now.
 
-    Every row is predicted; when the learner is unsure it asks a simulated annotator, who is wrong
-    as often as you say, and challenges answers that it finds suspicious. Progress goes to stderr,
+    The learner predicts every row. When it is unsure, it asks a simulated annotator, who is wrong
+    as often as you say; it challenges answers that it finds suspicious. Progress goes to stderr,
     the table of results to stdout.
 
-    LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow),
-    plain or compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be
-    read is counted and written to rejected.jsonl; the run goes on.
+    LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow), plain or
+    compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be read is
+    counted and written to rejected.jsonl, and the run continues.
 
     \b
     Examples:
@@ -160,7 +160,7 @@ def replay(
         )
     if strict and state is None:
         raise click.UsageError(
-            "--strict is about going on with a replay that was saved: give --state DIR, too"
+            "--strict concerns a saved replay that is continued; give --state DIR as well"
         )
     if seeds is not None:
         if out is not None or report is not None or state is not None:
@@ -169,7 +169,7 @@ def replay(
             )
         if config.seed + seeds - 1 > _LARGEST_SEED:
             raise click.UsageError(
-                f"the last of {seeds} seeds from {config.seed} on is larger than {_LARGEST_SEED}; "
+                f"the last of {seeds} seeds starting at {config.seed} exceeds {_LARGEST_SEED}; "
                 "give a smaller --seed"
             )
         from streamgp.apps.replay.seeds import replay_with_seeds
@@ -178,7 +178,8 @@ def replay(
         click.get_current_context().exit(replay_with_seeds(log, config, seeds, source=named))
     if report is not None and state is not None and out is None:
         raise click.UsageError(
-            "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
+            "--report with --state needs the messages of the whole run, also of earlier parts; "
+            "give --out DIR as well"
         )
     if report is not None:
         from streamgp.apps.replay.results import check_report

@@ -13,9 +13,9 @@ import click
 def report(directory: Path, file: Path) -> None:
     """Make a web page of a run.
 
-    DIR is what `streamgp replay --out DIR` wrote. FILE.html becomes one file that needs nothing
-    else: numbers, curves, confusion matrix, and every challenge with what came of it. The same
-    files give the same page as `streamgp replay --report FILE.html`.
+    DIR is the directory that `streamgp replay --out DIR` wrote. FILE.html is a single
+    self-contained file: numbers, curves, confusion matrix, and every challenge with its outcome.
+    The page is the same as that of `streamgp replay --report FILE.html`.
 
     \b
     Example:

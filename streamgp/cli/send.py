@@ -33,8 +33,8 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
 @click.option(
     "--label",
     metavar="COLUMN",
-    help="Column that holds the true label: it goes into `truth`, which no learner sees. Required, "
-    "here or in the configuration file, unless the logs are --unlabelled.",
+    help="Column that holds the true label. It is sent as `truth`, which no learner sees. Required "
+    "here or in the configuration file, unless --unlabelled is given.",
 )
 @click.option("--unlabelled", is_flag=True, help="The logs have no labels.")
 @click.option(
@@ -45,7 +45,8 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
 @click.option(
     "--key",
     metavar="COLUMN",
-    help="Column that says whose row it is. Without it, a whole log is of one key, its own name.",
+    help="Column that says to whom or what a row belongs. Without it, all rows of a log have one "
+    "key, the name of the log.",
 )
 @ignore_option
 @features_option
@@ -53,19 +54,19 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
     "--speed",
     type=Number(),
     metavar="X",
-    help="Send at X times the pace of the time column. Without it: as fast as possible.",
+    help="Send at X times the pace of the time column.  [default: as fast as possible]",
 )
 @click.option(
     "--keep-times",
     is_flag=True,
-    help="The events happen when the time column says.  [default: when they are sent]",
+    help="Give events the times of the time column.  [default: the time when they are sent]",
 )
 @click.option(
     "--teach",
     type=WholeNumber(min=0),
     metavar="N",
     default=0,
-    help="The first N rows bring their label to be learned, not only as `truth`.",
+    help="Send the first N rows with a label to be learned, not only as `truth`.",
 )
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Send N rows at most.")
 @click.option(
@@ -74,25 +75,25 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
     type=WholeNumber(min=1),
     metavar="ROW",
     default=1,
-    help="Begin with this row, counted over all logs.",
+    help="Start with this row, counted across all logs.",
 )
 @click.option(
     "--prefix",
     metavar="TEXT",
-    help="What event ids begin with; the number of the row follows, before it the name of the log "
-    "if there are several.",
+    help="Start of the event ids; the name of the log (if there are several) and the row number "
+    "follow.",
 )
 @click.option(
     "--topic",
     type=click.Choice(ALL_TOPICS),
-    help="With -: whose records the lines are, as `streamgp watch --follow` prints them. Without "
-    "it: events and answers, told apart by what they say.",
+    help="With -: topic of the records, in the form that `streamgp watch --follow` prints. Without "
+    "it, lines are events or answers, told apart by their fields.",
 )
 @click.option(
     "--restore",
     is_flag=True,
-    help="With - and --topic: write what a worker alone writes, to bring back what was printed. "
-    "No worker may be running. Only for file://DIR.",
+    help="With - and --topic: write to a topic that only workers write to, to restore records that "
+    "were printed. Stop all workers first. Only for file://DIR.",
 )
 @broker_option
 def send(
@@ -112,16 +113,16 @@ def send(
 ) -> None:
     """Send the rows of recorded LOGs as events, or lines of standard input as they are.
 
-    CONFIG.toml is that of the workers; what its section [log] says about the columns holds here,
-    too. Several logs are sent one after the other.
+    CONFIG.toml is the workers' configuration; its section [log] names the columns here as well.
+    Several logs are sent one after the other.
 
-    The id of an event is the number of its row: a row that is sent twice counts once. To send the
-    same log as new events, give another --prefix.
+    The id of an event is its row number, so a row that is sent twice counts once. To send the same
+    log as new events, give another --prefix.
 
-    With - as the only LOG, every line of standard input is one record, as JSON: an event, or an
-    answer. They are sent as they come; none of the options about rows counts then.
+    With - as the only LOG, every line of standard input is one record in JSON: an event or an
+    answer. Lines are sent as they come, and options about rows cannot be used.
 
-    After Ctrl-C, or when the broker is lost, a line says with which row to go on: give the same
+    After Ctrl-C, or when the broker is lost, a message names the next row; to continue, repeat the
     command with --from.
 
     \b
@@ -133,8 +134,8 @@ def send(
       echo '{"key": "ann", "x": {"light": 0.5}}' | streamgp send worker.toml -
       streamgp send worker.toml - --topic answers < answers.jsonl
 
-    Exit status: 0 done, 2 wrong use, a damaged log or topics that may not be written, 75 the broker
-    is lost, 130 ended by Ctrl-C, 129 because the terminal was closed, 143 by SIGTERM.
+    Exit status: 0 success; 2 wrong usage, a damaged log or topics that may not be written; 75 lost
+    the broker; 129 the terminal was closed; 130 interrupted by Ctrl-C; 143 stopped by SIGTERM.
     """
     if Path("-") in logs:
         _check_lines(click.get_current_context(), logs, topic, restore=restore)
@@ -143,9 +144,11 @@ def send(
         status = send_lines(config_file, topic, restore=restore, broker=broker)
         click.get_current_context().exit(status)
     if topic is not None or restore:
-        raise click.UsageError("--topic and --restore go with lines of standard input: LOG is -")
+        raise click.UsageError(
+            "--topic and --restore can be used only with lines of standard input (LOG is -)"
+        )
     if unlabelled and columns["label"] is not None:
-        raise click.UsageError("--label names a column of labels, --unlabelled says there is none")
+        raise click.UsageError("--label and --unlabelled contradict each other; choose one")
     from streamgp.apps.send import Pace, send_logs
 
     status = send_logs(
@@ -171,11 +174,13 @@ def _check_lines(
         raise click.UsageError("- (standard input) must be the only LOG")
     if restore and (topic is None or topic in _SENT_BY_ALL):
         raise click.UsageError(
-            "--restore needs --topic with one that a worker alone writes: "
+            "--restore needs --topic with a topic that only workers write to: "
             f"{', '.join(name for name in ALL_TOPICS if name not in _SENT_BY_ALL)}"
         )
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if name not in _OF_LINES and source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[-1]} is about rows of a log, not about lines")
+            raise click.UsageError(
+                f"{parameter.opts[-1]} concerns rows of a log and cannot be used with lines"
+            )

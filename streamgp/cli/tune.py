@@ -40,7 +40,7 @@ def _numbers(
 @click.option(
     "--key",
     metavar="COLUMN",
-    help="Column that says whose row it is: every key has a learner of its own.",
+    help="Column that says to whom or what a row belongs. Every key has its own learner.",
 )
 @ignore_option
 @features_option
@@ -48,16 +48,17 @@ def _numbers(
     "--annotator",
     metavar="NAME=VALUE,...",
     multiple=True,
-    help="Who gives the labels, as for replay: error_rate=0.2 makes every fifth label that is "
-    "learned wrong. Where every label is learned there are no delays and no challenges: delay and "
-    "stubborn count in the replays with questions.",
+    help="Settings of the simulated annotator, as for replay: with error_rate=0.2, every fifth "
+    "label is wrong. The search learns every label, without delays and challenges, so delay and "
+    "stubborn matter only in the replays with questions.",
 )
 @click.option(
     "--config",
     "config_file",
     metavar="FILE.toml",
     type=click.Path(path_type=Path),
-    help="What to start from: it is tried first, and everything in it that is not tuned stays.",
+    help="Configuration to start from. It is tried first; settings that are not tuned keep their "
+    "values.",
 )
 @click.option(
     "--seed",
@@ -69,14 +70,14 @@ def _numbers(
     "--limit",
     type=WholeNumber(min=1),
     metavar="N",
-    help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}; with --compare all]",
+    help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}; with --compare, all]",
 )
 @click.option(
     "--length-scales",
     callback=_numbers,
     metavar="A,B,...",
     help="Length scales to try, in units of the scaled features.  [default: five, from a quarter "
-    "to four times the one it has]",
+    "to four times the current one]",
 )
 @click.option(
     "--noise-variances",
@@ -89,37 +90,37 @@ def _numbers(
     "n_random",
     type=WholeNumber(1, MOST),
     metavar="N",
-    help="Draw N pairs between the smallest and the largest values, in place of all pairs.",
+    help="Try N random pairs between the smallest and largest values, instead of all pairs.",
 )
 @click.option(
     "--by",
     type=click.Choice(["accuracy", "log-loss"]),
     default="accuracy",
     show_default=True,
-    help="What those are best in that are replayed with questions; the other decides between "
-    "equals.",
+    help="Measure that selects the configurations to replay with questions; the other one breaks "
+    "ties.",
 )
 @click.option(
     "--output",
     callback=path_to("file"),
     type=click.Path(),
     metavar="FILE.toml",
-    help="Write the best to this file, for `streamgp replay LOG --config FILE.toml`.",
+    help="Write the best configuration to this file, for `streamgp replay LOG --config FILE.toml`.",
 )
 @click.option(
     "--compare",
     "is_comparison",
     is_flag=True,
-    help="Replay the log with each FILE.toml, questions and challenges included, and show them "
-    "together. Nothing is searched. All must have the same annotator: --annotator holds for all.",
+    help="Replay the log with each FILE.toml, with questions and challenges, and compare the "
+    "results; search nothing. All must have the same annotator; --annotator sets it for all.",
 )
 @click.option(
     "--picture",
     callback=path_to("file"),
     type=click.Path(),
     metavar="FILE",
-    help="With --compare: draw the learning curves, as .png, .svg or .pdf. Needs matplotlib "
-    "(pip install matplotlib).",
+    help="With --compare: draw the learning curves to this file: .png, .svg or .pdf. Needs "
+    "matplotlib (pip install matplotlib).",
 )
 def tune(
     log: Path,
@@ -136,14 +137,15 @@ def tune(
 ) -> None:
     """Find hyper-parameters of the Gaussian process on a recorded LOG.
 
-    Every configuration goes through the log: each event is predicted before its label is learned.
-    The table shows the share of right predictions, the mean negative logarithm of the probability
-    of the true label (one below 1 % counts as 1 %), and the time; the first learns best where every
-    label is told. Those that are as good, and the configuration as it is, are then replayed with
-    its questions and challenges. The best has the largest accuracy less questions per event, and
-    an accuracy that is not below that of the configuration by more than its standard error.
+    Every candidate configuration goes through the log and predicts each event before it learns the
+    label. The table shows the share of right predictions, the mean negative logarithm of the
+    probability of the true label (below 1 % counts as 1 %), and the time. The first row learns best
+    if it is told every label. It, those that are as good, and the unchanged configuration are then
+    replayed with questions and challenges. The best of these has the largest accuracy minus
+    questions per event, and its accuracy is at most one standard error below that of the unchanged
+    configuration.
 
-    LOG is what `streamgp replay` reads. Ctrl-C ends the search with the best so far.
+    LOG is a file that `streamgp replay` can read. Ctrl-C ends the search and keeps the best so far.
 
     \b
     Examples:
@@ -183,25 +185,25 @@ def _check_together(
     is_comparison: bool, configs: tuple[Path, ...], picture: Path | None, searching: list[str]
 ) -> None:
     if is_comparison and searching:
-        raise click.UsageError(
-            f"--compare searches nothing: leave out {searching[0]}, or leave out --compare"
-        )
+        raise click.UsageError(f"--compare does not search; leave out {searching[0]} or --compare")
     if is_comparison and not configs:
-        raise click.UsageError("--compare needs configuration files, as in --compare a.toml b.toml")
+        raise click.UsageError(
+            "--compare needs configuration files, for example --compare a.toml b.toml"
+        )
     if configs and not is_comparison:
         raise click.UsageError(
-            f"{str(configs[0])!r} is one thing too many: a search takes one LOG, and starts from "
-            "--config FILE.toml; configurations are compared with --compare"
+            f"unexpected argument {str(configs[0])!r}: a search takes one LOG and starts from "
+            "--config FILE.toml; to compare configurations, give --compare"
         )
     if picture is not None and not is_comparison:
-        raise click.UsageError("--picture draws what --compare compares; leave it out of a search")
+        raise click.UsageError("--picture can be used only with --compare")
 
 
 def _search(log: Path, config_file: Path | None, options: dict[str, Any], **search: Any) -> int:
     config = _loaded(config_file, options)
     if config.learner.name != "gp":
         raise click.UsageError(
-            f"only the Gaussian process has what is searched here, got learner.name = "
+            f"a search tunes only the Gaussian process, got learner.name = "
             f'"{config.learner.name}"; compare other learners with --compare'
         )
     _note_without_part(config)
@@ -222,8 +224,8 @@ def _note_without_part(config: Config) -> None:
     ]
     if named:
         tell(
-            f"note: a search learns every label, without regard to {', '.join(named)}, which count "
-            "where the best are replayed with questions"
+            f"note: the search learns every label and ignores {', '.join(named)}, used only when "
+            "the best are replayed with questions"
         )
 
 
@@ -245,8 +247,8 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     consistent(config, source="command line")
     if config.target == "number":
         raise click.UsageError(
-            'this is for labels, got target = "number"; a Gaussian process finds hyper-parameters '
-            "for numbers itself, with learner.learn_hyperparameters = true"
+            'tune works for labels only, got target = "number"; for numbers, a Gaussian process '
+            "finds its hyper-parameters itself, with learner.learn_hyperparameters = true"
         )
     if config.log.label is None:
         of = "the configuration file" if file is None else str(file)

@@ -21,7 +21,7 @@ _PATIENCE_S = 0.2
 
 @click.command()
 @config_argument
-@click.option("--once", is_flag=True, help="Print what there is to see as text, and end.")
+@click.option("--once", is_flag=True, help="Print the view once as text, and exit.")
 @click.option(
     "--interval",
     "interval_s",
@@ -29,19 +29,19 @@ _PATIENCE_S = 0.2
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Seconds between two looks; with --once, how long to look.",
+    help="Seconds between updates; with --once, how long to watch.",
 )
 @click.option(
     "--from-start",
     is_flag=True,
-    help="Count everything that the topics hold, from the first record on. That may take long.",
+    help="Count everything in the topics, from the first record on. This may take a long time.",
 )
 @click.option(
     "--follow",
     "topic",
     type=click.Choice(ALL_TOPICS),
-    help="Print the records of this topic as they come, one line of JSON each. With --from-start "
-    "all that it holds first, with --once only that.",
+    help="Print the records of this topic as they arrive, one line of JSON each. With "
+    "--from-start, print all earlier records first; with --once, exit after them.",
 )
 @broker_option
 def watch(
@@ -52,16 +52,16 @@ def watch(
     topic: TopicName | None,
     broker: str | None,
 ) -> None:
-    """Watch workers at their work: throughput, accuracy, questions, dead letters, lag.
+    """Watch workers at work: throughput, accuracy, questions, dead letters, lag.
 
-    CONFIG.toml is that of the workers. Nothing is changed by watching, and no record is shown,
-    except with --follow: of the dead letters only the reasons, which may quote a value.
+    CONFIG.toml is the workers' configuration. Watching changes nothing. Records are shown only with
+    --follow; otherwise you see no more of dead letters than their reasons, which may quote a value.
 
-    Counted is what comes from now on, and what is open, however old; with --from-start everything
-    that the topics hold. The accuracy, and which labels are wrong, is known of events that bring
-    their `truth`.
+    The view counts what arrives from now on, and all open questions, however old. With --from-start
+    it counts everything that the topics hold. Whether a prediction was right or a label wrong is
+    known only for events that bring their `truth`.
 
-    Where the output is no terminal, it is printed as text once in every interval.
+    If the output is not a terminal, the view is printed as text once per interval.
 
     \b
     Examples:

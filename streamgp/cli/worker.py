@@ -20,31 +20,30 @@ if TYPE_CHECKING:
 @click.option(
     "--create-topics",
     is_flag=True,
-    help="Make the topics that are missing first, as section [topics] says. Those that are there "
-    "stay as they are.",
+    help="Create missing topics first, as section [topics] says. Existing ones are not changed.",
 )
 @click.option(
     "--instance",
     metavar="NAME",
-    help="Name of this worker within its group, the same after every restart. Without it, here or "
-    "in the configuration file: the name of the machine and a number.",
+    help="Name of this worker within its group; keep it the same across restarts. Overrides the "
+    "configuration file.  [default: the name of the machine and a number]",
 )
 @broker_option
 @click.option(
     "--observe",
     metavar="HOST:PORT",
-    help="Serve metrics, health and readiness there, in place of what the file says; port 0 for "
-    "any that is free. Several workers on one machine need a port each.",
+    help="Serve metrics, health and readiness at this address; port 0 picks a free one. Overrides "
+    "the configuration file. Each worker on a machine needs a port of its own.",
 )
 @log_format_option
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse, with status 2, what was learned in another numerical environment (versions of "
-    "streamgp, numpy and others, BLAS kernel), where predictions may differ in their last digits. "
-    "Without it a line of the log says so.",
+    help="Exit with status 2 if the state was learned in another numerical environment (versions "
+    "of streamgp, numpy and others, BLAS kernel), where the last digits of predictions may differ. "
+    "Without this option, the worker only logs a warning.",
 )
-@click.option("--debug", is_flag=True, help="Log the traceback of an error, too.")
+@click.option("--debug", is_flag=True, help="Log the traceback of errors as well.")
 def run(
     config_file: Path,
     create_topics: bool,
@@ -58,15 +57,15 @@ def run(
     """Run one worker: read events and answers, write predictions and requests.
 
     CONFIG.toml says where the topics are and how to learn; `streamgp init --worker` prints one, and
-    `streamgp check` tries it. Every input counts exactly once, whatever happens to the worker or
-    the broker. Started several times, the workers share the partitions.
+    `streamgp check` tests it. Every input counts exactly once, whatever happens to the worker or
+    the broker. If you start several workers, they share the partitions.
 
-    SIGTERM, Ctrl-C or a terminal that is closed: the batch at hand is finished and committed, then
-    the worker leaves. A second signal ends it at once; nothing is lost by that either. The log goes
-    to stderr, a line a second at most about batches; it never holds what was observed or answered.
+    On SIGTERM, Ctrl-C or a closed terminal, the worker finishes and commits the current batch, then
+    exits. A second signal ends it at once; even then nothing is lost. The log goes to stderr, with
+    at most one line a second about batches. It never contains observations or answers.
 
     With memory:// the worker reads events and answers from standard input, one JSON object a line,
-    writes what it says to standard output, and ends with the input.
+    writes its messages to standard output, and exits at the end of the input.
 
     \b
     Examples:
@@ -78,9 +77,9 @@ def run(
     \b
     Exit status:
        0  stopped by a signal, or at the end of standard input
-       2  wrong use, configuration or topics: starting again does not help
+       2  wrong usage, configuration or topics: starting again does not help
       65  too many inputs could not be used: look at the dead letters
-      70  an error of streamgp itself; nothing of that batch is committed
+      70  a bug in streamgp; the current batch was not committed
       75  lost the broker or a transaction: start again
       76  another worker with the same instance name took over: do not start again
      129, 130, 143  ended at once by a second signal
@@ -112,7 +111,7 @@ def run(
 @click.command()
 @config_argument
 @broker_option
-@click.option("--create-topics", is_flag=True, help="Make the topics that are missing first.")
+@click.option("--create-topics", is_flag=True, help="Create missing topics first.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -120,18 +119,18 @@ def run(
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to look for the configuration of earlier workers in the topics.",
+    help="How long to search the topics for the configuration of earlier workers.",
 )
 def check(config_file: Path, broker: str | None, create_topics: bool, timeout_s: float) -> None:
-    """Say what would keep a worker from working, in one line each.
+    """Check whether a worker can run, and list what would prevent it.
 
-    Reads CONFIG.toml, connects, and looks at the topics, the rights, the workers of the group, and
-    whether the topics hold what another configuration or another group has learned. Where inputs
-    wait, it looks for up to 30 seconds whether all partitions move on. Nothing is changed, but for
-    what --create-topics makes.
+    Reads CONFIG.toml and connects to the broker. Checks the topics, the access rights, the workers
+    of the group, and whether another configuration or another group has written to the topics. If
+    inputs are waiting, it watches for up to 30 seconds whether all partitions make progress.
+    Nothing is changed, except for topics that --create-topics creates.
 
-    Exit status: 0 nothing is wrong (there may be warnings); 1 an alert: inputs wait without
-    progress or for no worker, or were deleted before they were read; 2 something is wrong.
+    Exit status: 0 no problem (there may be warnings); 1 an alert: inputs wait without progress or
+    without a worker, or were deleted before they were read; 2 a problem.
 
     \b
     Examples:

@@ -323,7 +323,7 @@ def test_a_connectors_package_of_another_project_is_told_in_one_line(tmp_path, c
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert line.startswith("Error: package 'connectors' (")
-    assert "is that of project 'connectors'" in line
+    assert "belongs to project 'connectors'" in line
     assert "environment of its own" in line
 
 

@@ -407,7 +407,7 @@ def test_simulated_annotators_have_no_such_options(town: Town, option: str) -> N
     result = annotate(option, "--simulate", "")
     assert result.exit_code == 2
     assert result.stderr.startswith(
-        "Error: --confidence and --no-response-time are of no use with --simulate"
+        "Error: --confidence and --no-response-time cannot be used with --simulate"
     )
 
 

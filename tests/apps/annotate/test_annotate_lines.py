@@ -214,7 +214,7 @@ def test_only_one_key_is_asked_about(town: Town) -> None:
 
 @pytest.mark.parametrize("name", ["", " ann", "a\tb", "x" * 101])
 def test_name_that_is_none_is_refused(town: Town, name: str) -> None:  # noqa: ARG001
-    assert "expected 1 to 100 printable characters without spaces around" in wrong("--as", name)
+    assert "expected 1 to 100 printable characters without leading" in wrong("--as", name)
 
 
 def test_without_a_name_it_is_that_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_without_a_name_it_is_that_of_the_login(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_options_of_the_simulation_are_refused_without_it(town: Town) -> None:  # noqa: ARG001
-    assert wrong("--truth", "x.csv").startswith("--truth and --label are of use with --simulate")
+    assert wrong("--truth", "x.csv").startswith("--truth and --label can be used only with")
 
 
 def test_configuration_that_is_not_there_is_said_in_a_line(town: Town) -> None:  # noqa: ARG001

@@ -272,7 +272,7 @@ def test_what_a_timer_brought_about_is_listed_and_cannot_be_sent(small: Small) -
         "dead-letters", "resend", number_of(small, "timer"), "--yes"
     )
     assert small.done("dead-letters", "resend", "--all", "--yes") == (
-        "1 dead letter left out: came of a timer, or only the beginning was kept\nsent nothing\n"
+        "1 dead letter left out: caused by a timer, or only the beginning was kept\nsent nothing\n"
     )
 
 
@@ -289,7 +289,7 @@ def test_what_was_cut_is_shown_and_cannot_be_sent(small: Small) -> None:
         "that could be used"
     )
     assert small.done("dead-letters", "resend", "--all", "--yes") == (
-        "1 dead letter left out: came of a timer, or only the beginning was kept\n"
+        "1 dead letter left out: caused by a timer, or only the beginning was kept\n"
         "sent 1 record: 1 to events\n"
     )
 

@@ -157,7 +157,7 @@ def test_broker_is_of_no_use_with_a_directory(tmp_path: Path) -> None:
         COMMANDS, ["forget", str(tmp_path), "ann", "--broker", "file://here"]
     )
     assert result.exit_code == 2
-    assert "--broker goes with CONFIG.toml, not with a directory" in result.stderr
+    assert "--broker can be used only with CONFIG.toml, not with a directory" in result.stderr
 
 
 # --- what counts as forgotten

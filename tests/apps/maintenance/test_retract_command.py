@@ -343,7 +343,7 @@ def test_what_cannot_be_done_is_said(small: Small) -> None:
         "no learner holds a label of 'bob'; nothing was taken back"
     )
     result = small.call("retract", "--annotator", "ann", "--undo", "--since", "2d")
-    assert "--since goes with taking back, not with --undo" in result.stderr
+    assert "--since cannot be used with --undo" in result.stderr
 
 
 # --- Where Flink keeps what is learned: an engine in its place, that does what a job does.

@@ -53,7 +53,7 @@ def refused(result: Result) -> str:
         (["--bind", ":0"], "would travel in plain text"),
         (["--bind", "0.0.0.0:0", "--plain-http", "--as", "ann"], "loopback address only"),
         (["--bind", "127.0.0.1:0", "--behind-proxy", "--as", "ann"], "without a proxy"),
-        (["--as", "ann", "--invites", "x.json"], "--as needs no login"),
+        (["--as", "ann", "--invites", "x.json"], "--as requires no login"),
         (["--as", " ann"], "printable characters"),
         (["--bind", "8080"], "expected HOST:PORT"),
         (["--bind", "::1:8080"], "expected HOST:PORT"),
@@ -135,7 +135,7 @@ def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> Non
     assert re.fullmatch(r"https://x\.example/join/[\w-]{43}\n", result.output)
     assert (tmp_path / "state" / "invites.json").exists()
     assert "revoke that first" in refused(run("invite", config, "ann"))
-    assert run("invite", config, "ann", "--revoke").output == "ann is not invited any more\n"
+    assert run("invite", config, "ann", "--revoke").output == "ann is no longer invited\n"
     assert "'ann' is not invited" in refused(run("invite", config, "ann", "--revoke"))
     assert "leave out --key" in refused(run("invite", config, "a", "--revoke", "--key", "k"))
     assert "expected http://" in refused(run("invite", config, "ann", "--url", "x.example"))
@@ -143,11 +143,11 @@ def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> Non
     assert "--key must be valid Unicode" in refused(run("invite", config, "a", "--key", "\udcff"))
     assert "--key must have no control" in refused(run("invite", config, "a", "--key", "k\x1b"))
     config.write_text(config.read_text() + "keyed = false\n")
-    assert "--key is of no use" in refused(run("invite", config, "ann", "--key", "k"))
+    assert "--key cannot be used" in refused(run("invite", config, "ann", "--key", "k"))
 
 
 def test_options_of_the_demos_page_belong_to_it() -> None:
-    assert "of use with --page only" in refused(run("demo", "--no-browser"))
+    assert "can be used only with --page" in refused(run("demo", "--no-browser"))
     assert "leave out --seed" in refused(run("demo", "--page", "--seed", "2"))
     assert "loopback" in refused(run("demo", "--page", "--bind", "0.0.0.0:0"))
 

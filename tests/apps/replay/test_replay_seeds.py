@@ -82,7 +82,7 @@ def test_several_seeds_have_intervals(log: Path) -> None:
 def test_the_last_seed_is_one_that_a_run_can_have(log: Path) -> None:
     result = replay(log, "--label", "room", "--seed", "4294967295", "--seeds", "2")
     assert result.exit_code == 2
-    assert "the last of 2 seeds from 4294967295 on is larger than 4294967295" in result.stderr
+    assert "the last of 2 seeds starting at 4294967295 exceeds 4294967295" in result.stderr
 
 
 def test_seeds_write_no_files(log: Path, tmp_path: Path) -> None:

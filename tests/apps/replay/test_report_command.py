@@ -198,7 +198,7 @@ def test_page_that_cannot_be_written_is_refused_before_the_run(
 )
 def test_standard_output_is_no_file(log: Path, option: str, what: str) -> None:
     told = wrong("replay", log, "--label", "room", option, "-")
-    assert f"expected a {what}, got -, which stands for none here; ./- is one" in told
+    assert f"expected a {what}, got -, which has no meaning here; for a {what} of that" in told
     assert not Path("-").exists()
 
 

@@ -511,7 +511,8 @@ def test_state_needs_a_directory_and_a_log_that_can_be_read_again(
 def test_a_page_of_a_run_that_may_be_cut_needs_its_messages(log: Path, tmp_path: Path) -> None:
     options = [*OPTIONS, "--state", tmp_path / "state", "--report", tmp_path / "page.html"]
     assert wrong(log, *options).startswith(
-        "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
+        "--report with --state needs the messages of the whole run, also of earlier parts; give "
+        "--out DIR as well"
     )
 
 

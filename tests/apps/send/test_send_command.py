@@ -218,7 +218,7 @@ def test_a_log_without_labels_is_sent_when_that_is_said(folder: Folder) -> None:
         ),
         (["--label", "rom"], 'key = "who"', "rooms.csv has no column 'rom' (label)"),
         (["--prefix", "\n"], 'label = "room"\nkey = "who"', "--prefix must be printable"),
-        (["--label", "room", "--unlabelled"], "", "--unlabelled says there is none"),
+        (["--label", "room", "--unlabelled"], "", "--label and --unlabelled contradict"),
     ],
 )
 def test_what_is_missing_is_said_in_a_line(

@@ -208,11 +208,11 @@ def test_what_a_worker_alone_writes_is_not_sent_beside_it(site: Site) -> None:
     ("arguments", "why"),
     [
         (("-", "a.csv"), "- (standard input) must be the only LOG"),
-        (("-", "--restore"), "--restore needs --topic with one that a worker alone writes"),
-        (("-", "--restore", "--topic", "events"), "--restore needs --topic with one that a worker"),
-        (("-", "--label", "room"), "--label is about rows of a log, not about lines"),
-        (("-", "--from", "7"), "--from is about rows of a log, not about lines"),
-        (("a.csv", "--topic", "events"), "--topic and --restore go with lines of standard input"),
+        (("-", "--restore"), "--restore needs --topic with a topic that only workers"),
+        (("-", "--restore", "--topic", "events"), "--restore needs --topic with a topic that"),
+        (("-", "--label", "room"), "--label concerns rows of a log and cannot be used with lines"),
+        (("-", "--from", "7"), "--from concerns rows of a log and cannot be used with lines"),
+        (("a.csv", "--topic", "events"), "--topic and --restore can be used only with lines of"),
     ],
 )
 def test_what_does_not_go_together_is_said(

@@ -145,10 +145,10 @@ def test_sections_about_questions_are_said_to_play_no_part(log: Path, tmp_path: 
     searched = tune(log, *options)
     start.write_text('[reservoir]\nrule = "latest"\n[budget]\nrule = "at_most"\nn = 3\n')
     with_rules = tune(log, *options, "--config", start)
-    assert "a search learns" not in searched.stderr
+    assert "the search learns" not in searched.stderr
     assert with_rules.stderr == (
-        "note: a search learns every label, without regard to [reservoir], [budget], which count "
-        f"where the best are replayed with questions\n{searched.stderr}"
+        "note: the search learns every label and ignores [reservoir], [budget], used only when the "
+        f"best are replayed with questions\n{searched.stderr}"
     )
     assert replays(with_rules) != replays(searched)
     assert [row[:5] for row in table(with_rules)] == [row[:5] for row in table(searched)]
@@ -281,8 +281,8 @@ def test_empty_missing_and_damaged_files_are_one_line(tmp_path: Path, wifi: Path
         (("--label", "room", "--noise-variances", ""), "expected a number > 0"),
         (("--label", "room", "--random", "0"), "0"),
         (("--label", "room", "--limit", "0"), "0"),
-        (("--label", "room", "more.toml"), "'more.toml' is one thing too many"),
-        (("--label", "room", "--picture", "a.png"), "--picture draws what --compare compares"),
+        (("--label", "room", "more.toml"), "unexpected argument 'more.toml'"),
+        (("--label", "room", "--picture", "a.png"), "--picture can be used only with --compare"),
         (("--label", "room", "--compare"), "--compare needs configuration files"),
         (("--label", "room", "--compare", "--random", "3", "a.toml"), "leave out --random"),
         (("--label", "room", "--compare", "nothing.toml"), "nothing.toml: cannot be read"),
