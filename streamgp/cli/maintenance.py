@@ -236,9 +236,8 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
 
     CONFIG.toml is the workers' configuration. If `state` was deleted, emptied, truncated or
     restored from an older copy, workers refuse to run, because they would number what they learn
-    from 1 again. Stop all workers, create `state` again if it is gone (`streamgp check CONFIG.toml
-    --create-topics`), then run this command. It prints what can and cannot be recovered, and writes
-    nothing until you agree.
+    from 1 again. Stop all workers, create `state` again if it is gone (first example), then run
+    this command. It prints what can and cannot be recovered, and writes nothing until you agree.
 
     Labels, their order and their corrections are recovered exactly. Learners are taught again and
     may predict slightly differently, because their scaling has seen only labelled events. Sequence
@@ -250,6 +249,7 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
 
     \b
     Examples:
+      streamgp check worker.toml --create-topics
       streamgp recover worker.toml
     """
     from streamgp.apps.maintenance.recover import recover_state
@@ -490,17 +490,17 @@ def _directories_and_files(
 def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) -> None:
     """Remove one person from a run or from a deployment, for good.
 
-    DIR is a directory that `streamgp replay --key COLUMN --state DIR` saved, and KEY is one of the
-    values in that column. The command removes the learner of that key and all its labels, questions
-    and answers; its share of every count; and, if the run used --out, its lines in the message
-    files and its results in summary.json. The replay must not be running. The log itself, pages
-    made by --report, and copies of DIR are not touched. Afterwards, the same `streamgp replay`
-    command continues the run. If `forget` is interrupted, run it again first.
+    For a replay, give DIR, the directory that `streamgp replay --key COLUMN --state DIR` saved; KEY
+    is one of the values in that column. The command removes the learner of that key and all its
+    labels, questions and answers; its share of every count; and, if the run used --out, its lines
+    in the message files and its results in summary.json. The replay must not be running. The log
+    itself, pages made by --report, and copies of DIR are not touched. Afterwards, the same
+    `streamgp replay` command continues the run. If `forget` is interrupted, run it again first.
 
-    CONFIG.toml is the configuration of `streamgp run`, and KEY is the key of the person's events.
-    The worker that has the key forgets its learner, its open questions, and what the topics of
-    labels and state hold of it; the command waits until that is done. The other topics keep their
-    records until their retention time; the command names these topics.
+    For a deployment, give CONFIG.toml, the configuration of `streamgp run`; KEY is the key of the
+    person's events. The worker that has the key forgets its learner, its open questions, and what
+    the topics of labels and state hold of it; the command waits until that is done. The other
+    topics keep their records until their retention time; the command names these topics.
 
     This cannot be undone. Future events of that key start with a learner that knows nothing.
 
