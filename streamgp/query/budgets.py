@@ -335,7 +335,7 @@ _MOST_LOG = 600.0
 @rule(
     "budget",
     "paced",
-    example="n = 30, span_s = 86400.0 (30 a day, spread evenly, spent on what is most doubtful)",
+    example="n = 30, span_s = 86400.0 (30 a day, spread evenly, on the most doubtful events)",
     targets=BOTH,
 )
 class PacedBudget:
@@ -565,7 +565,7 @@ _FIRST_WEEKDAY = 3
 @rule(
     "budget",
     "availability",
-    example="exploration = 0.1 (spares questions at hours at which they stay unanswered)",
+    example="exploration = 0.1 (asks less at hours when questions stay unanswered)",
     targets=BOTH,
 )
 class AvailabilityBudget:
@@ -694,7 +694,7 @@ def _hour_of_week(now: float) -> int:
 @rule(
     "budget",
     "all_of",
-    example="several at once: a section [[budget.budgets]] with such a rule for each of them",
+    example="several budgets at once: a section [[budget.budgets]] with a rule for each of them",
     targets=BOTH,
 )
 class AllOf:
@@ -794,7 +794,7 @@ _LEAST, _LARGEST = math.log(1e-300), math.log(1e300)
 @rule(
     "budget",
     "adaptive",
-    example="rate = 0.1, step = 1.0 (the same, more of it while scores are high)",
+    example="rate = 0.1, step = 1.0 (about this share, and more while scores are high)",
     targets=BOTH,
 )
 class AdaptiveThreshold:

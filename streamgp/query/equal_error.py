@@ -100,8 +100,8 @@ class EqualErrorRounds:
 @rule(
     "query",
     "equal_error",
-    example="at_least = 0.1 (with this probability, and below a confidence that it learns from the "
-    "answers: for learners that know probabilities only)",
+    example="at_least = 0.1 (at random with this probability, and always below a confidence that "
+    "it learns from the answers: for learners that give only probabilities)",
     reason="the prediction is unsure, or is asked about at random",
 )
 class EqualErrorAsk:

@@ -198,7 +198,7 @@ class LearnerEntry:
 
 LEARNERS: Mapping[str, LearnerEntry] = {
     "ensemble": LearnerEntry(
-        about="several with random features; a million labels cost what the first ones do",
+        about="Gaussian processes with random features, whose cost per label stays constant",
         options='n_features = 50, forgetting = 1.0, refit = true, preset = "default", '
         "noise_variance = 0.1, n_initial = 10, and for labels "
         'likelihood = "regression" (or "logistic"), for numbers drop_experts = true',
@@ -225,7 +225,7 @@ LEARNERS: Mapping[str, LearnerEntry] = {
         classes={"label": "streamgp.learners.boosting:OnlineGradientBoostingClassifier"},
     ),
     "privileged": LearnerEntry(
-        about="a Gaussian process that believes an answer as far as what came with it suggests, "
+        about="a Gaussian process that trusts an answer as far as its accompanying data suggest, "
         "for labels",
         options='max_points = 300, n_replays = 3, preset = "default", learn_hyperparameters = true',
         classes={"label": "streamgp.learners.privileged_gp:PrivilegedGPClassifier"},

@@ -105,8 +105,8 @@ def _ask_by_doubt(
 @rule(
     "query",
     "skeptical",
-    example="c = 1.0, at_least = 0.0 (a coin with c times the probability of being wrong, or with "
-    "at_least, however sure the learner is: how it notices concept drift), pending = true",
+    example="c = 1.0, at_least = 0.0 (at random, with c times the probability that the prediction "
+    "is wrong, but never less than at_least, to notice concept drift), pending = true",
     reason="the prediction is unsure",
 )
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class SkepticalAsk:
 @rule(
     "query",
     "paper",
-    example="the ISGP paper's: a coin with the probability of being wrong",
+    example="that of the ISGP paper: at random, with the probability that the prediction is wrong",
     reason="the prediction is unsure",
 )
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class PaperAsk:
     "challenge",
     "skeptical",
     example="threshold = 0.1 (when the label is wrong with more than this probability), "
-    "doubts_new = true (labels never heard before, too)",
+    "doubts_new = true (also labels that are new)",
     reason="the label does not fit what was learned before",
     targets=BOTH,
 )
@@ -223,7 +223,7 @@ class SkepticalChallenge:
 @rule(
     "challenge",
     "paper",
-    example="the ISGP paper's: a coin, whenever label and prediction differ",
+    example="that of the ISGP paper: at random, if label and prediction differ",
     reason="the label does not fit what was learned before",
 )
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class PaperChallenge:
 @rule(
     "challenge",
     "always",
-    example="whenever they differ",
+    example="whenever label and prediction differ",
     reason="the prediction was another label",
 )
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class AlwaysChallenge:
         return Decision.of(float(differs), 0.0, recorded_name(type(self)))
 
 
-@rule("challenge", "never", example="take every label as it is", targets=BOTH)
+@rule("challenge", "never", example="accept every label", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class NeverChallenge:
     """Challenge no label."""
@@ -407,7 +407,7 @@ class _Measured:
     "query",
     "entropy",
     example="threshold = 0.5 (nats)",
-    reason="several labels are about as likely",
+    reason="several labels are about equally likely",
 )
 @dataclass(frozen=True, slots=True)
 class Entropy(_Measured):
@@ -454,7 +454,7 @@ class LeastConfidence(_Measured):
     "query",
     "best_versus_second",
     example="threshold = 0.3 (second best probability over best: margin sampling)",
-    reason="two labels are about as likely",
+    reason="two labels are about equally likely",
 )
 @dataclass(frozen=True, slots=True)
 class BestVersusSecond(_Measured):
