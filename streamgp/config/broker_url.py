@@ -207,7 +207,7 @@ def _server(url: str, text: str) -> str:
     port = int(match[2] or _DEFAULT_PORT) if match else 0
     if match is None or not 1 <= port <= 65535 or not is_host(match[1]):
         raise ValueError(
-            f"= {shown(url)} is not allowed: {shown(text)} is no server, expected HOST:PORT, as in "
-            f'"kafka://host:{_DEFAULT_PORT}"'
+            f"= {shown(url)} is not allowed: {shown(text)} is not a server, expected HOST:PORT, "
+            f'as in "kafka://host:{_DEFAULT_PORT}"'
         )
     return f"{match[1]}:{port}"

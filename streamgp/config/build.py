@@ -183,7 +183,8 @@ def _object(option: str, named: object, where: str) -> Any:
     missing = [] if option == "model" else lacking(made, Kernel)
     if missing:
         raise ConfigError(
-            f'{where} = "{named}" gives {made!r}, which is no kernel: it lacks {", ".join(missing)}'
+            f'{where} = "{named}" gives {made!r}, which is not a kernel: it lacks '
+            f"{', '.join(missing)}"
         )
     return made
 
@@ -294,7 +295,7 @@ def build_loop(
     if config.log.key is None:
         if total is not None:
             raise ConfigError(
-                f"{source}: total_budget is for a learner of each key, and there is no key column; "
+                f"{source}: total_budget needs a learner for each key, but there is no key column; "
                 "name one (--key COLUMN), or put the limit into [budget]"
             )
         if snapshot is not None:

@@ -76,7 +76,7 @@ def _check_page(config: WorkerConfig, source: str) -> None:
     if page != Page() and config.target != "number":
         raise ConfigError(f"{source}: section [page] {_FOR_NUMBERS}")
     if (page.low is None) != (page.high is None):
-        raise ConfigError(f"{source}: page.low and page.high belong together; give both, or none")
+        raise ConfigError(f"{source}: page.low and page.high belong together; give both or neither")
     if page.low is not None and page.high is not None and not page.low < page.high:
         raise ConfigError(
             f"{source}: page.low = {shown(page.low)} must be below page.high = {shown(page.high)}"
@@ -119,7 +119,7 @@ def _check_topics(topics: Topics, source: str) -> None:
                 f"most {_LONGEST_TOPIC}"
             )
         if re.fullmatch(r"\.{1,2}", name):
-            raise ConfigError(f"{source}: topics.{field} = {name!r} is no name of a topic")
+            raise ConfigError(f"{source}: topics.{field} = {name!r} is not a valid topic name")
         # Kafka itself refuses names that differ in nothing else: they share one metric.
         alike = name.replace(".", "_")
         if alike in names:
@@ -161,7 +161,7 @@ def _check_security(security: Security, source: str) -> None:
             )
     for name in ("key_file", "key_password_env", "key_password_file"):
         if name in given and "cert_file" not in given:
-            raise ConfigError(f"{where}.{name} is of use with cert_file only; give both")
+            raise ConfigError(f"{where}.{name} can be used only with cert_file; give both")
 
 
 def parse(text: str, *, source: str) -> Config:
@@ -194,7 +194,7 @@ def parse_worker(text: str, *, source: str) -> WorkerConfig:
         raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
     except RecursionError:
         raise ConfigError(
-            f"{source}: lists or tables within each other by the hundred; no setting needs them"
+            f"{source}: lists or tables are nested hundreds of levels deep; no setting needs that"
         ) from None
     if isinstance(data.get("broker"), str):
         data["broker"] = {"url": data["broker"]}
@@ -278,8 +278,8 @@ def with_annotators(config: Config, texts: Sequence[str]) -> Config:
         name = parse_annotator(text).name
         if name is None:
             raise ConfigError(
-                f"--annotator: {text!r} has no name; where there are several annotators, name each "
-                "of them, as in name=ann,error_rate=0.2"
+                f"--annotator: {text!r} has no name; if there are several annotators, give each a "
+                "name, as in name=ann,error_rate=0.2"
             )
         if name in named:
             raise ConfigError(f"--annotator: two annotators are called {name!r}")
@@ -377,8 +377,8 @@ def consistent(config: Config, *, source: str) -> Config:
         for column in columns:
             if column in roles:
                 raise ConfigError(
-                    f"{source}: column {column!r} is the {roles[column]}; "
-                    f"take it out of the {name} columns"
+                    f"{source}: column {column!r} is the {roles[column]}; remove it from the "
+                    f"{name} columns"
                 )
     both = sorted(set(log.features or ()) & set(log.ignore))
     if both:
@@ -404,13 +404,12 @@ def _check_learner(learner: Learner, source: str) -> None:
     elif learner.options and learner.length_scale is not None:
         raise ConfigError(
             f"{source}: learner.length_scale = {learner.length_scale} and learner.options.kernel, "
-            "which has length scales of its own, exclude each other; do without one of them"
+            "which has length scales of its own, exclude each other; leave one of them out"
         )
     if learner.window is not None and learner.max_points is not None:
         raise ConfigError(
-            f"{source}: learner.window = {learner.window} and "
-            f"learner.max_points = {shown(learner.max_points)} exclude each other; "
-            "do without one of them"
+            f"{source}: learner.window = {learner.window} and learner.max_points = "
+            f"{shown(learner.max_points)} exclude each other; leave one of them out"
         )
 
 
@@ -490,7 +489,7 @@ def _check_annotators(config: Config, source: str) -> None:
             if first == last:
                 raise ConfigError(
                     f'{source}: {path}.hours has "{span}", expected two different hours; leave '
-                    "hours out for an annotator who is always there"
+                    "hours out for an annotator who is always available"
                 )
     if config.annotators and config.annotator != Annotator():
         raise ConfigError(

@@ -265,7 +265,8 @@ def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, 
     missing = lacking(made, find(_METHODS[kind], where))
     if missing:
         raise ConfigError(
-            f"{where} gives {made!r}, which is no rule for [{path}]: it lacks {', '.join(missing)}"
+            f"{where} gives {made!r}, which is not a rule for [{path}]: it lacks "
+            f"{', '.join(missing)}"
         )
     return made
 

@@ -67,7 +67,7 @@ def kept_secret(
         with Path(file).open("rb") as opened:
             data = opened.read(longest + 1)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no path"
+        why = getattr(error, "strerror", None) or "it is not a path"
         raise ConfigError(f"{where}: the file that it names cannot be read: {why}") from None
     data = data.removesuffix(b"\n").removesuffix(b"\r")
     if not data:
@@ -88,5 +88,5 @@ def readable(name: str, file: str | None) -> None:
         with Path(file).open("rb"):
             pass
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no path"
+        why = getattr(error, "strerror", None) or "it is not a path"
         raise ConfigError(f"{_SECTION}.{name} = {file!r} cannot be read: {why}") from None

@@ -65,9 +65,9 @@ def test_what_is_no_address_is_told_with_what_is_allowed(url: str) -> None:
     ],
 )
 def test_what_is_no_server_is_told(url: str, server: str) -> None:
-    with pytest.raises(ValueError, match="is no server, expected HOST:PORT") as caught:
+    with pytest.raises(ValueError, match="is not a server, expected HOST:PORT") as caught:
         parse_address(url)
-    assert f'"{server}" is no server' in str(caught.value)
+    assert f'"{server}" is not a server' in str(caught.value)
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "kafka://", "file://", "memory://"]))

@@ -79,7 +79,7 @@ def test_named_annotators_of_the_file_are_changed_or_joined() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["delay=1", "name=bob"], "--annotator: 'delay=1' has no name; where there are several"),
+        (["delay=1", "name=bob"], "--annotator: 'delay=1' has no name; if there are several"),
         (["name=bob", "name=bob"], "--annotator: two annotators are called 'bob'"),
         (["name=bob", "delay=x"], '--annotator: delay = "x" is not allowed'),
     ],
@@ -91,7 +91,7 @@ def test_wrong_annotators_are_told(texts: list[str], message: str) -> None:
 
 
 def test_annotator_without_a_name_among_those_of_a_file_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"has no name; where there are several annotators"):
+    with pytest.raises(ConfigError, match=r"has no name; if there are several annotators"):
         with_annotators(Config(annotators={"ann": Annotator()}), ["delay=1"])
 
 

@@ -150,8 +150,8 @@ WRONG = {
     "[learner]\nwindow = 0": "learner.window = 0 is not allowed, expected a whole number >= 1",
     "[learner]\ndrift = 1": "learner.drift = 1 is not allowed, expected true or false",
     "[learner]\nwindow = 200\nmax_points = 100": (
-        "learner.window = 200 and learner.max_points = 100 exclude each other; do without one of "
-        "them"
+        "learner.window = 200 and learner.max_points = 100 exclude each other; leave one of them "
+        "out"
     ),
     '[learner]\nwindow = 200\nmax_points = "all"': (
         'learner.window = 200 and learner.max_points = "all" exclude each other'
@@ -164,10 +164,10 @@ WRONG = {
         "column 'y' is both label and time; give each its own column"
     ),
     '[log]\nlabel = "y"\nfeatures = ["y"]': (
-        "column 'y' is the label; take it out of the features columns"
+        "column 'y' is the label; remove it from the features columns"
     ),
     '[log]\nkey = "k"\nignore = ["k"]': (
-        "column 'k' is the key; take it out of the ignore columns"
+        "column 'k' is the key; remove it from the ignore columns"
     ),
     '[log]\nfeatures = ["a"]\nignore = ["a"]': (
         "column 'a' is both a feature and ignored; name it only once"
@@ -177,7 +177,7 @@ WRONG = {
     "seed = 1" + "0" * 5000: "not valid TOML: Exceeds the limit",
     "seed = 0x1" + "0" * 5000: "seed = a number of thousands of digits is not allowed, expected",
     "seed = 1" + "0" * 100: f"seed = 1{'0' * 56}... is not allowed, expected a whole number",
-    "seed = " + "[" * 5000 + "]" * 5000: "lists or tables within each other by the hundred",
+    "seed = " + "[" * 5000 + "]" * 5000: "lists or tables are nested hundreds of levels deep",
 }
 
 

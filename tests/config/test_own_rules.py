@@ -295,7 +295,7 @@ def test_a_rule_without_the_methods_is_told_which_ones_are_expected() -> None:
         built('[challenge]\nrule = "own_rules:Eager"\nshare = 0.1')
     with pytest.raises(ConfigError, match=r"lacks allows\(decision, now\), note\(decision, asked,"):
         built('[budget]\nrule = "own_rules:Trusting"')
-    with pytest.raises(ConfigError, match=r"which is no kernel: it lacks .*embed\(x\)"):
+    with pytest.raises(ConfigError, match=r"which is not a kernel: it lacks .*embed\(x\)"):
         built('[learner.options]\nkernel = "own_rules:Trusting"')
 
 

@@ -63,7 +63,7 @@ WRONG = {
         "broker.security: give password_env or password_file, not both"
     ),
     '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SSL"\nkey_file = "k.pem"': (
-        "broker.security.key_file is of use with cert_file only; give both"
+        "broker.security.key_file can be used only with cert_file; give both"
     ),
     "[topics]\npartitions = 0": (
         "topics.partitions = 0 is not allowed, expected a whole number >= 1"
@@ -193,7 +193,7 @@ def test_name_of_the_right_letters_is_taken(name: str) -> None:
     ("text", "said"),
     [
         ('[page]\nunit = "m"', r"section \[page\] is for numbers"),
-        ("low = 1.0", r"page.low and page.high belong together; give both, or none"),
+        ("low = 1.0", r"page.low and page.high belong together; give both or neither"),
         ("low = 2.0\nhigh = 1.0", r"page.low = 2.0 must be below page.high = 1.0"),
     ],
 )
