@@ -203,11 +203,11 @@ class FeatureColumns:
             notes(f"{what}: {', '.join(columns)}")
         if with_commas:
             notes(
-                "no numbers, as their decimal commas need semicolons between the cells of a table: "
+                "not numbers, because decimal commas need semicolons between the cells of a table: "
                 + ", ".join(with_commas)
             )
         if with_units:
-            notes(f"no numbers, as something stands behind them: {', '.join(with_units)}")
+            notes(f"not numbers, because something follows them: {', '.join(with_units)}")
 
     @property
     def empty(self) -> bool:
@@ -220,7 +220,7 @@ class FeatureColumns:
         if self._named:
             return f"has no numbers or texts in the columns named as features ({found})"
         return (
-            "has no column of numbers or of texts that come again besides label, time and key"
+            "has no column of numbers or of recurring texts besides label, time and key"
             f"{f' ({found})' if found else ''}; name the columns that are features"
         )
 
@@ -550,8 +550,8 @@ def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
     if None in found:
         return None
     return (
-        f"commas and points both count as decimal signs: {found[0]}, {found[1]}; take out those "
-        "that part thousands"
+        f"commas and points both count as decimal signs: {found[0]}, {found[1]}; remove those "
+        "that separate thousands"
     )
 
 

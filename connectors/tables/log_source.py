@@ -138,7 +138,7 @@ class LogSource:
             rows = self._table.rows()
             first = self._take_first(rows)
             if not first:
-                raise self._error or TableError(f"{path} has a header and no rows; expected rows")
+                raise self._error or TableError(f"{path} has a header but no rows; expected rows")
             unread = [row for row in first if isinstance(row, BadRow)]
             if self._table.columns is None and len(unread) == len(first):
                 # Rows name the columns, and none has named any.
@@ -199,7 +199,7 @@ class LogSource:
             rows = "rows is" if n == 1 else "rows are"
             self._notes(
                 f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
-                "time, as answers and deadlines follow it"
+                "time, because answers and deadlines depend on it"
             )
 
     @property

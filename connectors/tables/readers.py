@@ -55,7 +55,7 @@ class BinaryFile:
         try:
             self._raw: BufferedReader[Any] = BufferedReader(FileIO(self.path), _BUFFER)
         except FileNotFoundError:
-            raise TableError(f"{path} is not there; expected a file") from None
+            raise TableError(f"{path} does not exist; expected a file") from None
         except IsADirectoryError:
             raise TableError(f"{path} is a directory; expected a file") from None
         except OSError as error:
@@ -434,7 +434,7 @@ def _plain(error: csv.Error) -> str:
     if text.startswith(("field larger", "unexpected end of data")):
         return _UNCLOSED
     if text.startswith("new-line character"):
-        return "lines end with CR alone; save it with LF, or CR LF, at their ends"
+        return "lines end with CR alone; save it with LF or CR LF line ends"
     return text
 
 

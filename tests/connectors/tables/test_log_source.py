@@ -29,7 +29,7 @@ CSV = """light,noise,name,at,who,room
 NO_TIME = "must be POSIX seconds or an ISO 8601 time such as 2026-03-02T14:19:00"
 
 NO_FEATURE = (
-    r"has no column of numbers or of texts that come again besides label, time and key( \(.*\))?; "
+    r"has no column of numbers or of recurring texts besides label, time and key( \(.*\))?; "
     "name the columns that are features$"
 )
 
@@ -100,11 +100,11 @@ def test_decimal_commas_that_cannot_be_read_are_noted(tmp_path):
     first = drain(source(tmp_path, rows(*cells), notes=notes.append))[0]
     assert first.x == {"a": "-0,0", "b": 1}
     assert notes[-1] == (
-        "no numbers, as their decimal commas need semicolons between the cells of a table: a"
+        "not numbers, because decimal commas need semicolons between the cells of a table: a"
     )
     notes.clear()
     drain(source(tmp_path, rows(*(f'"{n},{n}",1,x' for n in range(30))), notes=notes.append))
-    assert [note.partition(",")[0] for note in notes] == ["left out", "no numbers"]
+    assert [note.partition(",")[0] for note in notes] == ["left out", "not numbers"]
     notes.clear()
     text = rows(*cells, header="a,b,room").replace('"', "").replace(",1,x", ";1;x")
     first = drain(source(tmp_path, text.replace("a,b,room", "a;b;room"), notes=notes.append))[0]
@@ -119,8 +119,8 @@ def test_numbers_with_points_and_with_commas_are_noted(tmp_path):
     found = drain(source(tmp_path, text, notes=notes.append))
     assert [one.x for one in found] == [{"a": 1.234, "b": 1}, {"a": 999, "b": 0.5}]
     assert notes == [
-        "commas and points both count as decimal signs: '0,5' in b, '1.234' in a; take out those "
-        "that part thousands"
+        "commas and points both count as decimal signs: '0,5' in b, '1.234' in a; remove those "
+        "that separate thousands"
     ]
     notes.clear()
     drain(source(tmp_path, text, ignore=["b"], notes=notes.append))
@@ -142,8 +142,8 @@ def test_units_behind_numbers_are_noted(tmp_path, cells, noted):
     notes = []
     text = rows(*(f'"{cells[n % 3]}",1,x' for n in range(30)))
     drain(source(tmp_path, text, notes=notes.append))
-    said = f"no numbers, as something stands behind them: a (for example {cells[0]!r})"
-    assert [note for note in notes if note.startswith("no numbers")] == [said] * noted
+    said = f"not numbers, because something follows them: a (for example {cells[0]!r})"
+    assert [note for note in notes if note.startswith("not numbers")] == [said] * noted
 
 
 def test_no_feature_says_why(tmp_path):
@@ -194,8 +194,8 @@ def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
     log = {"time": "a", "key": "b", "features": ["room"], "label": None}
     drain(source(tmp_path, text, **log, notes=notes.append))
     assert notes[-1:] == [
-        "2 of 6 rows are earlier than the one before; sort the log by time, as answers and "
-        "deadlines follow it"
+        "2 of 6 rows are earlier than the one before; sort the log by time, because answers and "
+        "deadlines depend on it"
     ]
     drain(source(tmp_path, rows("9,p,x", "8,p,x"), **log, notes=notes.append))
     assert "1 of 2 rows is earlier than the one before" in notes[-1]
@@ -698,7 +698,7 @@ def test_a_column_has_one_role(tmp_path, roles, match):
 
 
 def test_a_table_without_rows_says_so(tmp_path):
-    with pytest.raises(TableError, match=r"log\.csv has a header and no rows; expected rows$"):
+    with pytest.raises(TableError, match=r"log\.csv has a header but no rows; expected rows$"):
         source(tmp_path, "a,room\n")
 
 

@@ -301,7 +301,7 @@ def test_a_json_array_is_refused_by_name_too(tmp_path):
 
 
 def test_a_missing_file_and_a_directory_are_named(tmp_path):
-    with pytest.raises(TableError, match=r"nothing\.csv is not there; expected a file$"):
+    with pytest.raises(TableError, match=r"nothing\.csv does not exist; expected a file$"):
         open_table(tmp_path / "nothing.csv")
     with pytest.raises(TableError, match=r"is a directory; expected a file$"):
         open_table(tmp_path)
