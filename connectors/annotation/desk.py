@@ -131,7 +131,7 @@ class AnnotationDesk:
     ... )
     >>> card = desk.next("ann", 130.0)
     >>> card.id, card.why["text"], card.lease_until
-    ('e1/label', 'the prediction is not sure', 190.0)
+    ('e1/label', 'the prediction is uncertain', 190.0)
     >>> desk.next("bob", 131.0) is None
     True
     >>> reply = Reply(card=card.id, answer_id="c1", action="label", label="hall")

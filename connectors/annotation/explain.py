@@ -230,14 +230,14 @@ CODES: Final[Mapping[str, str]] = {
 TEXTS: Final[Mapping[str, str]] = {
     "first": "nothing was known when this was asked",
     "new": "nothing like this was seen before",
-    "unsure": "the prediction is not sure",
-    "several": "several labels are about as likely",
+    "unsure": "the prediction is uncertain",
+    "several": "several labels are about equally likely",
     "unlikely": "no label is likely",
-    "two": "two labels are about as likely",
+    "two": "two labels are about equally likely",
     "disagree": "several models predict different things",
     "every": "every event is asked about",
     "random": "a random check",
-    "again": "asked again, as an annotator is in quarantine",
+    "again": "asked again because an annotator is in quarantine",
     "second": "asked of a second annotator, to compare",
     "repeat": "asked once more, to compare",
     "informative": "of the latest events, its label would help most",
@@ -317,7 +317,7 @@ def why(request: Request, shares: Shares | None = None, *, is_new: bool = False)
     >>> why(ask, shares)["text"]
     'not sure: walking 44 %, cycling 41 %'
     >>> why(ask)["text"]
-    'the prediction is not sure'
+    'the prediction is uncertain'
 
     """
     code = CODES.get(request.reason, "rule")

@@ -334,7 +334,7 @@ class TakingBack:
         try:
             line_of(record.key, record.value or b"")
         except DecodeError as error:
-            reason = f"only workers write on consensus, and a correction is an answer: {error}"
+            reason = f"only workers write to consensus, and a correction is an answer: {error}"
             self._refuse(partition, record, "malformed", reason, key=None)
             with suppress(DecodeError):
                 what = taken_back(record.key, keyed=self._loops.keyed)
@@ -348,7 +348,9 @@ class TakingBack:
         if not self._heed(partition, record):
             return
         if what.event_id is None and not self._loops.keyed:
-            reason = "one loop serves all, and no key can be taken out of it; withdraw its examples"
+            reason = (
+                "one loop serves all keys, so no key can be removed from it; withdraw its examples"
+            )
             self._refuse(partition, record, "malformed", reason, key=None)
             return
         messages = self._take_back(partition, what, _when(record))

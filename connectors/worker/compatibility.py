@@ -23,7 +23,7 @@ BEING_RESTORED = "being restored"
 ON_FLINK = "on Flink"
 """Stands there while Flink keeps what is learned, and the topic `state` does not count."""
 FLINK_KEEPS_IT = (
-    "Flink keeps what is learned; go on with `streamgp flink`, or have it given back to workers "
+    "Flink holds what was learned; continue with `streamgp flink`, or hand it back to the workers "
     "with `streamgp flink --hand-back`"
 )
 
@@ -93,16 +93,16 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
         return
     if not theirs:
         raise DifferentEnvironmentError(
-            f"partition {partition} was worked on by a streamgp that did not record its numerical "
-            "environment, so that nothing shows that it was this one, as --strict demands; go on "
-            "without --strict, which records it with the next input"
+            f"partition {partition} was processed by a streamgp that did not record its numerical "
+            "environment, so --strict cannot check it; continue without --strict, which records it "
+            "with the next input"
         )
     found = differences(theirs)
     if found:
         raise DifferentEnvironmentError(
-            f"partition {partition} was worked on in another numerical environment "
-            f"({differences_text(found)}), and --strict demands the same; go back to it, or go on "
-            "without --strict: results agree to about 1e-9, not bitwise"
+            f"partition {partition} was processed in another numerical environment "
+            f"({differences_text(found)}), and --strict demands the same; go back to it, or "
+            "continue without --strict: results agree to about 1e-9, not bitwise"
         )
 
 
@@ -147,7 +147,7 @@ def check_signed(
     --------
     >>> check_signed(2, {"keyed": True, "group": "rooms"}, {"keyed": True}, "phones")
     Traceback (most recent call last):
-    connectors.worker.compatibility.OtherGroupError: partition 2 is that of the group 'rooms', ...
+    connectors.worker.compatibility.OtherGroupError: partition 2 belongs to the group 'rooms', ...
 
     """
     if is_on_flink(theirs):
@@ -159,7 +159,7 @@ def check_signed(
         there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
         here = ", ".join(f"{name} {ours.get(name)}" for name in differing)
         raise ChangedConfigurationError(
-            f"partition {partition} was worked on with another configuration ({there}; here "
+            f"partition {partition} was processed with another configuration ({there}; here "
             f"{here}); go back to it, or "
             + (
                 "use other topics"
@@ -181,8 +181,9 @@ def check_group(partition: int, theirs: Mapping[str, Any], group: str | None) ->
     other = theirs.get(GROUP, group)
     if group is not None and other != group:
         raise OtherGroupError(
-            f"partition {partition} is that of the group {other!r}, here it is {group!r}, and two "
-            f"would ruin each other's learners; use the group name {other!r}, or other topics"
+            f"partition {partition} belongs to the group {other!r}, this worker is in {group!r}, "
+            f"and two groups would corrupt each other's learners; use the group name {other!r}, or "
+            "other topics"
         )
 
 
@@ -208,7 +209,7 @@ def check_alone(record: Record, group: str) -> None:
     theirs = next((v.decode(errors="replace") for k, v in record.headers if k == "ce_source"), ours)
     if theirs != ours:
         raise OtherGroupError(
-            f"{theirs!r:.80} writes what it learns into the same topics as {ours!r} (consensus:"
-            f"{record.partition}:{record.offset}), and two groups would ruin each other's "
-            "learners; stop one of them, and give it other topics"
+            f"{theirs!r:.80} writes what it learns into the same topics as {ours!r} "
+            f"(consensus:{record.partition}:{record.offset}), and two groups would corrupt each "
+            "other's learners; stop one of them, and give it other topics"
         )

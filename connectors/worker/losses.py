@@ -158,7 +158,7 @@ class Losses:
     def error(self) -> LostRecordsError | None:
         """Return what a worker ends with, None if nothing is missing."""
         if self.cut is not None:
-            text = f"an earlier `streamgp {self.cut}` was cut; run it again"
+            text = f"an earlier `streamgp {self.cut}` was interrupted; run it again"
         elif self._is_on_flink:
             text = FLINK_KEEPS_IT
         elif self.is_empty:
@@ -211,7 +211,7 @@ def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError
     >>> vanished(2, {("events", 2): 0}) is None
     True
     >>> print(vanished(2, {("events", 2): 17}))
-    partition 2: state and consensus hold nothing, and the group has worked off events before ...
+    partition 2: state and consensus hold nothing, and the group has processed events before ...
 
     """
     worked = [
@@ -222,7 +222,7 @@ def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError
     if not worked:
         return None
     return LostRecordsError(
-        f"partition {partition}: state and consensus hold nothing, and the group has worked off "
+        f"partition {partition}: state and consensus hold nothing, and the group has processed "
         f"{' and '.join(worked)}: both were deleted or emptied; stop all workers, then bring both "
         "back with `streamgp restore`, or begin with nothing by `streamgp recover`"
     )

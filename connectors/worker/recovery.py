@@ -241,7 +241,7 @@ class Saver:
                 "snapshot-failed",
                 partition=number,
                 reason=str(error),
-                consequence="goes on; a restart reads the topics from the start",
+                consequence="continues; a restart reads the topics from the start",
             )
             size = None
         took_s = perf_counter() - start

@@ -108,7 +108,7 @@ class ProgressReports:
                     first=each.position,
                     last=each.offset - 1,
                     reason="these records were deleted before they were read",
-                    consequence="goes on with the first that is there",
+                    consequence="continues with the first one that exists",
                 )
         if fresh:
             self._log.info(
@@ -494,7 +494,12 @@ class Worker:
                 if self._state is None:
                     raise
                 # What waited on the disk is gone with it; the topics have everything.
-                say(logging.WARNING, "state-lost", reason=str(error), consequence="goes on without")
+                say(
+                    logging.WARNING,
+                    "state-lost",
+                    reason=str(error),
+                    consequence="continues without",
+                )
                 self._state = None
 
     def _check(self) -> None:

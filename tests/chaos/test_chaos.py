@@ -622,7 +622,7 @@ def test_state_that_nobody_can_go_on_with_is_found(run):
     forged = changed(head, value={"fingerprint": "another", "keyed": True})
     _, flaws = differences(run, replaced(run, head, forged))
     assert len(flaws) == 1
-    assert "was worked on with another configuration" in flaws[0]
+    assert "was processed with another configuration" in flaws[0]
 
 
 def test_a_snapshot_behind_the_topics_is_brought_up(run):

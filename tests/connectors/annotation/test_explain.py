@@ -38,7 +38,7 @@ def request(reason: str = "SkepticalAsk", **x: Any) -> LabelRequest:
 @pytest.mark.parametrize(
     ("reason", "shares", "is_new", "code", "text"),
     [
-        ("SkepticalAsk", None, False, "unsure", "the prediction is not sure"),
+        ("SkepticalAsk", None, False, "unsure", "the prediction is uncertain"),
         ("SkepticalAsk", None, True, "new", "nothing like this was seen before"),
         (
             "SkepticalAsk",

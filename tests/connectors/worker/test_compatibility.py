@@ -35,19 +35,20 @@ def signed(topics):
         (
             {**OURS, "group": "phones"},
             OtherGroupError,
-            "partition 2 is that of the group 'phones', here it is 'rooms', and two would ruin "
-            "each other's learners; use the group name 'phones', or other topics",
+            "partition 2 belongs to the group 'phones', this worker is in 'rooms', and two "
+            "groups would corrupt each other's learners; use the group name 'phones', or "
+            "other topics",
         ),
         (
             {**OURS, "fingerprint": "2e", "group": "rooms"},
             ChangedConfigurationError,
-            "partition 2 was worked on with another configuration (fingerprint 2e; here "
+            "partition 2 was processed with another configuration (fingerprint 2e; here "
             "fingerprint 1f); go back to it, or take the new one over with `streamgp rebuild`",
         ),
         (
             {"fingerprint": "2e"},
             ChangedConfigurationError,
-            "partition 2 was worked on with another configuration (fingerprint 2e, keyed None; "
+            "partition 2 was processed with another configuration (fingerprint 2e, keyed None; "
             "here fingerprint 1f, keyed True); go back to it, or use other topics",
         ),
     ],
@@ -122,6 +123,6 @@ def test_two_groups_that_begin_at_once_find_each_other_out():
         worker(topics).run(stop)
     assert str(caught.value) == (
         "'/streamgp/other' writes what it learns into the same topics as '/streamgp/streamgp' "
-        "(consensus:0:0), and two groups would ruin each other's learners; stop one of them, and "
-        "give it other topics"
+        "(consensus:0:0), and two groups would corrupt each other's learners; stop one of them, "
+        "and give it other topics"
     )

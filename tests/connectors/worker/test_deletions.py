@@ -322,7 +322,7 @@ def test_nobody_can_be_taken_out_of_a_loop_that_serves_all():
     raw(topics, "consensus", key=b"", value=None)
     work(topics, keyed=False)
     assert letters(topics) == [
-        "one loop serves all, and no key can be taken out of it; withdraw its examples"
+        "one loop serves all keys, so no key can be removed from it; withdraw its examples"
     ]
     assert labels(topics, keyed=False)[0] == 1
 
@@ -354,7 +354,7 @@ def test_a_note_on_consensus_is_a_dead_letter_and_keeps_nobody_from_starting():
     (letter,) = everything(topics, "dead-letters")
     assert (letter.key, letter.value) == (b"ann", b"note to self")
     assert letters(topics) == [
-        "only workers write on consensus, and a correction is an answer: its key must not be "
+        "only workers write to consensus, and a correction is an answer: its key must not be "
         r"b'ann', expected that of a line, <key>\x1f<event_id>\x1f<revision>"
     ]
     assert labels(topics) == (1, "home")

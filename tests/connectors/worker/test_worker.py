@@ -490,7 +490,7 @@ def test_a_changed_configuration_is_refused():
     put(topics, event(1))
     work(topics)
     put(topics, event(2))
-    with pytest.raises(ChangedConfigurationError, match="worked on with another configuration"):
+    with pytest.raises(ChangedConfigurationError, match="processed with another configuration"):
         work(topics, model=isgp("paper", seed=1))
     work(topics)
     assert len(said(topics, "predictions")) == 2
