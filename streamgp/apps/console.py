@@ -116,7 +116,7 @@ def confirm(question: str) -> bool:
 
     """
     if sys.stdin is None:
-        raise click.ClickException(f"no terminal to ask at: {question} Give --yes")
+        raise click.ClickException(f"no terminal to ask on: {question} Give --yes")
     click.echo(f"{printable(question)} [y/N]: ", nl=False)
     answer = sys.stdin.readline()
     if not answer.endswith("\n") or not sys.stdin.isatty():
@@ -354,9 +354,9 @@ TERMINATED = 143  # 128 + SIGTERM
 
 MEANING: dict[int, str] = {
     DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
-    WRONG_USE: "wrong use, configuration or topics; starting again does not help",
+    WRONG_USE: "wrong usage, configuration or topics; starting again does not help",
     TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
-    INTERNAL_ERROR: "an error of streamgp itself; nothing of that batch is committed",
+    INTERNAL_ERROR: "a bug in streamgp; the current batch was not committed",
     LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
     FENCED: "another worker with the same instance name took over; do not start again",
     HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",

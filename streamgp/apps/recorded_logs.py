@@ -71,8 +71,8 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
     columns, windows = config.log, config.windows
     if windows is not None and columns.time is None:
         raise click.ClickException(
-            "windows need the time of rows: name its column with --time COLUMN, or time in section "
-            "[log] of the configuration file"
+            "windows need the time of each row: name its column with --time COLUMN, or time in "
+            "section [log] of the configuration file"
         )
     try:
         return LogSource(
@@ -119,7 +119,7 @@ def prefixes(paths: Sequence[Path]) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise click.ClickException(
-                f"two logs are called {name}, so that their event ids would be the same; "
-                "rename one, or send them one by one with --prefix"
+                f"two logs are called {name}, so their event ids would be the same; rename one, or "
+                "send them one by one with --prefix"
             )
     return [f"{name}:" for name in names]

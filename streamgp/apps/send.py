@@ -384,7 +384,7 @@ def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int
     span = f" ({rows})" if producer.last >= first else ""
     tell(f"{number(producer.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
     if stop():
-        tell(f"interrupted; go on with --from {producer.last + 1}")
+        tell(f"interrupted; continue with --from {producer.last + 1}")
         return status_of(stop.signal)
     if not producer.n_sent and producer.n_rejected:
         tell("Error: no row could be read; see the reasons above")
@@ -396,11 +396,11 @@ def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int
 
 def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int) -> int:
     if isinstance(error, TableError):
-        tell(f"Error: {error} (sent what came before it, rows {first} to {producer.last})")
+        tell(f"Error: {error} (the rows before it were sent: {first} to {producer.last})")
         return WRONG_USE
     tell(
-        f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, go on with "
-        f"--from {producer.safe + 1}"
+        f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, continue "
+        f"with --from {producer.safe + 1}"
     )
     return status_by(error)
 

@@ -69,13 +69,13 @@ def send_lines(
         except (BrokerError, ValueError) as error:
             tell(
                 f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
-                f"of the input are safe, go on with: tail -n +{sender.n_safe + 1}"
+                f"of the input are safe, continue with: tail -n +{sender.n_safe + 1}"
             )
             return status_by(error) if isinstance(error, BrokerError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
         if stop():
-            tell(f"interrupted; go on with: tail -n +{sender.n_safe + 1}")
+            tell(f"interrupted; continue with: tail -n +{sender.n_safe + 1}")
             return status_of(stop.signal)
         return DONE
 
@@ -133,7 +133,7 @@ def _restoring(there: Deployment) -> Iterator[_LineSender]:
     """Write in place of a worker, of which there must be none."""
     if not isinstance(parse_address(there.url), FileAddress):
         raise click.ClickException(
-            "--restore needs a broker file://DIR; topics of Kafka are copied with its own tools"
+            "--restore needs a broker file://DIR; copy topics in Kafka with Kafka's own tools"
         )
     client = there.topics.client(group=there.group, instance=_PROGRAM, max_records=1)
     unsent: list[Outgoing] = []

@@ -136,7 +136,7 @@ WORDS = {"1": "guessed", "2": "doubtful", "3": "rather sure", "4": "sure", "5": 
 """What the keys mean."""
 CONFIDENCES = {key: i / (len(WORDS) - 1) for i, key in enumerate(WORDS)}
 """The number between 0 and 1 that each key stands for."""
-IN_A_LINE = "how sure: ?1 (guessed) to ?5 (certain) behind the answer, or nothing"
+IN_A_LINE = "how sure: ?1 (guessed) to ?5 (certain) after the answer, or nothing"
 """How it is said where an answer is a line."""
 _BEHIND = re.compile(r"(.*\S)\s+\?(\d+)")
 
@@ -160,7 +160,7 @@ def split_confidence(text: str) -> tuple[str, float | None]:
         return text, None
     rest, key = found.groups()
     if key not in CONFIDENCES:
-        raise ValueError(f"?{key:.10} is none of ?1 (guessed) to ?5 (certain)")
+        raise ValueError(f"?{key:.10} is not allowed, expected ?1 (guessed) to ?5 (certain)")
     return rest, CONFIDENCES[key]
 
 

@@ -168,7 +168,7 @@ def challenge_of_line(line: str, view: View) -> Command:
     if answer is not None:
         if written and written[0].label != answer.label:
             raise ValueError(
-                f"{word!r} is a key and a label itself; write n {word}, or n {said(answer)}"
+                f"{word!r} is both a key and a label; write n {word}, or n {said(answer)}"
             )
         return answer
     choices = [replace(choice, character=None) for choice in view.choices]
@@ -194,12 +194,12 @@ def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> C
     for label in (shown_label(choice.label) for choice in view.choices):
         if label in (written, written.removeprefix("n ").strip()):
             raise ValueError(
-                f"{label!r} is a label itself; put it in double quotes (in a line behind n), or "
-                "what stands before ?"
+                f"{label!r} is itself a label; put it in double quotes (in a line, after n), or "
+                "only the part before ?"
             )
     command = read(rest)
     if command.kind != "label":
-        raise ValueError(f"{rest!r} gives no label that one could be sure of")
+        raise ValueError(f"{rest!r} does not clearly name a label")
     return replace(command, confidence=confidence)
 
 
@@ -210,9 +210,9 @@ def renaming(old: str, new: str, choices: Sequence[Choice]) -> Command:
         if old in (label, shown_label(label)):
             renamed = parse_label(new, known)
             if type(renamed) is type(label) and renamed == label:
-                raise ValueError(f"{old!r:.60} has that name already")
+                raise ValueError(f"{old!r:.60} already has that name")
             return Command(kind="rename", old=label, label=renamed)
-    raise ValueError(f"{old!r:.60} is no label here; write r OLD -> NEW")
+    raise ValueError(f"{old!r:.60} is not a label here; write r OLD -> NEW")
 
 
 def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
@@ -271,8 +271,10 @@ def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
     if len(meant) > 1:
         pressed, written = meant
         raise ValueError(
-            f"{line!r} is the key of {pressed} and a label itself; write n {pressed} or n {written}"
+            f"{line!r} is the key of {pressed} and also a label; write n {pressed} or n {written}"
         )
     for label in meant.values():
         return Command(kind="label", label=label)
-    raise ValueError(f"{line!r:.60} is no key and no known label; write n LABEL for a new one")
+    raise ValueError(
+        f"{line!r:.60} is neither a key nor a known label; write n LABEL for a new one"
+    )

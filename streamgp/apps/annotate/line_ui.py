@@ -180,7 +180,7 @@ class LineFace:
                 if not self._lines.is_typed:
                     n = self._lines.n_dropped
                     raise UnclearLineError(
-                        f"line {n} of the input: {error}; nothing behind it was read"
+                        f"line {n} of the input: {error}; nothing after it was read"
                     ) from None
                 self._print(str(error))
                 return None

@@ -92,8 +92,8 @@ class Legend:
 
 # What those in charge do about it stands in docs/annotators.md.
 _SET_ASIDE = (
-    "answers of yours are set aside for now, as they often differ from those of other people; they "
-    "are kept, and the questions go to others"
+    "answers that you gave are set aside for now, because they often differ from those of other "
+    "people; they are kept, and the questions go to others"
 )
 MOST_IN_LINES = 12
 """Features that are shown where no key can be pressed for more."""
@@ -199,7 +199,7 @@ def _doubt(view: View, request: Challenge) -> Text:
     text.append(f" {ago(view.now - request.requested_at)}.\n")
     share = explain.percent(explain.likely(request))
     if view.of_numbers:
-        text.append("After the examples so far it would be about ")
+        text.append("Judging by the examples so far, it would be about ")
         text.append(suggested, style="bold")
         if request.std is not None:
             text.append(f" \N{PLUS-MINUS SIGN} {request.std:.3g}")
@@ -372,13 +372,13 @@ def printable_lines(text: str) -> str:
 
 
 HELP = """\
-Which label belongs to the event? Beside its features stands what is usual in
-each class, first the features that tell the classes apart.
-In a frame an earlier label is asked about again. Beside it stand the examples
+Which label belongs to the event? Next to its features you see what is usual
+in each class; features that tell the classes apart come first.
+A frame asks about an earlier label again. Next to it you see the examples
 most like it, with what differs. Your second answer counts, whichever it is.
 
-  1-9, a-z  the label beside the key (not in a frame)
-  /         search: type some letters of a label, Enter gives the first one
+  1-9, a-z  the label next to the key (not in a frame)
+  /         search: type some letters of a label, Enter takes the first one
   n         a new label; in double quotes it is text even if it looks like 7
   0-9       where numbers are asked for: type one, as in 21.5 or 21.5 +- 0.5
   k c o     in a frame: keep the label, change it, or list the others
@@ -390,5 +390,5 @@ most like it, with what differs. Your second answer counts, whichever it is.
   r         rename a label that was misspelt, or merge it with another one
   m         more features, where there are many
   x         for experts: the rule that asks, with its numbers
-  q         quit; whatever waits will wait for the next time
+  q         quit; open questions stay open for the next time
 """

@@ -514,5 +514,8 @@ def _simulated(config: WorkerConfig, settings: Sequence[str], name: str | None) 
     if name is None:
         return config
     if config.annotators:
-        raise click.UsageError("--as names one annotator; here are several, each with its name")
+        raise click.UsageError(
+            "--as names one annotator, but there are several, each with its own name; leave out "
+            "--as"
+        )
     return replace(config, annotator=replace(config.annotator, name=name))

@@ -354,7 +354,7 @@ class ScreenFace:
         if self._unrated is not None:
             return self._rate(key, self._unrated)
         if key.kind == "paste":
-            self._remark = "what is pasted is no answer; press n first to give it as a label"
+            self._remark = "pasted text is not an answer; press n first to enter it as a label"
         if key.kind == "escape":
             self._lists = False
         if key.kind != "text":
@@ -390,7 +390,7 @@ class ScreenFace:
         else:
             command = COMMANDS.get(character) or label_of_key(character, view.choices)
             if command is None:
-                self._remark = f"{character} stands for nothing; ? tells what there is"
+                self._remark = f"{character} is not a key; ? shows all keys"
                 return None
             return self._choose(command, view)
         return None
@@ -431,7 +431,7 @@ class ScreenFace:
         elif character == "q":
             return COMMANDS[character]
         elif key.kind != "backspace":
-            self._remark = "how sure is 1 to 5; Enter leaves it out, Esc goes back"
+            self._remark = "how sure: 1 to 5; Enter leaves it out, Esc goes back"
         return None
 
     def _give(self, command: Command) -> Command:

@@ -46,7 +46,7 @@ class AnswerKeys:
     # _keys  by annotator, as of then
     def __init__(self, people: People) -> None:
         if people.keys_file is not None and people.keys_env is not None:
-            raise ConfigError("people.keys_file and people.keys_env: give one of them")
+            raise ConfigError("people.keys_file and people.keys_env: give only one of them")
         self._people = people
         self._file = None if people.keys_file is None else Path(people.keys_file)
         self._seen: tuple[int, int, int] | None = None
@@ -77,7 +77,7 @@ class AnswerKeys:
             return
         if self._file is None:
             raise ConfigError(
-                f"people.keys_env: the environment variable that it names has no key of "
+                "people.keys_env: the environment variable that it names has no key for "
                 f"{annotator!r}; add it, or name a file with keys_file"
             )
         with locked(self._file):
@@ -101,12 +101,12 @@ class AnswerKeys:
             keys = {name: bytes.fromhex(key) for name, key in _decode(text or "{}").items()}
         except (msgspec.DecodeError, ValueError):  # neither may be repeated: they hold secrets
             raise ConfigError(
-                f'{where}: what it names holds no keys, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
+                f'{where}: no keys found there, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
             ) from None
         if any(len(key) < _LEAST_BYTES for key in keys.values()):
             raise ConfigError(
-                f"{where}: what it names holds a key that is too short, expected at least "
-                f"{2 * _LEAST_BYTES} hexadecimal digits"
+                f"{where}: a key found there is too short, expected at least {2 * _LEAST_BYTES} "
+                "hexadecimal digits"
             )
         return keys
 

@@ -94,8 +94,8 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
             if keyed != bool(entity):
                 expected = "true" if entity else "false"
                 raise click.ClickException(
-                    f"the topics hold loops of workers with worker.keyed = {expected}; write it "
-                    "into the configuration"
+                    f"the topics were written by workers with worker.keyed = {expected}; set it in "
+                    "the configuration"
                 )
             yield Learned(partition=partition, entity=entity, parts=parts, lines=lines)
 
@@ -183,7 +183,7 @@ def warning_of(topics: Topics) -> str | None:
     except RefusedError:
         return None
     return (
-        "consensus holds labelled examples and state holds nothing: state was deleted or emptied; "
+        "consensus holds labelled examples, but state holds nothing: state was deleted or emptied; "
         f"{RECOVER}"
     )
 
@@ -310,7 +310,7 @@ class InputProgress:
         lines = self._missed()
         if not self.n_workers and any(topic in _SENT for topic, _ in readable | obstacles.keys()):
             lines.append(
-                f"no worker is at work in group {self._group!r}, with "
+                f"no worker is running in group {self._group!r}, with "
                 f"{number(self.n_waiting, 'input')} waiting"
             )
         for place in sorted(long):

@@ -71,7 +71,7 @@ def damage(error: Exception, config: WorkerConfig) -> str:
     --------
     >>> config = WorkerConfig(broker=Broker(url="file://topics"))
     >>> damage(ValueError("state:0:7 is nothing that this streamgp writes"), config)
-    'state:0:7 is nothing that this streamgp writes; bring back topics/topics.db as a worker left...
+    'state:0:7 is nothing that this streamgp writes; restore topics/topics.db as a worker left...
 
     """
     assert config.broker is not None
@@ -81,7 +81,7 @@ def damage(error: Exception, config: WorkerConfig) -> str:
     from connectors.embedded.directory import DATABASE
 
     return (
-        f"{error}; bring back {address.directory / DATABASE} as a worker left it, or start over in "
+        f"{error}; restore {address.directory / DATABASE} as a worker left it, or start over in "
         "another directory"
     )
 
@@ -117,8 +117,8 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     spans, total = config.loop, build_total_budget(config)
     if total is not None and not config.worker.keyed:
         raise ConfigError(
-            f"{source}: total_budget is for a learner of each key, and worker.keyed is false; "
-            "put the limit into [budget]"
+            f"{source}: total_budget needs a learner for each key, but worker.keyed is false; put "
+            "the limit into [budget]"
         )
     return LoopSettings(
         model=build_model(config, source=source),
@@ -217,9 +217,8 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     assert config.broker is not None  # or it would not have been loaded
     if isinstance(parse_address(config.broker.url), MemoryAddress):
         raise click.ClickException(
-            'topics at "memory://" end with the process that made them, and no other process sees '
-            "them; "
-            'write broker = "kafka://HOST:PORT" or "file://DIR"'
+            'topics at "memory://" exist only within the process that made them; write '
+            'broker = "kafka://HOST:PORT" or "file://DIR"'
         )
     topics = open_topics(config)
     try:

@@ -226,7 +226,7 @@ class Cluster:
             build(environment)
             return FlinkJob(environment.execute_async(name))
         except Py4JError as error:
-            raise ConfigError(f"Flink has not taken the job: {reason_in(str(error))}") from None
+            raise ConfigError(f"Flink did not accept the job: {reason_in(str(error))}") from None
 
     def attach(self, job_id: str) -> FlinkJob:
         """Return a job that an earlier process has handed to the cluster elsewhere."""
@@ -300,9 +300,9 @@ class Cluster:
         for job in self._ask("/jobs/overview", _Overview).jobs:
             if job.name in names and job.state not in ENDED and job.jid not in but:
                 raise ConfigError(
-                    f"the cluster has {job.name!r} as job {job.jid}, and two would do "
-                    "everything twice; stop it first (`flink stop`, or `flink cancel` if it is to "
-                    "take over or to hand back)"
+                    f"the cluster already runs {job.name!r} as job {job.jid}, and a second one "
+                    "would do everything twice; stop it first (`flink stop`, or `flink cancel` if "
+                    "it is to take over or to hand back)"
                 )
 
     def _ask(self, path: str, kind: type[_Answer]) -> _Answer:
@@ -360,23 +360,25 @@ def check_environment() -> None:
         raise ConfigError(f"PyFlink is not installed in {sys.prefix}; {_INSTALL}")
     home = Path(os.environ.get("FLINK_HOME", spec.submodule_search_locations[0]))
     if not list(home.glob("lib/flink-sql-connector-kafka-*.jar")):
-        raise ConfigError(f"{home / 'lib'} has no Kafka connector of Flink; {_INSTALL}")
+        raise ConfigError(f"{home / 'lib'} has no Kafka connector for Flink; {_INSTALL}")
     _check_java()
 
 
 def _check_java() -> None:
     where = os.environ.get("JAVA_HOME")  # PyFlink looks there alone, if that is set
     java = "java" if where is None else str(Path(where) / "bin/java")
-    cure = "install Java 17, and have JAVA_HOME name its directory or leave it out"
+    cure = "install Java 17, and set JAVA_HOME to its directory or unset it"
     try:
         asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise ConfigError(f"Flink needs Java, and {java} cannot be run: {error}; {cure}") from None
+        raise ConfigError(
+            f"Flink needs Java, and {java} could not be run: {error}; {cure}"
+        ) from None
     said = asked.stderr.strip()
     version = _JAVA_VERSION.search(said)
     if asked.returncode != 0 or version is None:
         raise ConfigError(
-            f"Flink needs Java, and {java} has ended with status {asked.returncode}: "
+            f"Flink needs Java, and {java} exited with status {asked.returncode}: "
             f"{printable(_first_line(said))}; {cure}"
         )
     if int(version[1]) < _OLDEST_JAVA:

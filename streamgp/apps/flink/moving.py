@@ -180,14 +180,14 @@ class Move:
             found = saved_at or last_savepoint(directory) or self._loaded(began_at)
             if found is None:
                 raise ConfigError(
-                    "Flink has taken over already; name what was saved by then with --from, as the "
-                    "line `taken-over` of the log has it"
+                    "Flink has already taken over; give the savepoint that the log line "
+                    "`taken-over` names with --from"
                 )
         else:
             if saved_at is not None and not was_taken_over(saved_at):
                 raise ConfigError(
-                    f"there is {saved_at} to go on from; start without --take-over, or take that "
-                    "away first"
+                    f"there is {saved_at} to continue from; start without --take-over, or remove "
+                    "it first"
                 )
             self._end_loading()
             for path in (directory, self.cluster.checkpoints / TAKEN_OVER):
@@ -343,8 +343,8 @@ class Move:
             )
         if nulls:
             raise ConfigError(
-                f"partition {min(nulls)}: something was deleted that the workers have not heeded; "
-                "start them, wait until they have read everything, stop them, and try again"
+                f"partition {min(nulls)}: the workers have not yet processed a deletion; start "
+                "them, wait until they have read everything, stop them, and try again"
             )
         return {n: (value, failed.get(n, {})) for n, value in configurations.items()}
 
@@ -382,8 +382,8 @@ class Move:
             return
         if not kept:
             raise ConfigError(
-                "nothing is to be handed back: the topics say that workers keep what is learned; "
-                "start them"
+                "there is nothing to hand back: according to the topics, the workers hold what was "
+                "learned; start them"
             )
         job = None
         if marks is not None and marks.job is not None:
@@ -436,10 +436,9 @@ class Move:
         # It was never there, or the cluster has forgotten it.
         if begin_at == marks.begin_at and self._positions(marks.group, WORKER_INPUTS):
             raise ConfigError(
-                f"the cluster knows nothing any longer of job {job_id}, which an earlier "
-                "`streamgp flink --hand-back` has left there; run it again with the last "
-                f"checkpoint or savepoint of that job as --from (.../{job_id}/chk-N), no earlier "
-                "one"
+                f"the cluster no longer knows job {job_id}, which an earlier `streamgp flink "
+                "--hand-back` has left there; run it again with the last checkpoint or savepoint "
+                f"of that job as --from (.../{job_id}/chk-N), no earlier one"
             )
         return None, begin_at
 

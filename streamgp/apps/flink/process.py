@@ -99,13 +99,13 @@ def run_flink(
     address = parse_address(config.broker.url)
     if not isinstance(address, KafkaAddress):
         raise ConfigError(
-            f'broker = "{config.broker.url}" is not Kafka, and Flink works on topics of Kafka '
-            'alone; write broker = "kafka://HOST:PORT", or take `streamgp run`'
+            f'broker = "{config.broker.url}" is not Kafka, but Flink works only with topics in '
+            'Kafka; write broker = "kafka://HOST:PORT", or use `streamgp run`'
         )
     loops = build_loops(config, source=str(config_file))
     if loops.total_budget is not None:
         raise ConfigError(
-            f"{config_file}: [total_budget] counts for all keys together, and Flink holds each key "
+            f"{config_file}: [total_budget] covers all keys together, but Flink keeps the keys "
             "apart; leave it out, and put the limit into [budget]"
         )
     remote = None if options.submit is None else remote_of(options.submit)
@@ -184,7 +184,7 @@ def _alone(directory: Path) -> StateDirectory:
     try:
         return StateDirectory(directory)
     except InUseError as error:
-        raise ConfigError(f"another `streamgp flink` is at work: {error}") from None
+        raise ConfigError(f"another `streamgp flink` is running: {error}") from None
     except StateError as error:
         raise ConfigError(str(error)) from None
 
@@ -192,18 +192,18 @@ def _alone(directory: Path) -> StateDirectory:
 def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
     """Refuse to begin with nothing where something was learned."""
     cure = (
-        "go on from a checkpoint or savepoint with --from, take over from workers with "
+        "continue from a checkpoint or savepoint with --from, take over from workers with "
         "--take-over, or use another group and other topics (worker.group, topics.prefix)"
     )
     for record in everything(topics, *COMPACTED, what="looking"):
         if record.value is not None and not is_mark(record):
             raise ConfigError(
-                f"the topic {config.topics.names()[record.topic]} holds what was learned, and no "
-                f"checkpoint of Flink goes with it; {cure}"
+                f"the topic {config.topics.names()[record.topic]} holds what was learned, but "
+                f"there is no Flink checkpoint for it; {cure}"
             )
     group = config.worker.group
     if any(at for (topic, _), at in topics.positions(group).items() if topic in WORKER_INPUTS):
-        raise ConfigError(f"the group {group!r} has read before, and no checkpoint is left; {cure}")
+        raise ConfigError(f"the group {group!r} has read before, but no checkpoint is left; {cure}")
 
 
 @dataclass(frozen=True)

@@ -342,12 +342,12 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         _check_positions(there, manifest, directory, is_alike=len(histories) == n_partitions)
         click.echo(
             f"{directory}: {_told(histories.values(), contents)}, of {clock_time(manifest.at)}\n"
-            "of the inputs of that time everything is in it before these offsets: "
-            f"{_offsets_told(manifest)}"
+            f"it covers the inputs before these offsets: {_offsets_told(manifest)}"
         )
         if loops.total_budget is not None and len(histories) != n_partitions:
             click.echo(
-                "the total budget of each partition starts over: their number is another one"
+                "the total budget of each partition starts over: the number of partitions has "
+                "changed"
             )
         if not (yes or confirm(f"write this to {there.url}?")):
             click.echo("changed nothing")

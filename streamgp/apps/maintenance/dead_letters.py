@@ -61,7 +61,7 @@ def place_of(text: str) -> Place:
     found = _PLACE.fullmatch(text)
     if found is None:
         raise click.UsageError(
-            f"{text!r} is no number of a dead letter, expected PARTITION:OFFSET as in 2:17"
+            f"{text!r} is not the number of a dead letter, expected PARTITION:OFFSET, as in 2:17"
         )
     return int(found[1]), int(found[2])
 
@@ -82,7 +82,7 @@ def moment_of(text: str, now: float) -> float:
         return time_of(text)
     except ValueError:
         raise click.UsageError(
-            f"{text!r} is no moment, expected how long ago (30s, 15min, 2h, 7d) or a time, as in "
+            f"{text!r} is not a time, expected how long ago (30s, 15min, 2h, 7d) or a time, as in "
             "2026-08-01T14:30:00Z"
         ) from None
 

@@ -128,8 +128,8 @@ def forget_in_topics(
     with visit(config_file, broker) as there:
         if not there.config.worker.keyed:
             raise click.ClickException(
-                f"{config_file}: one learner serves all keys (worker.keyed = false), and no key "
-                "can be taken out of it; withdraw the person's labels one by one instead"
+                f"{config_file}: one learner serves all keys (worker.keyed = false), so no key can "
+                "be removed from it; withdraw the person's labels one by one instead"
             )
         reader = there.topics.reader(("consensus", "state"))
         try:
@@ -154,7 +154,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     if not traces.has_head:
         raise click.ClickException(
             f"state has no record of the {number(traces.n_labels, 'label')} of {traces.entity!r}: "
-            f"it was deleted, emptied or cut, and no worker runs without; {RECOVER}"
+            f"it was deleted, emptied or cut, and no worker runs without it; {RECOVER}"
         )
     entity = printable(repr(traces.entity))
     n_state = len(traces.left) - traces.n_labels
@@ -165,7 +165,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     write_all(there, traces.tell(), program="forget")
     if not (traces.on_flink or there.n_workers()):
         click.echo(
-            f"told: {entity} will be forgotten when a worker runs; none does now\n"
+            f"request sent: {entity} will be forgotten when a worker runs; none is running now\n"
             f"{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
@@ -178,8 +178,9 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     )
     if traces.left:
         click.echo(
-            f"told: {'Flink' if traces.on_flink else 'the worker'} has not forgotten {entity} "
-            f"after {wait_s:g} s; it will when it gets there\n{_still_there(there)}"
+            f"request sent: {'Flink' if traces.on_flink else 'the worker'} has not forgotten "
+            f"{entity} after {wait_s:g} s; it will when it reads the request\n"
+            f"{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
     click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")

@@ -207,12 +207,10 @@ def comparison_text(rows: Sequence[Comparison], *, numbers: bool = False) -> str
 
 def _about(numbers: bool) -> str:
     if numbers:
-        return (
-            "error: of predictions before the examples were learned, by the number that stands now"
-        )
+        return "error: of predictions before the examples were learned, by the current number"
     return (
-        "accuracy: examples predicted rightly before they were learned, by the label that stands "
-        "now; agree: predicted the same"
+        "accuracy: examples predicted correctly before they were learned, by the current label; "
+        "agree: predicted alike"
     )
 
 
@@ -319,7 +317,7 @@ def rebuild_learners(
         write_state(there, [*heads, *marks(partitions, configuration)])
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "
-            f"{number(len(partitions), 'partition')}; now put what is in {learner_file} into "
+            f"{number(len(partitions), 'partition')}; now copy the settings of {learner_file} into "
             f"{config_file}, and start the workers"
         )
 
@@ -351,8 +349,8 @@ def check_idle(there: Deployment, doing: str) -> None:
     n = there.n_workers()
     if n:
         raise click.ClickException(
-            f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then "
-            f"{doing} (one that was killed counts until the broker misses it)"
+            f"{number(n, 'worker')} of group {there.group} still running; stop them all, then "
+            f"{doing} (a killed worker counts until the broker notices)"
         )
 
 
@@ -361,7 +359,7 @@ def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
     check_idle(there, doing)
     if reader.poll(_PATIENCE_S):
         raise click.ClickException(
-            "a worker has learned something meanwhile; stop all workers, then run this again"
+            "a worker has learned something in the meantime; stop all workers, then run this again"
         )
 
 
@@ -383,11 +381,11 @@ def _note_others(
     """Say so if the topics were not written by workers of this configuration."""
     others = {str(each.get("fingerprint")) for each in found if each is not None} - {fingerprint}
     if BEING_REBUILT in others:
-        click.echo("note: an earlier take-over was cut; this one can end it", err=True)
+        click.echo("note: an earlier take-over was interrupted; this one can complete it", err=True)
     elif others:
         click.echo(
-            f"note: the workers did not learn as {config_file} says; `old` is what it says, not "
-            "what they learned",
+            f"note: the workers did not learn with the settings of {config_file}; `old` is a "
+            "learner with these settings, not theirs",
             err=True,
         )
 

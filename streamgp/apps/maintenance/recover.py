@@ -60,14 +60,14 @@ from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 
 _ABOUT = """\
-comes back: {n} with their sequence and revisions, and what was asked and challenged as far as it
-  ended in a label; how often each annotator errs, from the answers that were challenged; who is
-  in quarantine, from what was taken back and refused; the scaling, from the labelled events
-cannot come back: open questions, and events without a label (answers to them become dead letters,
-  and the ids of these events are known no more); names of answers (a label that came with its event
-  can be corrected, another one cannot); what was spent of budgets, what rules and drift detectors
-  have seen, answers that wait for their event, and all counts: these start over
-learners may predict a little differently from before"""
+comes back: {n} with their sequence and revisions; questions and challenges that ended in a label;
+  how often each annotator errs, from the challenged answers; who is in quarantine, from retracted
+  and refused answers; the scaling, from the labelled events
+cannot come back: open questions and events without a label (answers to them become dead letters,
+  and the ids of these events are no longer known); names of answers (a label that came with its
+  event can be corrected, others cannot); spent budgets, what rules and drift detectors have
+  seen, answers that wait for their event, and all counts: these start over
+learners may predict slightly differently than before"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,5 +376,7 @@ def _told(found: Recovered) -> str:
             "be renumbered, in the order of writing"
         )
     if found.n_kept:
-        lines.append(f"{number(found.n_kept, 'learner')} whose state is whole will be left alone")
+        lines.append(
+            f"{number(found.n_kept, 'learner')} whose state is complete will be left alone"
+        )
     return "\n".join(lines)

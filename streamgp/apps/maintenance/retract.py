@@ -48,9 +48,9 @@ _PATIENCE_S = 0.5
 _SETTLED_S = 10.0
 """How long what comes of a request may show later than that it was read."""
 _ABOUT = """\
-learners and the reliability of all annotators will be those rebuilt from the labels that are left
-not undone: questions asked, what was spent of budgets, predictions, withdrawals; answers that no
-  worker has read yet may be learned: revoke the annotator's access first"""
+learners and the reliability of all annotators will be those rebuilt from the remaining labels
+not undone: questions asked, budgets spent, predictions, withdrawals; answers that no worker has
+  read yet may still be learned: revoke the annotator's access first"""
 _ABOUT_UNDO = """\
 learners and the reliability of all annotators will be those rebuilt with these labels among them"""
 
@@ -365,12 +365,14 @@ def _tell_end(
     done = "put back" if undo else "taken back"
     if n_left:
         click.echo(
-            f"told: {number(n_left, 'label')} of {name} were not {done}: given since, or refused; "
-            "`streamgp dead-letters` says why"
+            f"request sent: {number(n_left, 'label')} of {name} were not {done}: given since, or "
+            "refused; `streamgp dead-letters` says why"
         )
     elif not is_there:
-        click.echo(f"told: {labels} will be {done} when a worker runs; none does now")
+        click.echo(f"request sent: {labels} will be {done} when a worker runs; none is running now")
     else:
         who = "Flink has" if on_flink else "the workers have"
-        click.echo(f"told: {who} not {done} {labels} yet; it will happen when that is read")
+        click.echo(
+            f"request sent: {who} not {done} {labels} yet; this happens when the request is read"
+        )
     raise click.exceptions.Exit(NOT_YET)

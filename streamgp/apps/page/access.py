@@ -325,7 +325,7 @@ class Guard:
                 raise  # half an answer was given; the connection ends
             scope["streamgp.error"] = "internal"
             scope["streamgp.cause"] = place_of(error)
-            failed = Refused(500, "internal", "the server has failed", "tell who runs this page")
+            failed = Refused(500, "internal", "the server failed", "tell who runs this page")
             await failed.response()(scope, receive, send_secured)
         finally:
             self._note(scope, status)
@@ -338,19 +338,21 @@ class Guard:
             raise Refused(
                 403,
                 "wrong_host",
-                "this page is not known under the name that was asked for",
-                "the address that `streamgp page` has printed; other names need --host NAME",
+                "this page is not served under the requested name",
+                "the address that `streamgp page` printed; other names need --host NAME",
             )
         if not scope["path"].startswith("/api/") or scope["path"] == "/api/openapi.json":
             return
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refused(403, "wrong_site", "another site has asked", "requests of the page")
+            raise Refused(
+                403, "wrong_site", "another site sent this request", "requests of the page"
+            )
         person = self._person(headers)
         if person is None:
             raise Refused(
                 401,
                 "no_token",
-                "this browser has no invite, or it was taken back",
+                "this browser has no invite, or the invite was revoked",
                 "a link as `streamgp invite` prints it",
             )
         scope["streamgp.person"] = person
@@ -359,7 +361,7 @@ class Guard:
             raise Refused(
                 403,
                 "other_person",
-                "this browser belongs to another annotator now",
+                "this browser now belongs to another annotator",
                 "requests of the annotator to whom the page belongs",
             )
         if scope["method"] not in _SAFE_METHODS:
@@ -377,7 +379,7 @@ class Guard:
     def _check_writing(self, headers: Headers, host: str) -> None:
         if headers.get("origin") != f"{self._door.scheme}://{host}":
             raise Refused(
-                403, "wrong_origin", "another site has sent this", "the header Origin of the page"
+                403, "wrong_origin", "another site sent this", "the header Origin of the page"
             )
         if headers.get(HEADER) != "1":
             raise Refused(

@@ -50,14 +50,14 @@ def check_address(address: Address, *, has_login: bool) -> None:
     local = is_loopback(address.host)
     if not has_login and (not local or address.behind_proxy):
         raise click.UsageError(
-            "--as NAME lets everybody in who can reach the page, so it works on a loopback address "
-            "only, without a proxy; let people in with `streamgp invite`"
+            "--as NAME lets in everyone who can reach the page, so it works only on a loopback "
+            "address without a proxy; invite people with `streamgp invite`"
         )
     if not local and not address.behind_proxy and not address.plain_http:
         raise click.UsageError(
             f"{address.host} can be reached by others, and what they send would travel in plain "
-            "text: bind 127.0.0.1 behind a proxy with TLS, or say --behind-proxy where the proxy "
-            "is elsewhere, or --plain-http within a private network"
+            "text; bind 127.0.0.1 behind a proxy with TLS, or give --behind-proxy if the proxy "
+            "runs elsewhere, or --plain-http within a private network"
         )
 
 
@@ -88,10 +88,13 @@ def listening(address: Address) -> Iterator[socket.socket]:
             bound.bind(place)
             bound.listen(socket.SOMAXCONN)
         except OSError as error:
-            why = "another program does so" if error.errno == errno.EADDRINUSE else error.strerror
+            why = (
+                "another program uses this address"
+                if error.errno == errno.EADDRINUSE
+                else error.strerror
+            )
             raise click.ClickException(
-                f"cannot listen at {where}: {why}; give another --bind, with port 0 for any that "
-                "is free"
+                f"cannot listen at {where}: {why}; give another --bind, with port 0 for a free one"
             ) from None
         yield bound
 

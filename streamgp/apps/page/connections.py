@@ -21,7 +21,7 @@ HEAD_S = 10.0
 STALL_S = 60.0
 """How long a client may leave unread what was sent to it."""
 
-_NO_HTTP = Refused(400, "bad_http", "this is no HTTP request", "HTTP/1.1")
+_NO_HTTP = Refused(400, "bad_http", "this is not an HTTP request", "HTTP/1.1")
 
 
 def connections(traffic: Traffic) -> type[asyncio.Protocol]:

@@ -96,16 +96,16 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
                     raise too_large()
     except TimeoutError:
         raise Refused(
-            408, "too_slow", "the body did not come", f"all of it in {BODY_S:g} s"
+            408, "too_slow", "the body did not arrive", f"all of it in {BODY_S:g} s"
         ) from None
     except ClientDisconnect:
-        raise Refused(400, "cut_off", "the body has ended early", "all of it") from None
+        raise Refused(400, "cut_off", "the body ended early", "all of it") from None
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
         raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Refused(400, "bad_json", "the body is no JSON", "a JSON object, in UTF-8") from None
+        raise Refused(400, "bad_json", "the body is not JSON", "a JSON object, in UTF-8") from None
 
 
 # --- errors
@@ -113,7 +113,9 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
 
 def gone() -> Refused:
     """Return the refusal of a card that can no longer be answered, or may not be seen."""
-    return Refused(409, "card_gone", "this question waits for no answer any more", "the next card")
+    return Refused(
+        409, "card_gone", "this question is no longer waiting for an answer", "the next card"
+    )
 
 
 def other_key() -> Refused:
@@ -131,10 +133,10 @@ async def refuse(request: Request, error: Exception) -> Response:
 def _meaning(error: Exception) -> Refused:
     match error:
         case HTTPException(status_code=404):
-            return Refused(404, "not_found", "there is nothing here", "/api/openapi.json tells")
+            return Refused(404, "not_found", "there is nothing here", "see /api/openapi.json")
         case HTTPException():
             return Refused(
-                error.status_code, "http", "this cannot be done here", "/api/openapi.json tells"
+                error.status_code, "http", "this cannot be done here", "see /api/openapi.json"
             )
         case CardGoneError():
             return gone()
@@ -142,7 +144,7 @@ def _meaning(error: Exception) -> Refused:
             return Refused(
                 409,
                 "different_body",
-                "another answer came under this answer_id",
+                "another answer has this answer_id",
                 "an answer_id of its own for each answer",
             )
         case BadReplyError():
@@ -166,7 +168,9 @@ def _meaning(error: Exception) -> Refused:
                 retry_after_s=2.0,
             )
         case _:  # StateError
-            return Refused(503, "no_disk", "preferences cannot be kept", "tell who runs this page")
+            return Refused(
+                503, "no_disk", "preferences cannot be stored", "tell who runs this page"
+            )
 
 
 ERRORS: tuple[type[Exception], ...] = (

@@ -208,7 +208,7 @@ def _check(preferences: Preferences) -> None:
     """Raise ValueError for what has the right form and means nothing."""
     preferences.zone()
     if (preferences.quiet_from is None) != (preferences.quiet_to is None):
-        raise ValueError("quiet_from and quiet_to belong together; give both, or none")
+        raise ValueError("quiet_from and quiet_to belong together; give both or neither")
 
 
 def _read(path: Path) -> dict[str, Preferences]:
@@ -217,13 +217,13 @@ def _read(path: Path) -> dict[str, Preferences]:
         found = {} if data is None else msgspec.json.decode(data, type=dict[str, Preferences])
     except msgspec.DecodeError as error:
         raise StateError(
-            f"{path} is no file of preferences ({error}); remove it to start over"
+            f"{path} is not a file of preferences ({error}); remove it to start over"
         ) from None
     for annotator, preferences in found.items():
         try:
             _check(preferences)
         except ValueError as error:  # it was edited, or this machine knows fewer time zones
-            raise StateError(f"{path}: {annotator!r}: {error}; mend the entry") from None
+            raise StateError(f"{path}: {annotator!r}: {error}; correct the entry") from None
     return found
 
 

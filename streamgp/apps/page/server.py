@@ -233,7 +233,7 @@ class Page:
             raise Refused(
                 403,
                 "bad_link",
-                "this link was used before, is too old, or was taken back",
+                "this link was used before, is too old, or was revoked",
                 "a new one, as `streamgp invite` prints it",
             )
         response = RedirectResponse("/", status_code=303, headers={"cache-control": "no-store"})
@@ -397,7 +397,7 @@ class Page:
         body = await read_body(request, ReviseBody)
         label = body.label if body.number is None else body.number
         if label is None or (body.label is not None and body.number is not None):
-            raise Refused(400, "bad_body", "the body says no answer", "a label, or a number")
+            raise Refused(400, "bad_body", "the body contains no answer", "a label, or a number")
         self._own(person, answer_id)
         accepted = self._desk.revise(person.name, answer_id, label, self._clock())
         await self._live.save([accepted])
@@ -467,7 +467,7 @@ class Page:
             raise Refused(
                 429,
                 "too_many_streams",
-                "this browser listens several times already",
+                "this browser is already listening several times",
                 f"at most {MAX_STREAMS} streams of one browser",
                 retry_after_s=10.0,
             )
@@ -686,6 +686,6 @@ def _day(day: str, zone: str) -> tuple[float, float]:
         raise Refused(
             400,
             "bad_day",
-            "day or tz means nothing",
+            "day or tz is not valid",
             "day as 2026-11-23, tz as a name of the IANA database, as in Europe/Berlin",
         ) from None

@@ -109,7 +109,7 @@ def check_version(directory: Path, origin: State) -> None:
     if origin["streamgp"] != __version__:
         raise click.ClickException(
             f"{directory} holds a replay of streamgp {origin['streamgp']}, this is {__version__}; "
-            f"go on with that version, {_START_OVER}"
+            f"continue with that version, {_START_OVER}"
         )
 
 
@@ -119,17 +119,17 @@ def check_same(directory: Path, there: State, here: State) -> None:
     if there["hash_seed"] != here["hash_seed"]:
         raise click.ClickException(
             f"{directory} holds a replay with {_HASH_SEED}={there['hash_seed']}, this one has "
-            f"{here['hash_seed']}; set that environment variable as it was, {_START_OVER}"
+            f"{here['hash_seed']}; set that environment variable as before, {_START_OVER}"
         )
     if there["out"] != here["out"]:
         raise click.ClickException(
             f"{directory} holds a replay {_with(there['out'])}, this one is {_with(here['out'])}; "
-            f"go on as it began, {_START_OVER}"
+            f"continue as it began, {_START_OVER}"
         )
     if there["log"] != here["log"]:
         raise click.ClickException(
             f"{directory} holds a replay of another log, or {here['log']['name']} has changed "
-            f"since; bring back {there['log']['name']} of {there['log']['size']} bytes, "
+            f"since; restore {there['log']['name']} of {there['log']['size']} bytes, "
             f"{_START_OVER}"
         )
     # A state from before there was some setting is one without it.
@@ -137,8 +137,8 @@ def check_same(directory: Path, there: State, here: State) -> None:
     if settings_there != settings_here:
         name, was, now = _difference(settings_there, settings_here)
         raise click.ClickException(
-            f"{directory} holds a replay with {name} = {was!r}, this one has {now!r}; "
-            f"go on with the same configuration, {_START_OVER}"
+            f"{directory} holds a replay with {name} = {was!r}, this one has {now!r}; continue "
+            f"with the same configuration, {_START_OVER}"
         )
 
 
@@ -148,9 +148,8 @@ def compare_environments(directory: Path, there: State, *, strict: bool) -> None
     if was is None:
         if strict:
             raise click.ClickException(
-                f"{directory} does not say in which numerical environment it was saved, so that "
-                f"nothing shows that it was this one, as --strict demands; leave --strict out, "
-                f"{_START_OVER}"
+                f"{directory} does not record the numerical environment in which it was saved, so "
+                f"--strict cannot check it; leave out --strict, {_START_OVER}"
             )
         return
     found = differences(was)
@@ -159,10 +158,10 @@ def compare_environments(directory: Path, there: State, *, strict: bool) -> None
     what = f"{directory} was saved in another numerical environment ({differences_text(found)})"
     if strict:
         raise click.ClickException(
-            f"{what}, and --strict demands the same; go back to it, or leave --strict out, "
+            f"{what}, and --strict demands the same; go back to it, leave out --strict, "
             f"{_START_OVER}"
         )
-    tell(f"note: {what}; what follows agrees to about 1e-9, not bitwise")
+    tell(f"note: {what}; results from here on agree to about 1e-9, not bitwise")
 
 
 def _settings(config: Config) -> Any:
@@ -291,8 +290,8 @@ class Keeper:
         compare_environments(self._directory.path, origin, strict=self._strict)
         for key in cut.forgetting:
             raise click.ClickException(
-                f"`streamgp forget` was cut while it removed {key!r} from {self._directory.path}; "
-                "run it again, then go on"
+                f"`streamgp forget` was interrupted while it removed {key!r} from "
+                f"{self._directory.path}; run it again, then continue"
             )
         return cut
 
@@ -318,7 +317,7 @@ def check_log(log: Path) -> None:
     # What is not there, or a directory, is for the reader of the log to talk about.
     if log.exists() and not (log.is_file() or log.is_dir()):
         raise click.ClickException(
-            f"{log} is no file that can be read again, which --state needs; save it first"
+            f"{log} cannot be read a second time, which --state needs; save it to a file first"
         )
 
 
@@ -335,7 +334,7 @@ def open_store(directory: StateDirectory, config: Config) -> SqliteStore | None:
         return None
     path = directory.file(LOOPS)
     if directory.file(REPLAY).exists() and not path.exists():
-        raise StateError(f"{path} is gone; bring it back, or delete {directory.path} to start over")
+        raise StateError(f"{path} is gone; restore it, or delete {directory.path} to start over")
     return SqliteStore(path)
 
 
@@ -353,7 +352,7 @@ def read(directory: StateDirectory) -> tuple[State, Cut] | None:
         return None
     if not data:
         raise SnapshotError(
-            "snapshot is damaged: it is empty; bring it back, or delete it to start over"
+            "snapshot is damaged: it is empty; restore it, or delete it to start over"
         )
     snapshot = Snapshot.from_bytes(data)
     snapshot.check(_KIND, "")

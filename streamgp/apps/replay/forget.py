@@ -53,7 +53,7 @@ def forget_key(directory: Path, key: str) -> str:
     # Looked for first: StateDirectory would create the directory.
     if not (directory / REPLAY).is_file():
         raise click.ClickException(
-            f"{directory} holds no state of a replay; name what --state named"
+            f"{directory} holds no state of a replay; give the directory of --state"
         )
     with in_words(directory), StateDirectory(directory) as state, ExitStack() as stack:
         found = read(state)
@@ -84,7 +84,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     target = config_of(origin).target
     game, counter, what = _without(cut.game, pending, key, target)
     if not (what or n_messages or key in cut.forgetting):
-        raise click.ClickException(f"{state.path} knows no key {key!r}; nothing was removed")
+        raise click.ClickException(f"{state.path} has no key {key!r}; nothing was removed")
     if out is not None and files:
         what.append(f"{number(n_messages, 'message')} in {_shown(out)}")
     # First the note of what is being forgotten: while it stands there, no replay goes on with half

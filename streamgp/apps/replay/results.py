@@ -245,7 +245,7 @@ def _what_challenges_did(run: RunStatistics) -> str:
     if not run.n_challenges:
         return "none was challenged"
     if not run.is_judged:
-        return "of no challenged one it is known whether it was wrong"
+        return "whether a challenged one was wrong is not known"
     repaired, spoiled = number(run.n_repaired, "wrong one"), number(run.n_spoiled, "right one")
     return f"challenges repaired {repaired} and spoiled {spoiled}"
 
@@ -261,8 +261,8 @@ def _unmeasured(run: RunStatistics) -> str:
             "measured"
         )
     return (
-        f"\n{run.n_known} of the events {'has' if run.n_known == 1 else 'have'} a label: by "
-        f"these {measures}, challenge precision and wrong labels are measured"
+        f"\n{run.n_known} of the events {'has' if run.n_known == 1 else 'have'} a label; "
+        f"{measures}, challenge precision and wrong labels are measured on these only"
     )
 
 
@@ -391,12 +391,12 @@ def _read_summary(path: Path) -> _Summary:
         return msgspec.json.decode(data, type=_Summary)
     except msgspec.ValidationError as error:
         raise click.ClickException(
-            f"{path} is not as this version writes it ({_in_words(error)}); "
-            "run `streamgp replay` again"
+            f"{path} is not in the format of this version ({_in_words(error)}); run "
+            "`streamgp replay` again"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise click.ClickException(
-            f"{path} is damaged: it holds no JSON; run `streamgp replay` again"
+            f"{path} is damaged: it is not JSON; run `streamgp replay` again"
         ) from None
 
 
@@ -447,7 +447,7 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
     # Directories are made when the page is written, so the nearest one that is there decides.
     there = path if path.exists() else next(d for d in path.absolute().parents if d.exists())
     if there != path and not there.is_dir():
-        raise click.ClickException(f"cannot write {path}: {there} is no directory")
+        raise click.ClickException(f"cannot write {path}: {there} is not a directory")
     if not os.access(there, os.W_OK):
         raise click.ClickException(f"cannot write {path}: {there} is not writable")
 

@@ -93,7 +93,7 @@ def _write(path: Path, data: bytes) -> None:
             # It may be a recording of theirs, which cannot be restored.
             if path.read_bytes() != data:
                 raise click.ClickException(
-                    f"{path} is there and holds something else; name another file"
+                    f"{path} exists and has other content; name another file"
                 )
         elif path.exists():  # a device or a pipe
             path.write_bytes(data)

@@ -350,17 +350,17 @@ class _Replay:
             tell(f"Error: no row of {self._path} could be read; see the reasons above")
             return 2
         if 0 < played.statistics.n_events <= sink.n_rejected and not sink.n_predicted:
-            tell("Error: the learner or a rule has failed over every event; see the reasons above")
+            tell("Error: the learner or a rule failed on every event; see the reasons above")
             return 2
         if played.result.interrupted:
-            further = "; the same command goes on from here" if self._resumable else ""
+            further = "; the same command continues from here" if self._resumable else ""
             tell(f"interrupted; what was done so far is kept{further}")
             return 130
         if (
             0 < played.statistics.n_answered <= sink.n_unlearnable
             and not played.statistics.n_learned
         ):
-            tell("Error: the learner could not take a single label; see the reasons above")
+            tell("Error: the learner could not learn a single label; see the reasons above")
             return 2
         return 0
 

@@ -62,7 +62,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     for n in range(n_seeds):
         for name, played in _games(path, seeded(config, config.seed + n), source, notes):
             if played.result.interrupted:
-                tell("interrupted; of a part of the runs nothing is shown")
+                tell("interrupted; nothing is shown for only some of the runs")
                 return 130
             runs.setdefault(name, []).append(played.statistics)
         tell(f"seed {config.seed + n} done")

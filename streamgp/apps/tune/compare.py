@@ -66,8 +66,9 @@ def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
         ours, theirs = _annotators(base), _annotators(config)
         if ours.keys() != theirs.keys():
             raise click.UsageError(
-                f"{first} and {file} cannot be compared: their labels come from unlike annotators, "
-                f"{_listed(ours)} and {_listed(theirs)}; write the same ones into both files"
+                f"{first} and {file} cannot be compared: their labels come from different "
+                f"annotators, {_listed(ours)} and {_listed(theirs)}; write the same ones into both "
+                "files"
             )
         for name, one in ours.items():
             unlike = _unlike(one, theirs[name])
@@ -83,7 +84,7 @@ def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
                     for what in unlike
                 )
                 raise click.UsageError(
-                    f"{first} and {file} cannot be compared: their labels come from unlike "
+                    f"{first} and {file} cannot be compared: their labels come from different "
                     f"annotators, {settings}; say who answers with --annotator, which then holds "
                     f"for all of them, as in --annotator {whose}{given}"
                 )

@@ -371,8 +371,8 @@ def search(
     final = finalists(ranked, by)
     if not final:
         raise click.ClickException(
-            "no configuration could learn this log, for all of them the noise variance is too "
-            "small; name larger ones with --noise-variances"
+            "no configuration could learn this log: the noise variance is too small for all of "
+            "them; give larger ones with --noise-variances"
         )
     click.echo(trials_text(ranked))
     click.echo(
@@ -380,10 +380,10 @@ def search(
         f"learned; {number(len(recording.labels), 'class', 'classes')}"
     )
     if recording.n_rows == config.log.limit:
-        click.echo(f"the log was read as far as its row {recording.n_rows}: --limit N reads more")
+        click.echo(f"the log was read up to row {recording.n_rows}; --limit N reads more")
     replayed = _replayed(path, config, final, source=source)
     if replayed is None:
-        tell("interrupted; of a part of the replays nothing is shown, and nothing is written")
+        tell("interrupted; nothing is shown or written for only some of the replays")
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)

@@ -137,7 +137,7 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
-        return "unknown: no label was predicted of an event that brings its truth"
+        return "unknown: no label was predicted for an event that brings its truth"
     if watching.target == "number":
         return _errors(watching)
     recent = ""
@@ -152,7 +152,7 @@ def _accuracy(watching: Watching) -> str:
 def _errors(watching: Watching) -> str:
     errors = watching.errors
     if errors.mae is None:
-        return "unknown: no number was predicted of an event whose truth is one"
+        return "unknown: no number was predicted for an event whose truth is one"
     recent = ""
     if watching.recent_accuracy is not None and errors.n > N_LAST:
         recent = f", {watching.recent_accuracy:.3g} of the last {N_LAST}"
@@ -172,7 +172,7 @@ def _label_rate(watching: Watching) -> str:
 def _open(watching: Watching, now: float) -> str:
     requests = [question.request for question in watching.desk.questions(now)]
     if not requests:
-        return "no question waits for an answer"
+        return "no question is waiting"
     n_challenges = sum(isinstance(request, Challenge) for request in requests)
     oldest = span(max(0.0, now - min(request.requested_at for request in requests)))
     return (

@@ -137,7 +137,7 @@ def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "memory",
-            "without loop.answer_horizon_s every event is remembered for ever; one day is "
+            "without loop.answer_horizon_s every event is remembered forever; one day is "
             "answer_horizon_s = 86400.0",
         )
     if config.loop.expires_after_s is None:
@@ -161,7 +161,7 @@ def _of_state(root: Path) -> Finding:
         # Permissions do not tell: some directories refuse all writes.
         os.rmdir(mkdtemp(prefix=".try-", dir=there))
     except NotADirectoryError:
-        trouble = f"{there} is no directory; name another place"
+        trouble = f"{there} is not a directory; name another place"
     except OSError as error:
         trouble = str(state_error(f"cannot keep state in {root}", error))
     else:
@@ -169,8 +169,8 @@ def _of_state(root: Path) -> Finding:
     return Finding(
         "warning",
         "state",
-        f"{trouble}: a worker goes on without snapshots, and reads the topics from the start "
-        "whenever it starts",
+        f"{trouble}: a worker runs without snapshots, and reads the topics from the start at every "
+        "start",
     )
 
 
@@ -182,8 +182,8 @@ def _of_security(config: WorkerConfig) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "security",
-            'the password crosses the network as it is; write protocol = "SASL_SSL" or mechanism = '
-            '"SCRAM-SHA-512"',
+            'the password crosses the network in plain text; write protocol = "SASL_SSL" or '
+            'mechanism = "SCRAM-SHA-512"',
         )
 
 
@@ -200,7 +200,7 @@ def _of_topics(
         return
     yield Finding("ok", "broker", address)
     n = topics.n_partitions()
-    yield Finding("ok", "topics", f"all seven are there, with {number(n, 'partition')}")
+    yield Finding("ok", "topics", f"all seven exist, with {number(n, 'partition')}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield from _of_inputs(topics, config)
     yield from _of_learned(topics, config, loops, timeout_s)
@@ -210,15 +210,15 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
     """Say who is at work and what waits; wait for progress in partitions that have inputs."""
     group = config.worker.group
     inputs = InputProgress(topics, config.topics.names(), group)
-    workers = f"{number(inputs.n_workers, 'worker')} at work in group {group!r}"
+    workers = f"{number(inputs.n_workers, 'worker')} running in group {group!r}"
     yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
     if besides := topics.read_besides(group):
         yield Finding(
             "warning",
             "group",
             f"members of group {group!r} read other topics, such as {besides[0]}: give each "
-            "deployment a group of its own, since of two workers with one group and instance name "
-            "the earlier one ends",
+            "deployment a group of its own, because of two workers with the same group and "
+            "instance name the earlier one is stopped",
         )
     troubles = inputs.troubles()
     with progress() as show:
@@ -286,9 +286,9 @@ def _compared(
         return Finding(
             "warning",
             "learned",
-            f"the topics state and consensus hold more than could be read in {timeout_s:g} s, so "
-            "that it is unknown whether they are whole and were written with this configuration; "
-            "give it more --timeout",
+            f"the topics state and consensus could not be read completely in {timeout_s:g} s, so "
+            "it is unknown whether they are complete and were written with this configuration; "
+            "give a longer --timeout",
         )
     for lost in errors_of(topics, config.worker.group, histories):
         return Finding("wrong", "learned", str(lost))

@@ -58,7 +58,7 @@ def _age(at: float | None) -> float:
 
 
 FAMILIES = (
-    Family("events_total", "counter", "Events worked off.", (), lambda m: _one(m.events)),
+    Family("events_total", "counter", "Events processed.", (), lambda m: _one(m.events)),
     Family(
         "predictions_total", "counter", "Predictions written.", (), lambda m: _one(m.predictions)
     ),
@@ -301,7 +301,7 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
     except OSError as error:
         raise ConfigError(
             f"cannot serve metrics at {bind}: {error.strerror or error}; give another "
-            "observe.bind, or --observe, with port 0 for any that is free"
+            "observe.bind, or --observe, with port 0 for a free one"
         ) from None
     thread = Thread(target=server.serve_forever, name="observe", daemon=True)
     thread.start()

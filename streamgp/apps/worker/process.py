@@ -109,7 +109,7 @@ def take_slot(root: Path, instance: str | None, *, origin: str) -> Slot:
         return Slot(state.path.name, state)
     except InUseError as error:
         raise ConfigError(
-            f"worker {instance!r} is at work already: {error}, or give this worker a name of its "
+            f"worker {instance!r} is already running: {error}, or give this worker a name of its "
             "own with --instance"
         ) from None
     except OSError as error:
@@ -373,7 +373,7 @@ def _slot(config: WorkerConfig, instance: str | None, topics: Topics, *, is_memo
             logging.WARNING,
             "state-unused",
             reason=slot.trouble,
-            consequence="goes on without; a restart reads the topics from the start",
+            consequence="continues without; a restart reads the topics from the start",
         )
     return slot
 
@@ -390,7 +390,7 @@ def _work_between_pipes(worker: Worker, topics: Topics, config: WorkerConfig, st
     finally:
         pipes.close()
     if pipes.trouble is not None:
-        raise ConfigError(f"cannot go on between standard input and output: {pipes.trouble}")
+        raise ConfigError(f"cannot continue with standard input and output: {pipes.trouble}")
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

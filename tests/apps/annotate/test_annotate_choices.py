@@ -203,12 +203,10 @@ def test_line_is_a_key_a_label_or_a_new_label(line: str, command: Command) -> No
 
 def test_line_that_is_the_key_of_one_label_and_another_label_is_refused() -> None:
     choices = [Choice(character="1", label=2), Choice(character="2", label=3)]
-    with pytest.raises(
-        ValueError, match="'2' is the key of 3 and a label itself; write n 3 or n 2"
-    ):
+    with pytest.raises(ValueError, match="'2' is the key of 3 and also a label; write n 3 or n 2"):
         command_of_line("2", choices)
 
 
 def test_line_that_says_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="'hal' is no key and no known label; write n LABEL"):
+    with pytest.raises(ValueError, match="'hal' is neither a key nor a known label; write n LABEL"):
         command_of_line("hal", [Choice(character="1", label="hall")])

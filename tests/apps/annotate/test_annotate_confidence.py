@@ -133,7 +133,7 @@ def test_other_keys_say_what_is_expected_and_answer_nothing(person: Person) -> N
     shown = view()
     assert person.press("19dsnm\x7f", shown) == []
     assert person.press("x", shown) == []
-    assert "how sure is 1 to 5; Enter leaves it out, Esc goes back" in person.sees()
+    assert "how sure: 1 to 5; Enter leaves it out, Esc goes back" in person.sees()
     for pasted in "5 uq?":
         assert person.press(f"\x1b[200~{pasted}\x1b[201~", shown) == []
     assert person.press("??5", shown)[0].confidence == 1.0
@@ -253,10 +253,10 @@ def test_number_in_a_line_is_rated_behind_how_exact_it_is() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("hall ?6", r"\?6 is none of \?1 \(guessed\) to \?5 \(certain\)"),
-        ("d ?3", "'d' gives no label that one could be sure of"),
-        ("hal ?3", "'hal' is no key and no known label"),
-        ("?3", r"'\?3' is no key and no known label"),
+        ("hall ?6", r"\?6 is not allowed, expected \?1 \(guessed\) to \?5 \(certain\)"),
+        ("d ?3", "'d' does not clearly name a label"),
+        ("hal ?3", "'hal' is neither a key nor a known label"),
+        ("?3", r"'\?3' is neither a key nor a known label"),
     ],
 )
 def test_line_that_says_it_wrongly_means_nothing(line: str, message: str) -> None:
@@ -267,11 +267,11 @@ def test_line_that_says_it_wrongly_means_nothing(line: str, message: str) -> Non
 @pytest.mark.parametrize("line", ["hall ?3", "n hall ?3", "n  hall ?3"])
 def test_label_that_looks_like_a_rated_one_is_not_mistaken(line: str) -> None:
     shown = view(labels=("hall", "hall ?3"))
-    with pytest.raises(ValueError, match=r"'hall \?3' is a label itself; put it in double quotes"):
+    with pytest.raises(ValueError, match=r"'hall \?3' is itself a label; put it in double quotes"):
         line_of(line, shown)
     assert line_of('n "hall ?3"', shown) == Command(kind="label", label="hall ?3")
     assert line_of('n "hall" ?3', shown) == Command(kind="label", label="hall", confidence=0.5)
-    with pytest.raises(ValueError, match="is a label itself"):
+    with pytest.raises(ValueError, match="is itself a label"):
         typed_label("hall ?3", shown)
 
 
@@ -318,7 +318,7 @@ def test_lines_are_timed_from_the_question_to_the_line() -> None:
         assert read(second, 2.0, "den ?2") == rated
         assert read(first, 1.0, "d") == Command(kind="decline", response_s=4.0)
         assert read(first, 0.5, "den").response_s == 0.5
-    assert "how sure: ?1 (guessed) to ?5 (certain) behind the answer, or nothing" in out.getvalue()
+    assert "how sure: ?1 (guessed) to ?5 (certain) after the answer, or nothing" in out.getvalue()
 
 
 def test_lines_that_were_there_before_their_questions_took_no_time() -> None:

@@ -87,7 +87,7 @@ def test_typed_lines_that_mean_nothing_are_said_and_change_nothing(
 
     monkeypatch.setattr("streamgp.apps.annotate.line_ui.Lines", typed)
     out = done(lines="\nhal\nn\nq\nn den\n")
-    assert "'hal' is no key and no known label; write n LABEL for a new one" in out
+    assert "'hal' is neither a key nor a known label; write n LABEL for a new one" in out
     assert "a label has at least one character" in out
     assert answers(town) == []
 
@@ -99,8 +99,8 @@ def test_line_of_a_pipe_that_means_nothing_ends_it_before_another_question_is_an
     assert (result.exit_code, answers(town)) == (2, [("e1", "den")])
     assert result.stderr.splitlines() == [
         "1 answer given; 2 questions left",
-        "Error: line 3 of the input: 'hal' is no key and no known label; write n LABEL for a new "
-        "one; nothing behind it was read",
+        "Error: line 3 of the input: 'hal' is neither a key nor a known label; write n LABEL for a "
+        "new one; nothing after it was read",
     ]
 
 
@@ -135,8 +135,8 @@ def test_a_misspelt_label_is_renamed(town: Town) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("r spa -> den", "'spa' is no label here; write r OLD -> NEW"),
-        ("r den -> den", "'den' has that name already"),
+        ("r spa -> den", "'spa' is not a label here; write r OLD -> NEW"),
+        ("r den -> den", "'den' already has that name"),
         ("r den -> ", "a label has at least one character"),
     ],
 )
@@ -333,7 +333,7 @@ def test_the_key_of_a_label_does_not_answer_a_challenge(line: str) -> None:
 
 
 def test_a_label_that_is_written_as_a_key_of_a_challenge_has_to_be_told_apart() -> None:
-    with pytest.raises(ValueError, match="'c' is a key and a label itself; write n c, or n hall"):
+    with pytest.raises(ValueError, match="'c' is both a key and a label; write n c, or n hall"):
         line_of("c", contested("c"))
     assert line_of("n c", contested("c")).label == "c"
 

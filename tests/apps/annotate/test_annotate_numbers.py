@@ -83,7 +83,7 @@ def test_a_number_that_does_not_fit_comes_back_with_what_was_expected(town: Town
     assert challenge.std is not None
     out = annotate(lines="12.4\n").stdout
     assert "Are you sure?" in out
-    assert "After the examples so far it would be about " in out
+    assert "Judging by the examples so far, it would be about " in out
     assert f" ± {challenge.std:.3g}" in out
     assert "k keep 900.0" in out
     town.work()

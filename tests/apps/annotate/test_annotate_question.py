@@ -65,7 +65,7 @@ def test_label_request_says_whose_it_is_why_and_how_long_it_waits() -> None:
     assert printed(looks.heading(view(question))).splitlines() == [
         "Which is it?",
         "event e1 of k, asked 4 min 10 s ago",
-        "because the prediction is not sure",
+        "because the prediction is uncertain",
         "waits for 4 min 10 s more",
     ]
 
@@ -162,14 +162,14 @@ def test_every_rule_that_asks_has_words() -> None:
     assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
     assert {*reasons(), ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR} == set(CODES)
     assert set(CODES.values()) <= set(TEXTS)
-    assert "because two labels are about as likely\n" in printed(
+    assert "because two labels are about equally likely\n" in printed(
         looks.heading(view(Question(request=_because("BestVersusSecond"))))
     )
 
 
 def test_question_that_is_asked_again_has_no_numbers_of_a_rule() -> None:
     text = printed(looks.heading(view(Question(request=_because(ASKED_AGAIN))), is_expert=True))
-    assert text.count("asked again, as an annotator is in quarantine\n") == 2
+    assert text.count("asked again because an annotator is in quarantine\n") == 2
     assert ">" not in text
 
 
@@ -336,7 +336,7 @@ def test_status_tells_how_many_wait_and_what_is_wrong(fields: Any, words: str) -
 
 def test_without_a_question_it_says_that_new_ones_appear() -> None:
     assert printed(looks.whole(view(None))) == "no question is open; new ones appear here"
-    aside = "answers of yours are set aside for now"
+    aside = "answers that you gave are set aside for now"
     assert [
         aside in printed(looks.status(view(None, is_set_aside=is_so))) for is_so in (True, False)
     ] == [True, False]

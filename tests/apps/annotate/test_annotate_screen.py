@@ -325,12 +325,12 @@ def test_keys_that_mean_nothing_do_nothing(face: tuple[int, ScreenFace]) -> None
 
 def test_key_that_stands_for_nothing_is_said(face: tuple[int, ScreenFace]) -> None:
     assert kinds(face, "9", view()) == []
-    assert face[1]._remark == "9 stands for nothing; ? tells what there is"
+    assert face[1]._remark == "9 is not a key; ? shows all keys"
 
 
 def test_pasted_text_answers_nothing(face: tuple[int, ScreenFace]) -> None:
     assert kinds(face, "\x1b[200~1212\x1b[201~", view()) == []
-    assert "what is pasted is no answer" in (face[1]._remark or "")
+    assert "pasted text is not an answer" in (face[1]._remark or "")
 
 
 def test_label_is_typed_corrected_pasted_and_given_up(face: tuple[int, ScreenFace]) -> None:

@@ -58,7 +58,7 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
 
 def test_words_of_a_question_on_the_page_are_those_of_the_program() -> None:
     for words in (
-        "because the prediction is not sure",
+        "because the prediction is uncertain",
         "Earlier examples like this were study (86 % likely). Were they?",
         "n new label / search r rename d don't know s skip u undo x rule ? help q quit",
         "k keep kitchen c change to study o another",

@@ -62,5 +62,5 @@ def test_a_configuration_without_keys_has_no_budget_for_all_of_them(tmp_path: Pa
     path.write_text(
         'broker = "memory://"\n[worker]\nkeyed = false\n[total_budget]\nrule = "at_most"\nn = 3\n'
     )
-    with pytest.raises(ValueError, match=r"total_budget is for a learner of each key"):
+    with pytest.raises(ValueError, match=r"total_budget needs a learner for each key"):
         build_loops(load_deployed(path), source="worker.toml")

@@ -45,10 +45,13 @@ def test_a_file_that_is_being_edited_takes_no_key_away(tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("hush", "holds no keys, expected"),
-        ('{"ann": "hush"}', "holds no keys, expected"),
-        ('{"ann": 3}', "holds no keys, expected"),
-        ('{"ann": "abcd"}', "a key that is too short, expected at least 32 hexadecimal digits"),
+        ("hush", "no keys found there, expected"),
+        ('{"ann": "hush"}', "no keys found there, expected"),
+        ('{"ann": 3}', "no keys found there, expected"),
+        (
+            '{"ann": "abcd"}',
+            "a key found there is too short, expected at least 32 hexadecimal digits",
+        ),
     ],
 )
 @pytest.mark.parametrize("kept", ["file", "env"])
@@ -71,12 +74,12 @@ def test_keys_in_the_environment_are_read_and_none_is_made_there(monkeypatch):
     monkeypatch.setenv("KEYS", json.dumps({"ann": "cd" * 32}))
     keys = AnswerKeys(people)
     assert keys.key_of("ann") == b"\xcd" * 32
-    with pytest.raises(ConfigError, match="has no key of 'bob'; add it, or name a file"):
+    with pytest.raises(ConfigError, match="has no key for 'bob'; add it, or name a file"):
         keys.make("bob")
 
 
 def test_keys_are_in_one_place():
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="give only one of them"):
         AnswerKeys(People(keys_env="KEYS", keys_file="keys.json"))
 
 

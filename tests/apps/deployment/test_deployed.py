@@ -248,7 +248,7 @@ def test_secret_that_is_not_in_its_variable_is_told_without_the_name(
 
 
 def test_path_that_is_none_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"it is no path$"):
+    with pytest.raises(ConfigError, match=r"it is not a path$"):
         readable("ca_file", "a\0b")
-    with pytest.raises(ConfigError, match=r"it is no path$"):
+    with pytest.raises(ConfigError, match=r"it is not a path$"):
         kept_secret("password", None, "a\0b")

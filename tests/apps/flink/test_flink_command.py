@@ -49,7 +49,7 @@ def test_without_pyflink_one_line_says_how_to_install_it(tmp_path):
 def test_a_missing_connector_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda _: sys.modules["json"].__spec__)
     monkeypatch.setenv("FLINK_HOME", str(tmp_path))
-    assert f"{tmp_path / 'lib'} has no Kafka connector of Flink" in run(tmp_path, KAFKA)
+    assert f"{tmp_path / 'lib'} has no Kafka connector for Flink" in run(tmp_path, KAFKA)
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def java(tmp_path, monkeypatch, text):
 def test_a_wrong_java_home_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     (line,) = run(tmp_path, KAFKA).splitlines()
-    assert f"Flink needs Java, and {tmp_path}/nowhere/bin/java cannot be run: " in line
-    assert "have JAVA_HOME name its directory or leave it out" in line
+    assert f"Flink needs Java, and {tmp_path}/nowhere/bin/java could not be run: " in line
+    assert "set JAVA_HOME to its directory or unset it" in line
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_a_wrong_java_home_is_named(tmp_path, monkeypatch):
         ),
         (
             "echo 'no such\nclass' >&2; exit 3",
-            "java has ended with status 3: no such; install Java",
+            "java exited with status 3: no such; install Java",
         ),
-        ("echo hello >&2", "java has ended with status 0: hello; install Java 17"),
+        ("echo hello >&2", "java exited with status 0: hello; install Java 17"),
     ],
 )
 @pytest.mark.usefixtures("has_pyflink")
@@ -110,12 +110,12 @@ def test_with_everything_there_the_broker_is_asked(tmp_path, monkeypatch):
         (
             'broker = "file://topics"\n',
             (),
-            'broker = "file://topics" is not Kafka, and Flink works on',
+            'broker = "file://topics" is not Kafka, but Flink works only',
         ),
         (
             KAFKA + '[total_budget]\nrule = "at_most"\nn = 5\n',
             (),
-            "[total_budget] counts for all keys together, and Flink holds each key apart; leave it",
+            "[total_budget] covers all keys together, but Flink keeps the keys apart; leave it",
         ),
         (KAFKA, ("-D", "state.backend.type"), "-D must be KEY=VALUE, got 'state.backend.type'"),
         *[
@@ -154,7 +154,7 @@ def test_two_at_once_would_do_everything_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "check_environment", lambda: None)
     with StateDirectory(tmp_path / "state/flink"):
         said = run(tmp_path, f'{KAFKA}[worker]\nstate = "{tmp_path / "state"}"\n')
-    assert "another `streamgp flink` is at work" in said
+    assert "another `streamgp flink` is running" in said
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_job_of_the_group_that_is_on_the_cluster_is_named(monkeypatch, name, s
     monkeypatch.setattr(cluster, "_open", lambda *_, **__: BytesIO(json.dumps(jobs).encode()))
     there = cluster.Cluster(checkpoints=Path("flink"), remote=("one", 8081), flink={})
     if is_busy:
-        with pytest.raises(ConfigError, match=f"the cluster has '{name}' as job 0af1"):
+        with pytest.raises(ConfigError, match=f"the cluster already runs '{name}' as job 0af1"):
             there.check_idle("rooms")
     else:
         there.check_idle("rooms")

@@ -22,7 +22,7 @@ from streamgp.config.load import parse_worker
 from streamgp.config.validation import ConfigError
 from tests.helpers.small_deployment import Small
 
-FLINK_KEEPS_IT = "Flink keeps what is learned; go on with `streamgp flink`"
+FLINK_KEEPS_IT = "Flink holds what was learned; continue with `streamgp flink`"
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def test_where_no_worker_was_there_is_nothing_to_take_over(small: Small) -> None
 def test_what_another_configuration_has_learned_is_not_taken_over(small: Small) -> None:
     small.work()
     small.config_file.write_text(small.config_file.read_text().replace('"never"', '"always"'))
-    with pytest.raises(ConfigError, match="was worked on with another configuration"):
+    with pytest.raises(ConfigError, match="was processed with another configuration"):
         move(small).learned()
 
 
 def test_deletions_that_wait_are_the_workers_business(small: Small) -> None:
     small.work()
     small.put_bytes("consensus", "ann", None)
-    with pytest.raises(ConfigError, match="something was deleted that the workers have not heeded"):
+    with pytest.raises(ConfigError, match="the workers have not yet processed a deletion"):
         move(small).learned()
     small.work()
     assert move(small).learned()
@@ -189,21 +189,21 @@ def test_what_was_loaded_before_the_topics_said_so_is_kept(
 def test_a_checkpoint_that_goes_with_no_topic_is_not_taken_over(small: Small) -> None:
     small.work()
     there_is = checkpoint(small, "job/chk-1")
-    with pytest.raises(ConfigError, match=f"there is {there_is} to go on from; start without"):
+    with pytest.raises(ConfigError, match=f"there is {there_is} to continue from; start without"):
         take_over(small, there_is)
 
 
 def test_where_flink_has_taken_over_its_savepoint_is_asked_for(small: Small) -> None:
     small.work()
     move(small).mark()
-    with pytest.raises(ConfigError, match="Flink has taken over already; name what was saved by"):
+    with pytest.raises(ConfigError, match="Flink has already taken over; give the savepoint that"):
         take_over(small)
 
 
 def test_what_workers_keep_is_not_handed_back(small: Small) -> None:
     small.work()
     before = small.records("state")
-    with pytest.raises(ConfigError, match="the topics say that workers keep what is learned"):
+    with pytest.raises(ConfigError, match="according to the topics, the workers hold what was"):
         move(small).hand_back(no_job, begin_at=checkpoint(small, "job/chk-1"))
     assert small.records("state") == before
 
@@ -465,7 +465,7 @@ def test_what_a_cluster_has_forgotten_is_asked_for(
     elsewhere.status.clear()
     committed(monkeypatch, 7)
     for begin_at in ("file:/stopped", None):
-        with pytest.raises(ConfigError, match=rf"nothing .* of job {left}, .* --from \(\.\.\./"):
+        with pytest.raises(ConfigError, match=rf"no longer knows job {left}, .* --from \(\.\.\./"):
             hand_back(small, begin_at)
     assert elsewhere.done == []
     hand_back(small, f"file:/{left}/chk-8")

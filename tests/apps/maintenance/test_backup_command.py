@@ -323,7 +323,7 @@ def test_topics_that_hold_something_are_not_written_over(small: Small, backed_up
         ("seed = 2\n", "another configuration"),
         ("[worker]\nkeyed = false\n", "another configuration"),
         ('[learner]\nname = "ensemble"\n', "another configuration"),
-        ('[worker]\ngroup = "rooms"\n', "is that of the group 'streamgp'"),
+        ('[worker]\ngroup = "rooms"\n', "belongs to the group 'streamgp'"),
     ],
 )
 def test_another_configuration_is_refused(
@@ -371,7 +371,7 @@ def lose_both(small: Small) -> None:
 
 def test_nothing_is_restored_while_a_worker_runs(small: Small, backed_up: Path) -> None:
     with small.working():
-        assert "still at work" in small.wrong("restore", backed_up, "--yes")
+        assert "still running" in small.wrong("restore", backed_up, "--yes")
 
 
 def test_nothing_is_restored_unless_somebody_agrees(small: Small, backed_up: Path) -> None:
@@ -390,9 +390,9 @@ def test_a_cut_restore_stops_all_workers_until_it_is_repeated(
     with monkeypatch.context() as patched:
         patched.setattr(small.topics, "writer", cut)
         assert small.call("restore", str(backed_up), "--yes").exit_code == 75
-    with pytest.raises(LostRecordsError, match="`streamgp restore` was cut; run it again"):
+    with pytest.raises(LostRecordsError, match="`streamgp restore` was interrupted; run it again"):
         small.work()
-    assert "`streamgp restore` was cut" in small.wrong("recover", "--yes")
+    assert "`streamgp restore` was interrupted" in small.wrong("recover", "--yes")
     small.done("restore", backed_up, "--yes")
     small.put(*inputs(small)[40:])
     small.work()

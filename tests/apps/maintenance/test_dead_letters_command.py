@@ -135,7 +135,7 @@ def test_moments_are_times_or_how_long_ago(text: str, moment: float) -> None:
 
 def test_what_is_no_moment_is_refused(small: Small) -> None:
     assert small.wrong("dead-letters", LIST, "--since", "yesterday").startswith(
-        "'yesterday' is no moment, expected how long ago (30s, 15min, 2h, 7d) or a time, as in "
+        "'yesterday' is not a time, expected how long ago (30s, 15min, 2h, 7d) or a time, as in "
         "2026-08-01T14:30:00Z"
     )
 
@@ -191,7 +191,7 @@ def test_number_that_is_not_there_is_refused(small: Small) -> None:
         "there is no dead letter 1:99; `list` prints the numbers"
     )
     assert small.wrong("dead-letters", "show", "99").startswith(
-        "'99' is no number of a dead letter, expected PARTITION:OFFSET as in 2:17"
+        "'99' is not the number of a dead letter, expected PARTITION:OFFSET, as in 2:17"
     )
 
 

@@ -317,8 +317,8 @@ def test_a_crash_at_any_step_can_be_made_good_by_running_it_again(
         if n_crashes > 1:  # before the first step nothing has happened
             n_refused += 1
             assert wrong(*folder.arguments, "--out", folder.out, "--state", folder.state) == (
-                f"`streamgp forget` was cut while it removed {SHE!r} from {folder.state}; "
-                "run it again, then go on"
+                f"`streamgp forget` was interrupted while it removed {SHE!r} from {folder.state}; "
+                "run it again, then continue"
             )
         assert folder.forget(SHE).startswith(f"forgot {SHE!r}: a learner with ")
         assert folder.traces() == []
@@ -341,7 +341,7 @@ def test_another_person_can_be_forgotten_after_a_cut(
         assert isinstance(streamgp("forget", one_ready.state, SHE).exception, ZeroDivisionError)
     one_ready.forget(ANN)  # finishes what was begun, too
     assert one_ready.traces() == []
-    assert "knows no key" in wrong("forget", one_ready.state, SHE)
+    assert "has no key" in wrong("forget", one_ready.state, SHE)
     assert one_ready.play().exit_code == 0
     assert_consistent(one_ready)
 
@@ -371,7 +371,7 @@ def test_unknown_key_changes_nothing(one_ready: Folder) -> None:
     before = snapshot_of(one_ready)
     for key in ("carl", SHE, "", "an"):
         assert wrong("forget", one_ready.state, key) == (
-            f"{one_ready.state} knows no key {key!r}; nothing was removed"
+            f"{one_ready.state} has no key {key!r}; nothing was removed"
         )
     assert snapshot_of(one_ready) == before
 
@@ -394,7 +394,7 @@ def test_replay_without_keys_has_nobody_to_forget(tmp_path: Path) -> None:
 def test_directory_without_a_state_is_left_alone(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         assert wrong("forget", path, ANN) == (
-            f"{path} holds no state of a replay; name what --state named"
+            f"{path} holds no state of a replay; give the directory of --state"
         )
     assert "expected a directory or file, got an empty text" in wrong("forget", "", ANN)
     assert [path.name for path in tmp_path.iterdir()] == []
@@ -412,7 +412,7 @@ def test_damaged_state_and_another_version_are_one_line(
     one_ready.cut(60)
     with monkeypatch.context() as patched:
         patched.setattr("streamgp.apps.replay.checkpoint.__version__", "9.9")
-        assert "this is 9.9; go on with that version" in wrong("forget", one_ready.state, ANN)
+        assert "this is 9.9; continue with that version" in wrong("forget", one_ready.state, ANN)
     path = one_ready.state / checkpoint.REPLAY
     path.write_bytes(path.read_bytes()[:-1])
     assert f"{path}: snapshot is cut off" in wrong("forget", one_ready.state, ANN)

@@ -79,7 +79,7 @@ def test_without_a_worker_it_is_done_when_one_runs(small: Small) -> None:
     result = small.call("forget", "ann", "--yes")
     assert (result.exit_code, result.stdout) == (
         NOT_YET,
-        f"told: 'ann' will be forgotten when a worker runs; none does now\n{KEPT}\n",
+        f"request sent: 'ann' will be forgotten when a worker runs; none is running now\n{KEPT}\n",
     )
     assert left_of(small, "ann")
     small.work()
@@ -93,8 +93,8 @@ def test_command_does_not_wait_for_ever(small: Small) -> None:
     link.close()
     assert (result.exit_code, result.stdout) == (
         NOT_YET,
-        f"told: the worker has not forgotten 'ann' after 0.1 s; it will when it gets there\n"
-        f"{KEPT}\n",
+        "request sent: the worker has not forgotten 'ann' after 0.1 s; it will when it reads the "
+        f"request\n{KEPT}\n",
     )
 
 
@@ -134,7 +134,7 @@ def test_names_of_topics_are_those_of_the_configuration(small: Small) -> None:
 def test_one_learner_for_all_forgets_nobody(small: Small) -> None:
     small.add("[worker]\nkeyed = false\n")
     assert small.wrong("forget", "ann").endswith(
-        "one learner serves all keys (worker.keyed = false), and no key can be taken out of it; "
+        "one learner serves all keys (worker.keyed = false), so no key can be removed from it; "
         "withdraw the person's labels one by one instead"
     )
 

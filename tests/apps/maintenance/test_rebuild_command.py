@@ -173,10 +173,10 @@ def test_workers_go_on_with_the_new_learners(small: Small) -> None:
     with_labels(small)
     said = small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     assert said.splitlines()[-1] == (
-        f"2 new learners took over in 1 partition; now put what is in {small.path}/new.toml into "
-        f"{small.config_file}, and start the workers"
+        f"2 new learners took over in 1 partition; now copy the settings of {small.path}/new.toml "
+        f"into {small.config_file}, and start the workers"
     )
-    with pytest.raises(ChangedConfigurationError, match="was worked on with another configuration"):
+    with pytest.raises(ChangedConfigurationError, match="was processed with another configuration"):
         small.work()
     small.put(small.event("late", "ann", x={"light": 1.0, "noise": 1.0}))
     small.work(with_both(small))
@@ -280,8 +280,8 @@ def test_nothing_is_taken_over_while_a_worker_runs(small: Small) -> None:
     before = small.records("state")
     with small.working():
         assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
-            "1 worker of group streamgp still at work; stop them all, then take over (one that was "
-            "killed counts until the broker misses it)"
+            "1 worker of group streamgp still running; stop them all, then take over (a killed "
+            "worker counts until the broker notices)"
         )
     assert small.records("state") == before
 
@@ -292,8 +292,9 @@ def test_nothing_is_taken_over_from_another_group(small: Small) -> None:
     before = small.records("state")
     small.add('[worker]\ngroup = "rooms"\n')
     assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
-        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
-        "other's learners; use the group name 'streamgp', or other topics"
+        "partition 2 belongs to the group 'streamgp', this worker is in 'rooms', and two "
+        "groups would corrupt each other's learners; use the group name 'streamgp', or "
+        "other topics"
     )
     assert small.records("state") == before
     assert "new learners" not in small.done("rebuild", "--learner", new_file(small))
@@ -320,7 +321,7 @@ def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(
 
     monkeypatch.setattr("streamgp.apps.maintenance.rebuild.confirm", think)
     assert small.wrong("rebuild", "--learner", new_file(small), "--take-over") == (
-        "a worker has learned something meanwhile; stop all workers, then run this again"
+        "a worker has learned something in the meantime; stop all workers, then run this again"
     )
     small.work()
 
@@ -339,7 +340,7 @@ def test_cut_take_over_stops_all_workers_until_it_is_repeated(
         with pytest.raises(ChangedConfigurationError, match=r"being rebuilt.*`streamgp rebuild`"):
             small.work(config)
     again = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
-    assert again.stderr == "note: an earlier take-over was cut; this one can end it\n"
+    assert again.stderr == "note: an earlier take-over was interrupted; this one can complete it\n"
     assert again.exit_code == 0
     small.work(with_both(small))
 
@@ -391,7 +392,7 @@ def test_other_kind_of_worker_is_told(small: Small) -> None:
     with_labels(small, n=2)
     small.add("[worker]\nkeyed = false\n")
     assert small.wrong("rebuild", "--learner", new_file(small)) == (
-        "the topics hold loops of workers with worker.keyed = true; write it into the configuration"
+        "the topics were written by workers with worker.keyed = true; set it in the configuration"
     )
 
 
@@ -401,8 +402,8 @@ def test_configuration_that_is_not_that_of_the_workers_is_told(small: Small) -> 
     result = small.call("rebuild", "--learner", new_file(small, "warm_up = 5\n"))
     assert result.exit_code == 0
     assert result.stderr == (
-        f"note: the workers did not learn as {small.config_file} says; `old` is what it says, not "
-        "what they learned\n"
+        f"note: the workers did not learn with the settings of {small.config_file}; `old` is a "
+        "learner with these settings, not theirs\n"
     )
 
 

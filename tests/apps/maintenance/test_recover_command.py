@@ -128,7 +128,7 @@ def test_forget_and_watch_say_that_state_is_lost(small: Small) -> None:
     assert small.wrong("forget", "ann", "--yes").startswith(
         "state has no record of the 12 labels of 'ann'"
     )
-    assert "warning: consensus holds labelled examples and state holds nothing" in (
+    assert "warning: consensus holds labelled examples, but state holds nothing" in (
         small.call("watch", "--once", "--interval", "0.1").stderr
     )
 
@@ -495,7 +495,7 @@ def test_both_topics_lost_are_refused_and_begin_with_nothing_once_that_is_agreed
     lose_both(small)
     small.put(small.event("late", y="hall"))
     text = refusal(small)
-    assert "state and consensus hold nothing, and the group has worked off events before" in text
+    assert "state and consensus hold nothing, and the group has processed events before" in text
     assert "`streamgp restore`" in text
     assert small.records("state", "consensus") == []
     said = small.done("recover", "--yes")
@@ -559,12 +559,12 @@ def test_nothing_is_recovered_for_another_group_or_configuration(small: Small) -
         if name == "state":
             records[:] = [r for r in records if not (r.key or b"").startswith(b"ann\x1f")]
     small.config_file.write_text("seed = 7\n" + text)
-    assert "was worked on with another configuration" in small.wrong("recover", "--yes")
+    assert "was processed with another configuration" in small.wrong("recover", "--yes")
 
 
 def test_nothing_is_recovered_while_a_worker_runs(small: Small) -> None:
     with small.working():
-        assert "1 worker of group streamgp still at work" in small.wrong("recover", "--yes")
+        assert "1 worker of group streamgp still running" in small.wrong("recover", "--yes")
 
 
 @pytest.mark.parametrize("n_written", [1, 3, 5])
@@ -599,7 +599,9 @@ def test_a_cut_recovery_is_told_also_beside_a_local_snapshot(small: Small) -> No
         small.put(small.event("more", "ann"))
         small.work(state=local)
         fingerprinted(small, {"fingerprint": BEING_RECOVERED, "keyed": True, "group": "streamgp"})
-        with pytest.raises(LostRecordsError, match="`streamgp recover` was cut; run it again"):
+        with pytest.raises(
+            LostRecordsError, match="`streamgp recover` was interrupted; run it again"
+        ):
             small.work(state=local)
 
 
@@ -632,9 +634,9 @@ def test_a_foreign_configuration_is_told(small: Small) -> None:
     with_labels(small)
     fingerprinted(small, {"colour": "red"})
     (small.path / "new.toml").write_text("warm_up = 0\n")
-    assert "worked on with another configuration" in small.wrong("recover", "--yes")
+    assert "processed with another configuration" in small.wrong("recover", "--yes")
     small.call("rebuild", "--learner", small.path / "new.toml")
-    assert "note: the workers did not learn as" in (
+    assert "note: the workers did not learn with the settings of" in (
         small.call("rebuild", "--learner", small.path / "new.toml").stderr
     )
 

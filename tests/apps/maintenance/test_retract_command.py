@@ -123,7 +123,10 @@ def test_without_a_worker_it_is_done_when_one_runs(small: Small) -> None:
     labels_given(small, "ann", "bob")
     result = small.call("retract", "--annotator", "bob", "--yes")
     assert result.exit_code == 3
-    assert "told: 10 labels of 'bob' will be taken back when a worker runs; none" in result.stdout
+    assert (
+        "request sent: 10 labels of 'bob' will be taken back when a worker runs; none"
+        in result.stdout
+    )
     assert sum(line.annotator == "bob" for line in lines(small)) == 10
     small.work()
     assert not [line for line in lines(small) if line.annotator == "bob"]
@@ -146,7 +149,7 @@ def test_a_worker_that_does_not_get_there_in_time_is_told_of(small: Small) -> No
     with small.working():
         result = small.call("retract", "--annotator", "bob", "--wait", "0", "--yes")
     assert result.exit_code == 3
-    assert "told: the workers have not taken back 10 labels of 'bob' yet" in result.stdout
+    assert "request sent: the workers have not taken back 10 labels of 'bob' yet" in result.stdout
 
 
 def test_labels_that_a_learner_could_not_be_taught_without_are_told_of(
@@ -162,7 +165,10 @@ def test_labels_that_a_learner_could_not_be_taught_without_are_told_of(
         patched.setattr("streamgp.interactive.loop.take_back", failing)
         result = small.call("retract", "--annotator", "bob", "--yes")
     assert result.exit_code == 3
-    assert "told: 10 labels of 'bob' were not taken back: given since, or refused" in result.stdout
+    assert (
+        "request sent: 10 labels of 'bob' were not taken back: given since, or refused"
+        in result.stdout
+    )
     errors = {dict(r.headers)["dlq.error"] for r in small.records("dead-letters")}
     assert errors == {b"ZeroDivisionError: by what?"}
     assert proba(small)[1] == N
@@ -436,7 +442,7 @@ def test_flink_that_is_not_at_work_does_it_when_it_is(small: Small) -> None:
     given_on_flink(small, engine, "ann", "bob")
     result = small.call("retract", "--annotator", "bob", "--wait", "0.1", "--yes")
     assert result.exit_code == 3
-    assert "told: Flink has not taken back 10 labels of 'bob' yet" in result.stdout
+    assert "request sent: Flink has not taken back 10 labels of 'bob' yet" in result.stdout
     engine.work()
     assert not [line for line in lines(small) if line.annotator == "bob"]
 
@@ -467,7 +473,7 @@ def test_a_contested_label_on_flink_is_found_by_its_question(
 def test_another_group_is_refused_on_flink_too(small: Small) -> None:
     given_on_flink(small, Engine(small), "ann", "bob")
     small.add('[worker]\ngroup = "other"\n')
-    assert "partition 0 is that of the group 'streamgp'" in small.wrong(
+    assert "partition 0 belongs to the group 'streamgp'" in small.wrong(
         "retract", "--annotator", "bob", "--yes"
     )
 

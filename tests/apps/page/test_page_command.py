@@ -51,7 +51,7 @@ def refused(result: Result) -> str:
     [
         (["--bind", "0.0.0.0:0"], "would travel in plain text"),
         (["--bind", ":0"], "would travel in plain text"),
-        (["--bind", "0.0.0.0:0", "--plain-http", "--as", "ann"], "loopback address only"),
+        (["--bind", "0.0.0.0:0", "--plain-http", "--as", "ann"], "only on a loopback address"),
         (["--bind", "127.0.0.1:0", "--behind-proxy", "--as", "ann"], "without a proxy"),
         (["--as", "ann", "--invites", "x.json"], "--as requires no login"),
         (["--as", " ann"], "printable characters"),
@@ -65,7 +65,7 @@ def refused(result: Result) -> str:
         (["--bind", f"127.0.0.1:{5000 * '8'}"], "expected HOST:PORT"),
         (["--bind", "203.0.113.1:0", "--plain-http"], "cannot listen at 203.0.113.1:0"),
         (["--invites", ""], "expected a file"),
-        (["--broker", "memory://"], "end with the process"),
+        (["--broker", "memory://"], "exist only within the process"),
     ],
 )
 def test_what_is_unsafe_or_means_nothing_is_refused(
@@ -79,14 +79,14 @@ def test_a_port_in_use_is_told(config: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         bind = f"127.0.0.1:{other.getsockname()[1]}"
-        assert "another program does so" in refused(run("page", config, "--bind", bind))
+        assert "another program uses this address" in refused(run("page", config, "--bind", bind))
 
 
 def test_missing_topics_and_files_that_are_none_are_told(config: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     options = ("--bind", "127.0.0.1:0")
     text = refused(run("page", config, *options, "--invites", tmp_path / "broken.json"))
-    assert "no file of invites" in text
+    assert "not a file of invites" in text
     text = refused(run("page", config, *options, "--broker", f"file://{tmp_path}/nothing"))
     assert "--create-topics" in text
     assert "cannot be read" in refused(run("page", tmp_path / "no.toml"))

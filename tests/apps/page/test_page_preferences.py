@@ -89,7 +89,7 @@ def test_preferences_outlive_the_process(tmp_path: Path) -> None:
     assert (again.get("ann"), again.get("ben").gap_s) == (wanted, 5.0)
     assert again.get("eve") == Preferences()
     path.write_text("[]")
-    with pytest.raises(StateError, match="no file of preferences"):
+    with pytest.raises(StateError, match="not a file of preferences"):
         PreferenceFile(path)
 
 

@@ -254,7 +254,7 @@ def test_the_log_is_written_once_and_whose_it_is_is_said(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("own.csv",), "own.csv is there and holds something else; name another file"),
+        (("own.csv",), "own.csv exists and has other content; name another file"),
         ((".",), ". is a directory; name a file"),
         (("/dev/full",), "cannot write /dev/full: No space left on device; free some space"),
         (

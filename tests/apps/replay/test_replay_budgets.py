@@ -88,7 +88,7 @@ def test_budgets_go_on_where_a_replay_was_cut(
 def test_a_budget_for_all_keys_needs_keys(log: Path) -> None:
     result = replay(log, CONFIG)
     assert result.exit_code == 2
-    assert "total_budget is for a learner of each key, and there is no key column" in result.stderr
+    assert "total_budget needs a learner for each key, but there is no key column" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_a_learner_of_ones_own_gets_texts_that_are_named_as_features(
     result = replay(log, *arguments, "--features", "near,phone")
     assert result.exit_code == 2
     assert "rejected 1/label/answer: the learner refuses it: unsupported operand" in result.stderr
-    assert "Error: the learner could not take a single label" in result.stderr
+    assert "Error: the learner could not learn a single label" in result.stderr
 
 
 def test_a_text_that_decides_the_class_is_learned(tmp_path: Path) -> None:
@@ -422,14 +422,14 @@ def test_unreadable_logs_are_one_line(tmp_path: Path) -> None:
     header = tmp_path / "header.csv"
     header.write_text(HEADER + "\n")
     expected = {
-        tmp_path / "missing.csv": "missing.csv is not there",
+        tmp_path / "missing.csv": "missing.csv does not exist",
         tmp_path: "is a directory",
         empty: "empty.csv is empty",
         blank: "blank.csv is empty",
         binary: "binary.csv is binary",
         prose: "prose.txt has no column 'room' (label); columns: ",
         damaged: "damaged.csv.gz",
-        header: "header.csv has a header and no rows",
+        header: "header.csv has a header but no rows",
     }
     for path, message in expected.items():
         assert message in wrong(path, "--label", "room")
@@ -447,7 +447,7 @@ def test_columns_that_contradict_each_other_are_told(log: Path) -> None:
     assert wrong(log, "--label", "room", "--time", "room") == (
         "command line: column 'room' is both label and time; give each its own column"
     )
-    assert "take it out of the ignore columns" in wrong(log, "--label", "room", "--ignore", "room")
+    assert "remove it from the ignore columns" in wrong(log, "--label", "room", "--ignore", "room")
     assert "name it only once" in wrong(
         log, "--label", "room", "--ignore", "far", "--features", "far"
     )
@@ -683,7 +683,7 @@ def test_a_rule_that_fails_over_every_event_is_an_error(tmp_path, monkeypatch):
     )
     assert result.exit_code == 2
     assert "rejected 2 (ask): AttributeError: " in result.stderr
-    assert "Error: the learner or a rule has failed over every event" in result.stderr
+    assert "Error: the learner or a rule failed on every event" in result.stderr
 
 
 def test_a_text_that_cannot_be_written_rejects_its_row(tmp_path):
@@ -764,7 +764,7 @@ def test_without_labels_nothing_is_said_to_be_measured(tmp_path: Path) -> None:
 def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path) -> None:
     log = log_with_labels(tmp_path / "log.csv", every=3)
     result = replay(log, "--label", "room", "--ignore", "at", "--key", "phone")
-    assert "\n40 of the events have a label: by these accuracy and F1, challenge" in result.stdout
+    assert "\n40 of the events have a label; accuracy and F1, challenge" in result.stdout
 
 
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:

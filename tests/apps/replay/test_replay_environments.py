@@ -122,13 +122,13 @@ def test_another_kernel_is_told_once_and_refused_where_that_is_wanted(bench: Ben
     refused = bench.replay(*OPTIONS, "--strict", OPENBLAS_CORETYPE=kernel)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        f"Error: {there}, and --strict demands the same; go back to it, or leave --strict out, or "
+        f"Error: {there}, and --strict demands the same; go back to it, leave out --strict, or "
         "name another directory to start over\n"
     )
     assert (bench.path / "out" / "predictions.jsonl").read_bytes() == outputs
 
     told = bench.replayed(*OPTIONS, OPENBLAS_CORETYPE=kernel)
-    assert f"note: {there}; what follows agrees to about 1e-9, not bitwise\n" in told
+    assert f"note: {there}; results from here on agree to about 1e-9, not bitwise\n" in told
 
     again = bench.replayed(*OPTIONS, "--strict", OPENBLAS_CORETYPE=kernel)
     assert "environment" not in again
@@ -147,9 +147,8 @@ def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(bench: B
     refused = bench.replay(*OPTIONS, "--strict")
     assert refused.returncode == 2
     assert refused.stderr == (
-        "Error: state does not say in which numerical environment it was saved, so "
-        "that nothing shows that it was this one, as --strict demands; leave --strict out, or name "
-        "another directory to start over\n"
+        "Error: state does not record the numerical environment in which it was saved, so --strict "
+        "cannot check it; leave out --strict, or name another directory to start over\n"
     )
     assert "environment" not in bench.replayed(*OPTIONS)
     assert "environment" not in bench.replayed(*OPTIONS, "--strict")
@@ -158,7 +157,7 @@ def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(bench: B
 def test_strictness_without_a_state_is_wrong_use(bench: Bench) -> None:
     refused = bench.replay("--strict")
     assert refused.returncode == 2
-    assert "give --state DIR, too" in refused.stderr
+    assert "give --state DIR as well" in refused.stderr
 
 
 def test_every_state_records_the_environment_with_one_thread(bench: Bench) -> None:

@@ -244,7 +244,7 @@ def test_hyper_parameters_of_numbers_are_not_searched(log: Path) -> None:
         ],
     )
     assert result.exit_code == 2
-    assert 'this is for labels, got target = "number"' in result.stderr
+    assert 'tune works for labels only, got target = "number"' in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_page_that_cannot_be_written_is_refused_before_the_run(
 
     assert run(tmp_path) == f"{tmp_path} is a directory; name a file for the report"
     below = log / "page.html"
-    assert run(below) == f"cannot write {below}: {log} is no directory"
+    assert run(below) == f"cannot write {below}: {log} is not a directory"
     page = tmp_path / "deep" / "page.html"
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode, **_: path != tmp_path and may(path, mode))
@@ -252,21 +252,23 @@ def test_summary_of_an_older_version_is_refused(out: Path, tmp_path: Path, name:
     del summary[name]
     path.write_text(json.dumps(summary))
     assert wrong("report", out, tmp_path / "page.html") == (
-        f"{path} is not as this version writes it (there is no '{name}'); "
-        "run `streamgp replay` again"
+        f"{path} is not in the format of this version (there is no '{name}'); run "
+        "`streamgp replay` again"
     )
 
 
 def test_summary_that_is_damaged_is_refused(out: Path, tmp_path: Path) -> None:
     path, page = out / "summary.json", tmp_path / "page.html"
     whole = path.read_bytes()
-    damaged = f"{path} is damaged: it holds no JSON; run `streamgp replay` again"
+    damaged = f"{path} is damaged: it is not JSON; run `streamgp replay` again"
     for data in (b"", whole[:200], b"\xff\xfe", b'{"configuration":' + b'{"a":' * 100_000):
         path.write_bytes(data)
         assert wrong("report", out, page) == damaged
     path.write_bytes(whole.replace(b'"n_asked": ', b'"n_asked": "many", "n": '))
     message = wrong("report", out, page)
-    assert message.startswith(f"{path} is not as this version writes it (Expected 'int', got 'str'")
+    assert message.startswith(
+        f"{path} is not in the format of this version (Expected 'int', got 'str'"
+    )
     summary = json.loads(whole)
     for name, values, words in (
         ("curve", {"n_asked": [1]}, "a curve must have as many points in each of its lists"),

@@ -249,7 +249,7 @@ def test_ctrl_c_is_a_cut_like_any_other(
     options = [*arguments, "--out", cut, "--state", tmp_path / "state"]
     result = replay(log, *options)
     assert result.exit_code == 130
-    assert "what was done so far is kept; the same command goes on from here" in result.stderr
+    assert "what was done so far is kept; the same command continues from here" in result.stderr
     assert json.loads((cut / "summary.json").read_text())["interrupted"] is True
     assert replay(log, *options).exit_code == 0
     assert_same(whole, cut)
@@ -353,7 +353,7 @@ def test_another_configuration_is_named(
     else:
         kept += [option, value]
     assert wrong(log, *kept) == (
-        f"{tmp_path / 'state'} holds a replay with {difference}; go on with the same "
+        f"{tmp_path / 'state'} holds a replay with {difference}; continue with the same "
         "configuration, or name another directory to start over"
     )
 
@@ -368,7 +368,7 @@ def test_a_state_from_before_there_was_a_setting_is_one_without_it(
     check_same(tmp_path, there, here)
     other = origin_of(Config(learner=Learner(drift=True)), log, None)
     with pytest.raises(
-        ClickException, match=r"learner\.drift = False, this one has True; go on wi"
+        ClickException, match=r"learner\.drift = False, this one has True; continue wi"
     ):
         check_same(tmp_path, there, other)
 
@@ -379,7 +379,7 @@ def test_another_log_is_refused(log: Path, tmp_path: Path, kept: list[str | Path
         file.write("1,2,ann,9000,den\n")
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay of another log, or rooms.csv has changed since; "
-        f"bring back rooms.csv of {size} bytes, or name another directory to start over"
+        f"restore rooms.csv of {size} bytes, or name another directory to start over"
     )
 
 
@@ -388,9 +388,11 @@ def test_other_messages_are_refused(log: Path, tmp_path: Path, kept: list[str | 
     kept[i + 1] = tmp_path / "other"
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay with --out {out}, this one is with --out "
-        f"{tmp_path / 'other'}; go on as it began, or name another directory to start over"
+        f"{tmp_path / 'other'}; continue as it began, or name another directory to start over"
     )
-    assert "this one is without --out; go on as it began" in wrong(log, *kept[:i], *kept[i + 2 :])
+    assert "this one is without --out; continue as it began" in wrong(
+        log, *kept[:i], *kept[i + 2 :]
+    )
     assert not (tmp_path / "other").exists()
 
 
@@ -399,7 +401,7 @@ def test_another_version_is_refused(
 ) -> None:
     monkeypatch.setattr("streamgp.apps.replay.checkpoint.__version__", "9.9")
     assert wrong(log, *kept).endswith(
-        ", this is 9.9; go on with that version, or name another directory to start over"
+        ", this is 9.9; continue with that version, or name another directory to start over"
     )
 
 
@@ -446,7 +448,7 @@ def test_a_store_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[st
     path.unlink()
     for _ in range(2):  # an empty one is not put in its place
         assert wrong(log, *kept) == (
-            f"{path} is gone; bring it back, or delete {path.parent} to start over"
+            f"{path} is gone; restore it, or delete {path.parent} to start over"
         )
 
 
@@ -466,7 +468,7 @@ def test_an_empty_state_is_damaged(log: Path, tmp_path: Path, kept: list[str | P
     path = tmp_path / "state" / checkpoint.REPLAY
     path.write_bytes(b"")
     assert wrong(log, *kept) == (
-        f"{path}: snapshot is damaged: it is empty; bring it back, or delete it to start over"
+        f"{path}: snapshot is damaged: it is empty; restore it, or delete it to start over"
     )
 
 
@@ -477,7 +479,7 @@ def test_another_order_of_hashes_is_refused(
     monkeypatch.setenv("PYTHONHASHSEED", "77")
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay with PYTHONHASHSEED={was}, this one has 77; set that "
-        "environment variable as it was, or name another directory to start over"
+        "environment variable as before, or name another directory to start over"
     )
 
 
@@ -499,9 +501,9 @@ def test_state_needs_a_directory_and_a_log_that_can_be_read_again(
         log, *OPTIONS, "--state", file
     )
     assert wrong(pipe, *OPTIONS, "--state", tmp_path / "state") == (
-        f"{pipe} is no file that can be read again, which --state needs; save it first"
+        f"{pipe} cannot be read a second time, which --state needs; save it to a file first"
     )
-    assert "missing.csv is not there" in wrong(
+    assert "missing.csv does not exist" in wrong(
         tmp_path / "missing.csv", *OPTIONS, "--state", tmp_path / "state"
     )
     assert "expected a directory, got an empty text" in wrong(log, *OPTIONS, "--state", "")
@@ -602,7 +604,7 @@ def test_reasons_of_rejected_rows_are_shown_again(
 def test_a_log_without_rows_leaves_no_state(tmp_path: Path) -> None:
     log = tmp_path / "empty.csv"
     log.write_text("near,room\n")
-    assert "header and no rows" in wrong(log, "--label", "room", "--state", tmp_path / "state")
+    assert "header but no rows" in wrong(log, "--label", "room", "--state", tmp_path / "state")
     assert not (tmp_path / "state").exists()
 
 

@@ -144,8 +144,8 @@ def test_rows_of_several_logs_have_ids_of_their_own_and_count_on(folder: Folder)
 
 def test_logs_of_the_same_name_are_refused(folder: Folder) -> None:  # noqa: ARG001
     assert wrong(logs=("rooms.csv", "sub/rooms.csv")) == (
-        "two logs are called rooms, so that their event ids would be the same; rename one, or send "
-        "them one by one with --prefix"
+        "two logs are called rooms, so their event ids would be the same; rename one, or send them "
+        "one by one with --prefix"
     )
 
 
@@ -190,7 +190,7 @@ def test_damaged_log_is_an_error_after_what_came_before_it(folder: Folder) -> No
     assert result.exit_code == 2
     n = len(folder.events())
     assert n > 1000
-    assert result.stderr.splitlines()[-1].endswith(f"(sent what came before it, rows 1 to {n})")
+    assert result.stderr.splitlines()[-1].endswith(f"(the rows before it were sent: 1 to {n})")
 
 
 def test_a_log_that_names_no_keys_is_of_one_called_like_it(folder: Folder) -> None:
@@ -265,7 +265,7 @@ def test_broker_lost_on_the_way_tells_which_rows_are_safe(
         folder.broken, "check", lambda fails: check(fails or folder.broken.n_flushes > 3)
     )
     assert wrong(status=75) == (
-        "the broker does not answer; rows up to 30 are safe, go on with --from 31"
+        "the broker does not answer; rows up to 30 are safe, continue with --from 31"
     )
     assert len(folder.events()) == 30
 
@@ -279,7 +279,7 @@ def test_broker_that_refuses_is_not_one_to_wait_for(
     monkeypatch.setattr(
         folder.broken, "check", lambda fails: check(fails or folder.broken.n_flushes > 2)
     )
-    assert "rows up to 2 are safe, go on with --from 3" in wrong(status=2)
+    assert "rows up to 2 are safe, continue with --from 3" in wrong(status=2)
 
 
 # --- the producer alone
@@ -404,7 +404,7 @@ def test_interrupted_command_says_with_which_row_to_go_on(
     monkeypatch.setattr(deskwork._Writer, "send", send_some)
     result = send()
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == "interrupted; go on with --from 3"
+    assert result.stderr.splitlines()[-1] == "interrupted; continue with --from 3"
     assert len(folder.events()) == 2
     assert done("--from", "3").startswith("2 events sent (rows 3 to 4)")
 

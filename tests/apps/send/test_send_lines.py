@@ -122,7 +122,7 @@ def test_a_signal_ends_it_with_all_that_came_sent(
     site.wait_for("events", 1)
     sender.send_signal(signal.SIGINT)
     assert sender.wait(PATIENCE_S) == 130
-    assert b"interrupted; go on with: tail -n +2" in sender.stderr.read()
+    assert b"interrupted; continue with: tail -n +2" in sender.stderr.read()
 
 
 def test_when_the_topics_are_gone_it_says_where_to_go_on(
@@ -139,7 +139,7 @@ def test_when_the_topics_are_gone_it_says_where_to_go_on(
     assert sender.wait(PATIENCE_S) == 2  # starting it again would not help
     said = sender.stderr.read().decode()
     assert "topics.db was changed: it is not there" in said
-    assert "the first 1 line of the input are safe, go on with: tail -n +2" in said
+    assert "the first 1 line of the input are safe, continue with: tail -n +2" in said
 
 
 def test_an_example_is_taken_back_with_a_line(site: Site) -> None:

@@ -116,7 +116,7 @@ def test_accuracy_is_that_of_a_replay_in_which_every_label_is_asked_for(
 
 def test_it_says_so_where_the_limit_has_left_rows_out(log: Path, tmp_path: Path) -> None:
     one = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
-    left_out = "the log was read as far as its row 60: --limit N reads more\n"
+    left_out = "the log was read up to row 60; --limit N reads more\n"
     assert left_out in tune(log, *one, "--limit", "60").stdout
     assert "as far as" not in tune(log, *one, "--limit", "121").stdout
     # Of raw rows, not of windows.
@@ -391,7 +391,7 @@ def test_configurations_with_unlike_annotators_are_not_compared(log: Path, tmp_p
     best.write_text("[annotator]\nerror_rate = 0.2\ndelay = 30.0\nseed = 7\n")
     options = ("--label", "room", "--ignore", "phone", "--compare", default, best)
     assert wrong(log, *options) == (
-        f"{default} and {best} cannot be compared: their labels come from unlike annotators, "
+        f"{default} and {best} cannot be compared: their labels come from different annotators, "
         "error_rate is 0.0 in one, 0.2 in the other, delay is 0.0 in one, 30.0 in the other; say "
         "who answers with --annotator, which then holds for all of them, as in --annotator "
         "error_rate=0.2,delay=30.0 (see `cli tune --help`)"

@@ -238,8 +238,7 @@ def test_desk_is_cleared_once_a_minute(small: Small, monkeypatch: pytest.MonkeyP
 
 def test_topics_in_memory_cannot_be_watched(small: Small) -> None:
     assert small.wrong("watch", "--broker", "memory://") == (
-        'topics at "memory://" end with the process that made them, and no other process sees '
-        "them; "
+        'topics at "memory://" exist only within the process that made them; '
         'write broker = "kafka://HOST:PORT" or "file://DIR"'
     )
 

@@ -126,7 +126,7 @@ def test_day_of_a_deployment(deployed: Deployed) -> None:
         new = deployed.path / "new.toml"
         new.write_text(BAYES)
         busy = deployed.call("rebuild", "--learner", new, "--take-over", "--yes")
-        assert (busy.exit_code, "still at work" in busy.stderr) == (2, True)
+        assert (busy.exit_code, "still running" in busy.stderr) == (2, True)
 
     # A worker with a name of its own counts until the broker misses it.
     wait_until(lambda: deployed.topics.n_members(deployed.group) == 0)

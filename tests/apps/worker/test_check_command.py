@@ -117,8 +117,8 @@ def test_everything_is_well(config: Path, tmp_path: Path, topics: FakeTopics) ->
         "skeptical",
         "state": f"snapshots go into {tmp_path / 'state'}",
         "broker": "kafka://a",
-        "topics": "all seven are there, with 4 partitions",
-        "group": "0 workers at work in group 'streamgp', 0 inputs waiting",
+        "topics": "all seven exist, with 4 partitions",
+        "group": "0 workers running in group 'streamgp', 0 inputs waiting",
         "learned": "nothing yet",
     }
     assert not (tmp_path / "state").exists()  # it only looks
@@ -166,7 +166,7 @@ def test_worker_that_forgets_nothing_is_warned_of(config: Path, topics: FakeTopi
     assert result.exit_code == 0
     memory = [line for line in result.stdout.splitlines() if " memory:" in line]
     assert [line.split()[0] for line in memory] == ["warning", "warning"]
-    assert "without loop.answer_horizon_s every event is remembered for ever" in memory[0]
+    assert "without loop.answer_horizon_s every event is remembered forever" in memory[0]
     assert "an unanswered request stays open for ever" in memory[1]
 
 
@@ -203,15 +203,15 @@ def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
     monkeypatch.setattr(topics, "backlog", lambda _group: backlog)
     status, found = checked(config)
     assert found["group"][1].endswith(", 1 input waiting")
-    alert = "no worker is at work in group 'streamgp', with 1 input waiting"
+    alert = "no worker is running in group 'streamgp', with 1 input waiting"
     assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
 
 
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ("file", "{here}/file is no directory; name another place: "),
-        ("file/below/it", "{here}/file is no directory; name another place: "),
+        ("file", "{here}/file is not a directory; name another place: "),
+        ("file/below/it", "{here}/file is not a directory; name another place: "),
         ("link/below/it", "cannot keep state in {here}/link/below/it: "),
         ("x" * 300, "cannot keep state in {here}/xxx"),
         ("/proc/state", "cannot keep state in /proc/state: "),
@@ -231,7 +231,7 @@ def test_state_that_cannot_be_kept_is_warned_of(
     status, found = checked(config)
     assert (status, found["state"][0]) == (0, "warning")
     assert found["state"][1].startswith(why.format(here=tmp_path))
-    assert "goes on without snapshots" in found["state"][1]
+    assert "runs without snapshots" in found["state"][1]
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -300,7 +300,7 @@ def test_changed_configuration_is_wrong(
     status, found = checked(config)
     assert (status, found["learned"][0]) == (2, "wrong")
     assert found["learned"][1] == (
-        f"partition 2 was worked on with another configuration ({difference.format(fingerprint)}"
+        f"partition 2 was processed with another configuration ({difference.format(fingerprint)}"
     )
 
 
@@ -313,8 +313,9 @@ def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
     assert (status, found["group"][0]) == (2, "ok")
     assert found["learned"] == (
         "wrong",
-        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
-        "other's learners; use the group name 'streamgp', or other topics",
+        "partition 2 belongs to the group 'streamgp', this worker is in 'rooms', and two "
+        "groups would corrupt each other's learners; use the group name 'streamgp', or "
+        "other topics",
     )
 
 
@@ -338,7 +339,7 @@ def test_looking_for_the_configuration_ends_in_time(
     status, found = checked(config, "--timeout", "1")
     assert 1.0 <= endless.now < 1.1
     assert (status, found["learned"][0]) == (0, "warning")
-    assert "more than could be read in 1 s" in found["learned"][1]
+    assert "could not be read completely in 1 s" in found["learned"][1]
 
 
 def test_topics_in_a_directory_are_told_what_is_missing(config: Path, tmp_path: Path) -> None:
@@ -348,7 +349,7 @@ def test_topics_in_a_directory_are_told_what_is_missing(config: Path, tmp_path: 
     EmbeddedTopics(tmp_path / "topics").create()
     status, found = checked(config, "--broker", url)
     assert status == 0
-    assert found["topics"] == ("ok", "all seven are there, with 1 partition")
+    assert found["topics"] == ("ok", "all seven exist, with 1 partition")
 
 
 def test_missing_topics_are_made_where_that_is_wanted(tmp_path: Path) -> None:

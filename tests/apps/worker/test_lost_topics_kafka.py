@@ -206,7 +206,7 @@ def test_both_topics_deleted_come_back_from_a_backup(deployed: Deployed, tmp_pat
     deployed.delete("consensus")
     status, said = deployed.check(create_topics=True)
     assert status == console.WRONG_USE
-    assert "state and consensus hold nothing, and the group has worked off events" in said
+    assert "state and consensus hold nothing, and the group has processed events" in said
     deployed.send(N_KEYS)
     assert "`streamgp restore`" in deployed.refusal()
     assert deployed.sequences() == {}

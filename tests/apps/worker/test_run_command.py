@@ -220,7 +220,7 @@ def test_instance_at_work_is_refused(config: Path, tmp_path: Path, topics: FakeT
     with StateDirectory(tmp_path / "state" / "w1"):
         result = started(config, "--instance", "w1")
     assert result.exit_code == console.WRONG_USE
-    assert failure(result).startswith("worker 'w1' is at work already: ")
+    assert failure(result).startswith("worker 'w1' is already running: ")
 
 
 def test_every_problem_of_the_topics_is_a_line(config: Path, topics: FakeTopics) -> None:
@@ -311,7 +311,7 @@ def test_damaged_topics_are_told_with_their_file_where_they_are_in_one(
         worker.error = error
         assert failure(started(config)) == str(error)
         reason = failure(started(config, "--broker", "file://here"))
-        advice = "bring back here/topics.db as a worker left it, or start over"
+        advice = "restore here/topics.db as a worker left it, or start over"
         assert reason.startswith(str(error))
         assert (advice in reason) == is_told
 

@@ -223,7 +223,7 @@ def test_check_and_run_tell_a_changed_configuration(
     assert (status, list(wrong)) == (2, ["learned"])
     status, log = Process(other).end()
     assert status == console.WRONG_USE
-    assert "was worked on with another configuration" in log[-1]["reason"]
+    assert "was processed with another configuration" in log[-1]["reason"]
 
 
 def test_a_worker_that_leaves_when_it_is_stopped_is_missed_by_nobody(
@@ -268,7 +268,7 @@ def test_check_tells_inputs_that_wait_for_no_worker(
     make_topics(config)
     assert alerts(config, capsys) == (0, [])
     send_events(config, 6)
-    text = f"no worker is at work in group '{kafka_prefix}group', with 6 inputs waiting"
+    text = f"no worker is running in group '{kafka_prefix}group', with 6 inputs waiting"
     assert alerts(config, capsys) == (console.NEEDS_OPERATOR, [text])
 
 

@@ -57,7 +57,7 @@ def test_named_instance_that_is_at_work_is_refused(tmp_path: Path) -> None:
     slot = take(tmp_path, "worker-1")
     with pytest.raises(
         ConfigError,
-        match=rf"^worker 'worker-1' is at work already: .*worker-1 is in use by process "
+        match=rf"^worker 'worker-1' is already running: .*worker-1 is in use by process "
         rf"{os.getpid()}; stop it, or name another directory, or give this worker a name of its "
         r"own with --instance$",
     ):

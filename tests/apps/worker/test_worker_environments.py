@@ -142,9 +142,9 @@ def test_strict_refuses_another_kernel_and_changes_nothing(site: Site) -> None:
     )
     assert status == console.WRONG_USE
     assert log[-1]["reason"] == (
-        "partition 0 was worked on in another numerical environment "
-        f"(blas_kernel {here}, here {kernel}), and --strict demands the same; go back to it, or go "
-        "on without --strict: results agree to about 1e-9, not bitwise"
+        f"partition 0 was processed in another numerical environment (blas_kernel {here}, here "
+        f"{kernel}), and --strict demands the same; go back to it, or continue without --strict: "
+        "results agree to about 1e-9, not bitwise"
     )
     told = f"in another numerical environment than here (blas_kernel {here}, here {kernel})"
     assert told in site.check(OPENBLAS_CORETYPE=kernel)
@@ -169,9 +169,8 @@ def test_what_older_workers_have_left_is_taken_up_unless_strictness_is_wanted(si
     status, log = site.work("--strict", until="failed")
     assert status == console.WRONG_USE
     assert log[-1]["reason"] == (
-        "partition 0 was worked on by a streamgp that did not record its numerical environment, so "
-        "that nothing shows that it was this one, as --strict demands; go on without --strict, "
-        "which records it with the next input"
+        "partition 0 was processed by a streamgp that did not record its numerical environment, so "
+        "--strict cannot check it; continue without --strict, which records it with the next input"
     )
     site.send()
     assert said(site.work()[1]) == []
