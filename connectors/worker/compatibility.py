@@ -86,7 +86,7 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
     --------
     >>> check_environment(2, {"numpy": "1.26.4"})
     Traceback (most recent call last):
-    connectors.worker.compatibility.DifferentEnvironmentError: partition 2 was worked on in ...
+    connectors.worker.compatibility.DifferentEnvironmentError: partition 2 was processed in ...
 
     """
     if theirs is None:
