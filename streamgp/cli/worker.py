@@ -79,7 +79,7 @@ def run(
        0  stopped by a signal, or at the end of standard input
        2  wrong usage, configuration or topics: starting again does not help
       65  too many inputs could not be used: look at the dead letters
-      70  a bug in streamgp; the current batch was not committed
+      70  a bug in streamgp, or memory ran out; the current batch was not committed
       75  lost the broker or a transaction: start again
       76  another worker with the same instance name took over: do not start again
      129, 130, 143  ended at once by a second signal
