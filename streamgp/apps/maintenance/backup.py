@@ -248,7 +248,7 @@ def _questions(
 
 
 def _request_of(value: bytes | None) -> LabelRequest | Challenge | None:
-    """Return the question that a record asks; None if it is about one, or no worker wrote it."""
+    """Return the question that a record asks, None if it asks none, as the end of a question."""
     try:
         request = decode(value or b"")
     except DecodeError:

@@ -256,6 +256,19 @@ def test_a_pipe_that_is_closed_ends_it_also_while_nothing_comes(site: Site) -> N
             watcher.kill()
 
 
+def by_shell(site: Site, command: str) -> subprocess.CompletedProcess[str]:
+    """Let a shell open and close the streams of a command, whose `$0` is Python and `$1` ours."""
+    return subprocess.run(
+        ["sh", "-c", f"exec {command}", sys.executable, MAIN],
+        cwd=site.path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
@@ -270,30 +283,14 @@ def test_streams_that_the_shell_has_closed_end_in_no_traceback(
     site: Site, command: str, status: int, said: str
 ) -> None:
     fill(site)
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$0" -c "$1" {command}', sys.executable, MAIN],
-        cwd=site.path,
-        env=ENVIRONMENT,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = by_shell(site, f'"$0" -c "$1" {command}')
     assert done.returncode == status
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == bool(said)
 
 
 def test_a_screen_that_the_shell_has_closed_is_watched_without_one(site: Site) -> None:
-    done = subprocess.run(
-        ["sh", "-c", 'exec timeout -s INT 3 "$0" -c "$1" watch w.toml >&-', sys.executable, MAIN],
-        cwd=site.path,
-        env=ENVIRONMENT,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = by_shell(site, 'timeout -s INT 3 "$0" -c "$1" watch w.toml >&-')
     assert (done.returncode, done.stderr) == (124, "")  # of `timeout`: it went on until then
 
 
