@@ -598,7 +598,10 @@ def _input_of(record: Record, answer: Answer) -> Input:
 
     """
     request_id, label, second = answer.request_id, record.label, record.second
-    is_same = label is not None and answer.y == label.y
+    # The same label in another annotator's name is a correction: it stands on that one's word then,
+    # also if the first one's answers are retracted.
+    is_theirs = answer.annotator is None or answer.annotator == record.standing_by
+    is_same = label is not None and answer.y == label.y and is_theirs
     if answer.supersedes is not None:
         if second is not None and _supersedes_second(record, second, answer):
             return "revoke" if answer.declined else "amend"
@@ -687,7 +690,8 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
     contested = before if record.open_request is not None else None
     origin: Origin = "volunteered"
     if before is not None:
-        origin = "upheld" if answer.y == before.y else "revised"
+        is_affirmed = record.state in ("challenged", "doubted") or given in ("same", "restate")
+        origin = "upheld" if answer.y == before.y and is_affirmed else "revised"
     elif (
         record.state == "asked"
         or given == "label"

@@ -254,6 +254,32 @@ def test_a_correction_of_what_is_taken_back_stays_and_is_a_first_word():
     assert [name for name, *_ in loop.model.state()["annotators"]] == ["ann"]
 
 
+def test_a_label_that_another_annotator_has_confirmed_stays_when_the_first_is_retracted():
+    loop, log = spoken(("bob", "hall"), ("ann", "hall"))
+    assert [(line.y, line.annotator, line.revision) for line in log] == [
+        ("hall", "bob", 0),
+        ("hall", "ann", 1),
+    ]
+    assert log[1].origin == "revised"
+    done = loop.retract("bob", log, now=9.0)
+    assert done.messages == []
+    assert [(line.y, line.annotator) for line in done.log] == [("hall", "ann")]
+    assert [e.y for e in loop.model.examples()] == ["hall"]
+    assert [name for name, *_ in loop.model.state()["annotators"]] == ["ann"]
+
+
+def test_who_says_what_has_corrected_them_keeps_it_when_the_correction_is_retracted():
+    loop, log = spoken(("ann", "hall"), ("sue", "den"), ("ann", "den"))
+    assert loop.retract("sue", log, now=9.0).messages == []
+    assert [e.y for e in loop.model.examples()] == ["den"]
+
+
+def test_a_label_said_again_by_its_own_annotator_leaves_no_line():
+    loop, log = spoken(("ann", "hall"), ("ann", "hall"), (None, "hall"))
+    assert len(log) == 1
+    assert loop.retract("ann", log, now=9.0).messages[0].y is None
+
+
 def test_only_labels_since_a_moment_are_taken_back():
     loop, log = spoken(("bob", "hall"), ("bob", "den"))
     done = loop.retract("bob", log, now=9.0, since=1.0)
