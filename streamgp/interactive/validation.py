@@ -7,6 +7,7 @@ wrong type of message, or a clock that returns no number, is a programming error
 
 from __future__ import annotations
 
+import numbers
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ def check_now(now: object) -> None:
 
     """
     if not is_time(now):
-        raise ValueError(f"now must be a finite number of seconds, got {now!r}")
+        raise ValueError(_no_time("now", now))
 
 
 def checked_writing(at: float | None) -> float | None:
@@ -73,7 +74,7 @@ def checked_writing(at: float | None) -> float | None:
 
     """
     if at is not None and not is_time(at):
-        raise ValueError(f"written_at must be a finite number of seconds or None, got {at!r}")
+        raise ValueError(_no_time("written_at", at, " or None"))
     return at
 
 
@@ -304,8 +305,10 @@ def _no_id(name: str, value: object) -> str:
     return f"{name} must be a text of at least one character, got {value!r}"
 
 
-def _no_time(name: str, value: object) -> str:
-    return f"{name} must be a finite number of seconds, got {value!r}"
+def _no_time(name: str, value: object, besides: str = "") -> str:
+    what = f"{name} must be a finite number of seconds{besides}"
+    is_foreign = isinstance(value, numbers.Real) and not isinstance(value, int | float)
+    return f"{what}, got {value!r}{'; convert it with float()' if is_foreign else ''}"
 
 
 def flaw_of_label(y: object) -> str | None:

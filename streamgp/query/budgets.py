@@ -278,7 +278,10 @@ class RateBudget:
         self._spent = 0
 
     def __repr__(self) -> str:
-        return f"RateBudget({self.rate!r}, window={self.window!r}, horizon={self.horizon!r})"
+        seed = f", seed={self.seed!r}" if self.seed else ""
+        kept = "" if self.gives_back else ", gives_back=False"
+        sizes = f"window={self.window!r}, horizon={self.horizon!r}"
+        return f"RateBudget({self.rate!r}, {sizes}{seed}{kept})"
 
     def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
         """Whether the score ranks high enough for the share that is due."""

@@ -128,6 +128,11 @@ class TestEvents:
                 {"occurred_at": float("nan")},
                 "occurred_at must be a finite number of seconds, got nan",
             ),
+            (
+                {"occurred_at": np.int64(3)},
+                "occurred_at must be a finite number of seconds, got np.int64(3); convert it with "
+                "float()",
+            ),
             ({"occurred_at": True}, "occurred_at must be a finite number of seconds, got True"),
             ({"occurred_at": "noon"}, "occurred_at must be a finite number of seconds, got 'noon'"),
             (

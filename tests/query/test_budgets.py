@@ -195,6 +195,14 @@ def test_whole_numbers_may_be_floats():
     assert repr(Unlimited()) == "Unlimited()"
 
 
+def test_a_budget_is_printed_as_it_is_made():
+    for text in (
+        "RateBudget(0.1, window=50, horizon=8, seed=3, gives_back=False)",
+        "AtMost(3, gives_back=False)",
+    ):
+        assert repr(eval(text)) == text
+
+
 def test_a_clock_that_ran_ahead_for_a_while_locks_nothing():
     budget = AtMostPer(2, 3600.0)
     assert play(budget, [(WISH, t) for t in (0.0, 10.0, 4e9, 4e9 + 1)]) == [0.0, 10.0, 4e9, 4e9 + 1]
