@@ -1,15 +1,16 @@
 """Draws the pictures of the documentation: `python docs/pictures.py [NAME...]`, by default all.
 
-Drawings come from examples and commands, pictures of the page from the demo in Chromium, which is
-found as the tests find it. Those of measurements are drawn by their benchmarks, which take minutes
-to hours: this prints their commands. Needs the extras `test` and `plot`; each picture goes to its
-place in `docs/images`, or into the folder `--to DIR`.
+Drawings come from examples, commands and the file of the benchmark `compare`; pictures of the page
+come from the demo in Chromium, which is found as the tests find it. The other measurements are
+drawn by their benchmarks, which take minutes to hours: this prints their commands. Needs the extras
+`test` and `plot`; each picture goes to its place in `docs/images`, or into the folder `--to DIR`.
 
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -33,7 +34,6 @@ DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 MEASURED = {
     "boosting.png": "boosting",
-    "compare.png": "compare",
     "egp-default.svg": "egp",
     "egp-paper.svg": "egp",
     "isgp-random.png": "isgp",
@@ -76,7 +76,7 @@ def report(path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         of = [str(LOG), "--label", "room", "--annotator", "error_rate=0.2,delay=3"]
         run([*STREAMGP, "replay", *of, "--report", "rooms.html"], cwd=folder)
-        page = chromium.new_page(viewport={"width": 1000, "height": 1905})
+        page = chromium.new_page(viewport={"width": 1000, "height": 1972})
         page.goto(f"file://{folder}/rooms.html")
         save(page.screenshot(), path)
 
@@ -140,7 +140,21 @@ def many(path: Path) -> None:
             scene.kill()
 
 
+def comparison(path: Path) -> None:
+    """Draw the learners side by side, from the file of the benchmark that compares them."""
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.comparison.compare.benchmark import draw
+
+    rows = json.loads((ROOT / "benchmarks" / "results" / "compare.json").read_text())["rows"]
+    by_share: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if "learner" in row:
+            by_share.setdefault(row["share"], []).append(row)
+    draw(list(by_share.values()), path)
+
+
 PICTURES: dict[str, Callable[[Path], None]] = {
+    "compare.png": comparison,
     "page-challenge.png": challenge,
     "page-label.png": label,
     "page-many.png": many,
