@@ -6,6 +6,6 @@
 - `privileged_gp`: privileged noise (GPC+); `privileged_core`, `privileged_inputs`: its core and
   its inputs.
 - `forest`, `boosting`: online random forests, and boosting of weighted classifiers.
-- `river_adapters`: data frames and foreign estimators.
+- `river_adapters`: data frames and third-party estimators.
 
 """

@@ -43,35 +43,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# --- Base of boosting ensembles: Algorithm 1 for any agreement, and River's methods.
+# --- Base of boosting ensembles: Algorithm 1 with any measure of agreement, and River's methods.
 
 FORESTS: Mapping[Preset, Mapping[str, Any]] = {
-    # As soon as a forest of its own splits: half of the labels are few for ten of them.
+    # As early as a forest on its own splits: for ten of them, half of the labels are few.
     "default": {"n_tests": 50, "min_weight": 30},
     "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
 }
-"""The forests that stand for no model, by preset."""
+"""The forests used where no model is given, by preset."""
 SHRINKAGE: Mapping[Preset, float] = {"default": 1.0, "paper": 0.5}
-"""What share of an agreement counts, by preset."""
+"""Factor applied to each agreement, by preset."""
 
-# An example that all weak learners so far got wrong would have a weight of e^9 in the tenth.
+# An example that nine weak learners got wrong would have a weight of e^9 in the tenth.
 MAX_WEIGHT = 10.0
-# What is learned is predicted from then on, so that weights shrink: their mean is of the latest
-# hundred or so.
+# What has been learned is predicted from then on, so weights shrink: their mean is taken over
+# the latest hundred or so.
 _FORGETTING = 0.01
-# Rows of a data frame that are predicted at a time: probabilities of every weak learner take room.
+# Rows of a data frame predicted at a time: the probabilities of every weak learner take memory.
 _ROWS = 1000
 
-# All weak learners are made at once, and each learns every example.
+# All weak learners are created at once, and each learns every example.
 _MOST_MODELS = 10_000
 
 
 class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
-    """Online boosting of weak learners, with an agreement of its own."""
+    """Online boosting of weak learners; subclasses define the measure of agreement."""
 
     # _weak      the weak learners
     # _n_learned number of examples learned
-    # _mean_weights  of the latest weights of each weak learner, before they were normalised
+    # _mean_weights  mean of the latest weights of each weak learner, before normalisation
     def __init__(
         self,
         model: base.Classifier | None = None,
@@ -92,7 +92,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         check_flag("normalise_weights", normalise_weights)
         check_seed(seed)
         self._uncertainty = uncertainty_named(uncertainty)
-        # Which seed it has does not matter, as those of the weak learners are their own.
+        # Its seed does not matter: the weak learners get their own.
         self._template: base.Classifier = (
             OnlineForestClassifier(**FORESTS[preset], seed=0) if model is None else model
         )
@@ -106,7 +106,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
 
     @abstractmethod
     def _agreement(self, p: Mapping[Label, float], y: Label) -> float:
-        """Return how far the probabilities of all known classes agree with a label."""
+        """Return how well the probabilities of all known classes agree with a label."""
 
     @property
     def _multiclass(self) -> bool:
@@ -128,18 +128,18 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
 
     @property
     def mean_weights(self) -> list[float]:
-        """Mean weight of the latest examples in each weak learner, before it is normalised."""
+        """Mean weight of the latest examples in each weak learner, before normalisation."""
         return list(self._mean_weights)
 
     @property
     def n_nodes(self) -> list[int] | None:
-        """Nodes of each tree, weak learner after weak learner; None unless they are forests."""
+        """Number of nodes of each tree, by weak learner; None unless they are forests."""
         return self._weak.n_nodes if isinstance(self._weak, WeakForests) else None
 
     @property
     def refuses_whole(self) -> bool:
-        """Whether an example that is refused changes nothing."""
-        # Of any other weak learners, some may have learned it when another one refuses.
+        """Whether a refused example changes nothing."""
+        # Other weak learners may have learned it before one of them refuses.
         return isinstance(self._template, OnlineForestClassifier)
 
     def learn_one(self, x: Features, y: Label) -> None:
@@ -164,14 +164,14 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         self._n_learned += 1
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
-        """Predict the probability of each known class: the mean of those of the weak learners.
+        """Predict the probability of each known class: the mean over the weak learners.
 
         `{}` before the first label.
         """
         return dict(zip(self.labels, _mean(self._weak.probabilities(x)).tolist(), strict=True))
 
     def confidence_one(self, x: Features) -> float:
-        """Return how sure the ensemble is of its prediction: 1 minus its uncertainty."""
+        """Return how confident the ensemble is of its prediction: 1 minus its uncertainty."""
         return 1.0 - self._uncertainty(self.predict_proba_one(x))
 
     # --- many at once
@@ -194,13 +194,13 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         P = self.predict_proba_many(X).to_numpy()
         return series_like(X, [labels[i] for i in P.argmax(axis=1)] if labels else [None] * len(X))
 
-    # --- over a restart
+    # --- surviving a restart
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is a seed that was drawn. A classifier that takes it over with `load_state`, and is
-        taught all examples in their order, is bitwise this one.
+        That is a seed that was drawn. A classifier that takes it over with `load_state`, and learns
+        all examples in their order, is bitwise this one.
         """
         return {"seed": self._seed} if self.seed is None else None
 
@@ -212,7 +212,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
     # --- inside
 
     def _scaled(self, m: int, weight: float) -> float:
-        """Return the weight with which a weak learner learns, and record it."""
+        """Return the weight with which a weak learner learns; record the one given."""
         rate = max(1.0 / (self._n_learned + 1), _FORGETTING)
         self._mean_weights[m] += rate * (weight - self._mean_weights[m])
         if not self.normalise_weights:
@@ -223,7 +223,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
 
 def _mean(P: Array) -> Array:
     """Return the mean of probabilities (..., n, C) over the weak learners, shape (..., C)."""
-    # One after the other, so that one example and many have the same bits.
+    # Summed one after the other, so that one example and many give the same bits.
     mean: Array = np.cumsum(P, axis=-2)[..., -1, :] / P.shape[-2]
     return mean
 
@@ -234,14 +234,14 @@ def _weak_learners(model: base.Classifier, n: int, seed: int) -> WeakLearners:
     return clones(model, n, seed)
 
 
-# --- Agreement of a prediction with a label, by which boosting weighs examples.
+# --- Agreement of a prediction with a label, by which boosting weights examples.
 #
 # Agreement is positive where the label is predicted and negative where it is not. Probabilities
-# are of all known classes, the label among them.
+# cover all known classes, the label among them.
 
 
 def gradient_agreement(p: Mapping[Label, float], y: Label) -> float:
-    """Probability of the label, above that of a guess (Eq. 5).
+    """Probability of the label, less that of a random guess (Eq. 5).
 
     Examples
     --------
@@ -260,8 +260,8 @@ def gradient_agreement(p: Mapping[Label, float], y: Label) -> float:
 def confidence_agreement(p: Mapping[Label, float], y: Label, uncertainty: Uncertainty) -> float:
     """Confidence of the prediction, negative if it is not the label (Eqs. 6-7).
 
-    Of a wrong prediction the uncertainty counts for less the more classes there are, so that it
-    is a disagreement even if it was unsure. Of equally probable classes the first is predicted.
+    If the prediction is wrong, its uncertainty is divided by the number of other classes, so that
+    even an unsure one is a disagreement. Among equally probable classes the first is predicted.
 
     Parameters
     ----------
@@ -292,31 +292,31 @@ def confidence_agreement(p: Mapping[Label, float], y: Label, uncertainty: Uncert
 
 
 class OnlineGradientBoostingClassifier(BoostedClassifier):
-    """Online multi-class gradient boosting: what is predicted already, counts for less.
+    """Online multi-class gradient boosting: what is already predicted counts for less.
 
-    Every weak learner learns every example, with a weight that shrinks with the probability that
-    those before it give to its label. Probabilities are the mean of those of the weak learners.
-    Trees grow by weight: with these weights the last of ten forests hardly grow, unless weights are
-    normalised (docs/boosting.md).
+    Every weak learner learns every example, with a weight that shrinks as the learners before it
+    give the label a higher probability. Predicted probabilities are the mean over the weak
+    learners. Trees grow by weight: with these weights the last of ten forests hardly grow unless
+    weights are normalised (docs/boosting.md).
 
     Parameters
     ----------
     model
         Weak learner: a River classifier, or a pipeline that ends in one. One whose `learn_one` has
-        no parameter `w` learns an example several times, or not at all, instead. None stands for
-        an online forest.
+        no parameter `w` instead learns an example several times, or not at all. None stands for an
+        online forest.
     n_models
         Number of weak learners.
     uncertainty
         Measure behind `confidence_one`: `bvsb`, the second largest probability divided by the
-        largest, or `entropy`, divided by that of a tie.
+        largest, or `entropy`, divided by that of a tie between all classes.
     normalise_weights
         Divide the weights of each weak learner by their mean over the latest hundred or so.
     preset
-        `default`: an agreement counts as it is. `paper`: by half; and forests try fewer splits, and
-        later.
+        `default`: an agreement counts in full. `paper`: it counts by half, and forests try fewer
+        splits, and later.
     seed
-        Seed from which those of the weak learners follow. None draws one.
+        Seed from which those of the weak learners are derived. None draws one.
 
     Attributes
     ----------
@@ -325,8 +325,7 @@ class OnlineGradientBoostingClassifier(BoostedClassifier):
     labels
         Known classes, in the order in which they appeared.
     mean_weights
-        Mean weight of the latest hundred examples or so in each weak learner, before it is
-        normalised.
+        Mean weight of the latest hundred examples or so in each weak learner, before normalisation.
     n_nodes
         Number of nodes of each tree; None unless the weak learners are online forests.
 
@@ -360,11 +359,11 @@ class OnlineGradientBoostingClassifier(BoostedClassifier):
 
 
 class ConfidenceBoostingClassifier(BoostedClassifier):
-    """Confidence Boosting: what is predicted wrongly and confidently, counts for more.
+    """Confidence Boosting: what is predicted wrongly and confidently counts for more.
 
-    Every weak learner learns every example, with a weight that shrinks with the confidence of those
-    before it that predict its label, and grows with that of those that do not. Probabilities are
-    the mean of those of the weak learners.
+    Every weak learner learns every example, with a weight that shrinks with the confidence of the
+    learners before it that predict the label, and grows with that of those that do not. Predicted
+    probabilities are the mean over the weak learners.
 
     Parameters
     ----------
@@ -404,12 +403,12 @@ class ConfidenceBoostingClassifier(BoostedClassifier):
         yield {"n_models": 3, "seed": 1}
 
 
-# --- Weak learners: what boosting asks of them, and clones of any classifier. Forests have an
+# --- Weak learners: what boosting requires of them, and clones of any classifier. Forests have an
 # implementation of their own, many times as fast.
 
 
 class WeakLearners(Protocol):
-    """Classifiers that learn the same examples, each with a weight of its own."""
+    """Classifiers that learn the same examples, each with its own weight."""
 
     @property
     def labels(self) -> list[Label]:
@@ -421,33 +420,33 @@ class WeakLearners(Protocol):
         """Take in the example that is to be learned next."""
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
-        """Let learner `m`, 0 first, learn it; return its probabilities of all known classes."""
+        """Let learner `m` (from 0) learn it; return its probabilities of all known classes."""
 
     def probabilities(self, x: Features) -> Array:
-        """Return what each predicts for the known classes, shape (n, C)."""
+        """Return the probabilities of the known classes by each learner, shape (n, C)."""
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
-        """Return what each predicts for each row of a data frame, shape (N, n, C)."""
+        """Return the same for each row of a data frame, shape (N, n, C)."""
 
 
 class Clones:
     """Clones of a classifier as weak learners.
 
     A classifier whose `learn_one` takes no weight learns an example `w` times on average instead.
-    One that has nothing to say gives all classes the same probability.
+    One that returns no probabilities counts as giving all classes the same one.
 
     Parameters
     ----------
     learners
-        The clones, unlearned; this object makes them its own.
+        The clones, which have learned nothing; this object takes ownership of them.
     seed
-        Seed of the rounding of weights.
+        Seed of the random rounding of weights.
 
     """
 
     # _takes_weight  whether `learn_one` has a parameter `w`
     # _labels        classes that an example had, or that a learner has named; a dict for its order
-    # _given         the same of examples alone, by themselves
+    # _given         classes that an example had, each mapped to itself
     # _n_learned     examples learned by each; it numbers the draws
     # _met           the example to be learned
     def __init__(self, learners: list[Any], seed: int) -> None:
@@ -475,7 +474,7 @@ class Clones:
         self._met = dict(x), y
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
-        """Let learner `m`, 0 first, learn it; return its probabilities of all known classes."""
+        """Let learner `m` (from 0) learn it; return its probabilities of all known classes."""
         learner, (x, y) = self._learners[m], self._met
         if self._takes_weight:
             learner.learn_one(x, y, w=w)
@@ -488,12 +487,12 @@ class Clones:
         return dict(zip(self._labels, _row(said, self._labels), strict=True))
 
     def probabilities(self, x: Features) -> Array:
-        """Return what each predicts for the known classes, shape (n, C)."""
+        """Return the probabilities of the known classes by each learner, shape (n, C)."""
         said = [learner.predict_proba_one(x) for learner in self._learners]
         return np.array([_row(p, self._labels) for p in said], dtype=float)
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
-        """Return what each predicts for each row of a data frame, shape (N, n, C)."""
+        """Return the same for each row of a data frame, shape (N, n, C)."""
         if not isinstance(self._learners[0], base.MiniBatchClassifier):
             rows = [self.probabilities(x) for x in feature_rows(X)]
             return np.array(rows).reshape(len(rows), len(self), len(self._labels))
@@ -501,7 +500,7 @@ class Clones:
         return np.stack([_rows(frame, list(self._labels)) for frame in frames], axis=1)
 
     def _times(self, m: int, w: float) -> int:
-        # Rounded at random: a weight of 1, that of every example in the first of them, is learned
+        # Rounded at random: an example of weight 1, which all have in the first learner, is learned
         # once, where a Poisson draw would leave out a third of the examples.
         whole = int(w)
         draw = uniform(self._seed, str(self._n_learned[m]), f"times {m}")
@@ -509,7 +508,7 @@ class Clones:
 
 
 def _row(said: Mapping[Label, float], labels: Collection[Label]) -> list[float]:
-    """Return probabilities in the order of the classes; refuse NaN, by which weights are lost."""
+    """Return probabilities in the order of the classes; refuse NaN, which would spoil weights."""
     if not said:
         return [1.0 / len(labels) for _ in labels]
     row = [said.get(y, 0.0) for y in labels]
@@ -535,16 +534,16 @@ def clones(model: Any, n: int, seed: int) -> Clones:
     Parameters
     ----------
     model
-        The classifier, or a pipeline that ends in one; it stays unlearned.
+        The classifier, or a pipeline that ends in one; it learns nothing itself.
     n
         How many.
     seed
-        Seed of all that is random in them.
+        Seed of everything random in them.
 
     Raises
     ------
     TypeError
-        If the model is no classifier that predicts probabilities, or is an active learner.
+        If the model is not a classifier that predicts probabilities, or is an active learner.
 
     """
     split(model, as_classifier)
@@ -572,21 +571,20 @@ def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
     return found
 
 
-# --- Online forests as weak learners: all of them in the same arrays, one descent for an
-# example.
+# --- Online forests as weak learners: all of them in the same arrays, one descent per example.
 
 
 class WeakForests:
-    """Forests as weak learners; bitwise what as many clones with their seeds are.
+    """Forests as weak learners; bitwise equal to as many clones with their seeds.
 
     Parameters
     ----------
     model
-        What each forest is like; it stays unlearned.
+        What each forest is a copy of; it learns nothing itself.
     n
         How many.
     seed
-        Seed from which theirs follow.
+        Seed from which theirs are derived.
 
     """
 
@@ -612,13 +610,13 @@ class WeakForests:
         self._forests.meet(x, y)
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
-        """Let forest `m`, 0 first, learn it; return its probabilities of all known classes."""
+        """Let forest `m` (from 0) learn it; return its probabilities of all known classes."""
         return dict(zip(self._forests.labels, self._forests.learn(m, w).tolist(), strict=True))
 
     def probabilities(self, x: Features) -> Array:
-        """Return what each predicts for the known classes, shape (n, C)."""
+        """Return the probabilities of the known classes by each learner, shape (n, C)."""
         return self._forests.probabilities(x)
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
-        """Return what each predicts for each row of a data frame, shape (N, n, C)."""
+        """Return the same for each row of a data frame, shape (N, n, C)."""
         return self._forests.probabilities_many(feature_rows(X))

@@ -1,7 +1,7 @@
 """Core of the ensembles: experts over dictionaries of features, and when they are fitted.
 
-Which feature is which coordinate, what length scales are measured in, and when amplitude and noise
-are fitted again is settled here. What targets mean is the business of the learner around it.
+Settles which feature is which coordinate, what length scales are measured in, and when amplitude
+and noise are fitted again. What targets mean is up to the learner around it.
 
 """
 
@@ -45,7 +45,7 @@ N_INITIAL = 10
 """Number of labels at the first fit, the smallest initial set of the paper."""
 
 
-# Each expert then has a matrix of 800 megabytes.
+# At this number each expert has a matrix of 800 megabytes.
 _MOST_FEATURES = 5000
 
 
@@ -60,12 +60,12 @@ class EnsembleSettings:
     least_noise_share
         Least noise variance that a fit may find, as a share of the variance of the targets.
     drop_experts
-        Drop experts that have counted nothing for long.
+        Drop experts whose weight has been 0 for long.
 
     Raises
     ------
     TypeError
-        If a number is not a number, or the seed not an integer.
+        If a numeric argument is not a number, or the seed not an integer.
     ValueError
         If an argument is out of range, or the preset is not known.
 
@@ -97,37 +97,37 @@ class EnsembleSettings:
 
     @property
     def has_unit(self) -> bool:
-        """Whether length scales are in units of distances that examples have."""
+        """Whether length scales are in units of the distance between examples."""
         return self.kernels is None and self.preset == "default"
 
     @property
     def is_paper(self) -> bool:
-        """Whether hyper-parameters are fitted once, and weights are never reset."""
+        """Whether hyperparameters are fitted once, and weights are never reset."""
         return self.preset == "paper"
 
     def kernels_in_use(self) -> list[Kernel]:
-        """Return the kernels, or what stands for None."""
+        """Return the kernels, or the preset's if None were given."""
         if self.kernels is not None:
             return list(self.kernels)
         scales = _PAPER if self.is_paper else _DEFAULT
         return [SquaredExponential(scale, self.amplitude) for scale in scales]
 
 
-# An expert is dropped whose evidence is this many nats below the best one's after two fits in a
-# row, the second to twice as many examples: of 100 and more, for few can be explained by chance.
+# An expert is dropped if its evidence is this many nats below the best one's after two fits in a
+# row, the second to twice as many examples: to 100 or more, since a few can be explained by chance.
 # Two remain, so that rules that compare experts have some to compare.
 _DEAD = 50.0
 _LEAST_EXAMPLES = 100
 _LEAST_EXPERTS = 2
 
 # The unit of length is at least this share of the typical distance of standardised points. The
-# first examples may lie close together, as events in a row do: the largest length scale must reach
-# the others all the same.
+# first examples may lie close together, as consecutive events do; the largest length scale must
+# reach the others all the same.
 _LEAST_UNIT = 0.1
 
 
 class Models(Protocol):
-    """Several models of the same targets, on features of their own."""
+    """Several models of the same targets, each on its own features."""
 
     @property
     def n_targets(self) -> int:
@@ -154,14 +154,14 @@ class EnsembleCore(Generic[AnyModels]):
     settings
         How the learner was built.
     build
-        Makes experts that have learned nothing of amplitudes (m,) and a number of features.
+        Makes untrained experts from amplitudes (m,) and a number of features.
 
     Attributes
     ----------
     experts
         The linear models.
     kept
-        Number of the kernel of each of them.
+        Number of the kernel of each expert that was not dropped.
     n_learned
         Number of examples.
 
@@ -185,12 +185,12 @@ class EnsembleCore(Generic[AnyModels]):
         self._seen: tuple[Array, Seen] | None = None
 
     def __getstate__(self) -> State:
-        # What is only remembered for speed is no state: asking changes nothing.
+        # A cache is not state: predicting changes nothing.
         return {**self.__dict__, "_seen": None}
 
     @property
     def n_experts(self) -> int:
-        """Number of experts, with those that were dropped."""
+        """Number of experts, including those that were dropped."""
         return len(self._settings.kernels_in_use())
 
     def see(self, x: Features) -> Seen:
@@ -235,11 +235,11 @@ class EnsembleCore(Generic[AnyModels]):
                 self._first = None
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         return {"seed": self.seed} if self._settings.seed is None else None
 
     def load_state(self, state: State | None) -> None:
-        """Become what the state was taken from; the examples are learned after that."""
+        """Restore a state; the examples are learned after that."""
         if state is not None:
             self.seed = int(state["seed"])
             self._features = self._new_features(1.0)
@@ -255,7 +255,7 @@ class EnsembleCore(Generic[AnyModels]):
         return seen
 
     def _settle_unit(self, first: list[tuple[Array, Array]]) -> None:
-        """Measure distances of the first examples, and learn them again in that unit."""
+        """Set the unit to the median distance of the first examples, and learn them again in it."""
         columns, n_targets = self._features.columns, self.experts.n_targets
         points = np.array([padded(x, len(columns)) for x, _ in first])
         least = _LEAST_UNIT * _standard_distance(len(columns))
@@ -277,7 +277,7 @@ class EnsembleCore(Generic[AnyModels]):
 
 
 class RegressionCore(EnsembleCore[FittedExperts]):
-    """Experts that predict numbers, whose amplitudes and noise variances are fitted at times.
+    """Regression experts, whose amplitudes and noise variances are fitted at times.
 
     Parameters
     ----------
@@ -287,8 +287,8 @@ class RegressionCore(EnsembleCore[FittedExperts]):
     """
 
     # _due    number of examples at the next fit, None if there is none
-    # _since  number of examples when something new came: the others are counted, and doubled
-    # _dead   kernels of experts that counted nothing after the last fit
+    # _since  number of examples when a class was added: those since are counted, and doubled
+    # _dead   kernels of experts whose weight was 0 after the last fit
     def __init__(self, settings: EnsembleSettings) -> None:
         super().__init__(settings, partial(_experts, settings))
         self._due = settings.n_initial if settings.refit else None
@@ -296,7 +296,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
         self._dead: set[int] = set()
 
     def fit_anew(self) -> None:
-        """Fit again after a few examples, and whenever the number of those has doubled."""
+        """Fit again after a few more examples, and whenever the number of those has doubled."""
         if self._due is not None:
             self._since = self.n_learned
             self._due = self.n_learned + self._settings.n_initial
@@ -307,7 +307,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
         Parameters
         ----------
         directions
-            What they are about: combinations of the targets, shape (t, k).
+            Combinations of the targets that they are fitted to, shape (t, k).
 
         """
         if self._due is None or self.n_learned < self._due:
@@ -321,12 +321,12 @@ class RegressionCore(EnsembleCore[FittedExperts]):
             self._due = None
         else:
             self._due += self._due - self._since
-            # With forgetting, any of them may be the one that suits what comes.
+            # With forgetting, any of them may suit what comes.
             if self._settings.drop_experts and self._settings.forgetting == 1.0:
                 self._drop(directions)
 
     def _drop(self, directions: Array) -> None:
-        """Drop experts that have counted nothing after the last two fits."""
+        """Drop experts whose weight was 0 after each of the last two fits."""
         if self.n_learned < _LEAST_EXAMPLES:
             return
         logs = self.experts.log_evidences(directions)
@@ -356,7 +356,7 @@ def _experts(settings: EnsembleSettings, amplitudes: Array, n_features: int) -> 
 
 
 def normalised(log_weights: list[float]) -> list[float]:
-    """Return weights that sum to 1 from their logarithms, up to a constant.
+    """Return weights that sum to 1 from logarithms known up to a constant.
 
     Examples
     --------
@@ -364,7 +364,7 @@ def normalised(log_weights: list[float]) -> list[float]:
     [0.25, 0.75]
 
     """
-    # A plain loop: with a handful of experts it beats numpy by far.
+    # A plain loop: with a handful of experts it is much faster than numpy.
     largest = max(log_weights)
     weights = [math.exp(value - largest) for value in log_weights]
     total = sum(weights)
@@ -417,9 +417,9 @@ class EnsembleGP(Unretained):
         return weights
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is a seed that was drawn. A learner that takes it over with `load_state`, and is taught
+        That is a seed that was drawn. A learner that takes it over with `load_state`, and learns
         all examples in their order, is bitwise this one.
         """
         return self._core.state()
@@ -429,12 +429,11 @@ class EnsembleGP(Unretained):
         self._core.load_state(state)
 
 
-# --- Two ways to make experts that predict numbers predict classes.
+# --- Two ways to classify with experts.
 #
-# Either each class is a target of 0 or 1 that is regressed upon, as in `GPClassifier`: cheap,
-# since all classes share one covariance, and fitted in closed form. Or each has a logistic
-# likelihood of its own. Both say what each expert believes of each class, and how much the expert
-# counts.
+# Either each class is regressed on as a target of 0 or 1, as in `GPClassifier`: cheap, since all
+# classes share one covariance, and fitted in closed form. Or each has a logistic likelihood of its
+# own. Both give each expert's belief about each class, and the weight of the expert.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,9 +445,9 @@ class Opinions:
     means
         In units of 0/1 indicators, shape (m, t).
     variances
-        Of these, without observation noise, shape (m, t).
+        Of the same, without observation noise, shape (m, t).
     prior_variances
-        The same before anything was learned, shape (m,).
+        Variances before anything was learned, shape (m,).
 
     """
 
@@ -465,10 +464,10 @@ class ClassExperts(Protocol):
         """The experts over dictionaries."""
 
     def add_class(self) -> None:
-        """Add a class of which there was no example."""
+        """Add a class that has had no example."""
 
     def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe of the classes of `x`; changes nothing."""
+        """Return what the experts believe about the class of `x`; changes nothing."""
 
     def learn(self, x: Features, y: Array) -> None:
         """Learn 0/1 indicators (t,) of a class."""
@@ -478,7 +477,7 @@ class ClassExperts(Protocol):
 
 
 class IndicatorExperts:
-    """Regression on 0/1 indicators, one for each class, all with one covariance.
+    """Regression on 0/1 indicators, one per class, with a shared covariance.
 
     Parameters
     ----------
@@ -491,13 +490,13 @@ class IndicatorExperts:
         self.core = RegressionCore(settings)
 
     def add_class(self) -> None:
-        """Add a class of which there was no example."""
+        """Add a class that has had no example."""
         self.core.add_target()
-        # Of one class alone there is no noise to be found, and no length scale.
+        # One class alone tells nothing of the noise or the length scale.
         self.core.fit_anew()
 
     def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe of the classes of `x`; changes nothing."""
+        """Return what the experts believe about the class of `x`; changes nothing."""
         experts, seen = self.core.experts, self.core.see(x)
         means = seen.means
         return Opinions(
@@ -518,7 +517,7 @@ class IndicatorExperts:
 
 
 class LogisticClassExperts:
-    """Logistic likelihoods, one for each class against the others.
+    """Logistic likelihoods, one per class against the others.
 
     Parameters
     ----------
@@ -531,16 +530,16 @@ class LogisticClassExperts:
         self.core = EnsembleCore(settings, _Build(settings.forgetting))
 
     def add_class(self) -> None:
-        """Add a class of which there was no example."""
+        """Add a class that has had no example."""
         self.core.add_target()
 
     def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe of the classes of `x`; changes nothing."""
+        """Return what the experts believe about the class of `x`; changes nothing."""
         experts, seen = self.core.experts, self.core.see(x)
         p = experts.probabilities(seen)[:-1]
         share = p / np.maximum(p.sum(axis=0), 1e-300)
-        # To first order a probability varies by the slope of the sigmoid; it cannot vary by more
-        # than one of 0 or 1 does.
+        # To first order, a probability varies by the slope of the sigmoid; its variance cannot
+        # exceed that of a draw of 0 or 1.
         yes = expit(seen.means[:-1])
         slope = yes * (1.0 - yes)
         return Opinions(
@@ -560,7 +559,7 @@ class LogisticClassExperts:
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    """Makes logistic experts; an object, since functions inside of functions cannot be pickled."""
+    """Makes logistic experts; an object, since nested functions cannot be pickled."""
 
     forgetting: float
 
@@ -568,9 +567,8 @@ class _Build:
         return LogisticExperts(amplitudes, n_features, self.forgetting)
 
 
-# People err: one label in a hundred may be wrong, however well all so far can be explained.
+# People err: one label in a hundred may be wrong, however well all of them so far can be explained.
 LEAST_NOISE_SHARE = 0.01
 
-# The latent functions are log odds: a standard deviation of 4 makes probabilities from .02 to .98
-# as probable beforehand as not.
+# The latent functions are log odds: one standard deviation, 4, spans probabilities from .02 to .98.
 LOGISTIC_AMPLITUDE = 16.0

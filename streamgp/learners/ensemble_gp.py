@@ -44,11 +44,11 @@ from streamgp.learners.river_adapters import checked_target
 
 
 class EnsembleGPClassifier(EnsembleGP, base.Classifier):
-    """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
+    """Several Gaussian processes, each with its own kernel, weighted by their evidence.
 
     Every expert is a Gaussian process with random Fourier features, whose step costs the same at
-    the first example and at the millionth. New classes may come at any time. For what is said of
-    features see `GPClassifier`, for the experts `EnsembleGPRegressor`.
+    the first example and at the millionth. New classes may come at any time. For features see
+    `GPClassifier`, for the experts `EnsembleGPRegressor`.
 
     Parameters
     ----------
@@ -58,29 +58,28 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     n_features
         Number of frequencies of each expert, which has twice as many random features.
     forgetting
-        What share of what is known is kept whenever a label is learned; the rest falls back to the
+        Share of the knowledge that is kept whenever a label is learned; the rest reverts to the
         prior. 1 forgets nothing.
     refit
         Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
-        then whenever their number has doubled; weights become those of the evidence. Only for
-        regression. On by default, unlike `learn_hyperparameters` of `GPClassifier`: evidence
-        compares experts fairly only if each has the noise that suits it, and a fit takes
+        then whenever their number has doubled; the weights are then recomputed from the evidence.
+        Only for regression. On by default, unlike `learn_hyperparameters` of `GPClassifier`:
+        evidence compares experts fairly only if each has the noise that suits it, and a fit takes
         milliseconds.
     preset
-        `default`: seven squared exponentials, length scales from .03 to 32 times the median
+        `default`: seven squared exponentials, with length scales from .03 to 32 times the median
         distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
         once, weights never reset.
     seed
         Seed of the frequencies. None draws one.
     likelihood
         `regression` on 0/1 indicators of the classes, or `logistic`, each class against the others,
-        by Laplace's method; that takes as many times as long as there are classes
-        (docs/ensembles.md).
+        by Laplace's method, whose cost is multiplied by the number of classes (docs/ensembles.md).
     noise_variance
-        Variance of the indicators around the latent function before the first fit; less than that
-        of `GPClassifier`, 0.5, which is not fitted by default.
+        Variance of the indicators around the latent function before the first fit; lower than the
+        0.5 of `GPClassifier`, which is not fitted by default.
     n_initial
-        Number of examples at the first fit; and of those whose median distance is taken.
+        Number of examples at the first fit, and of those whose median distance is taken.
 
     Attributes
     ----------
@@ -112,9 +111,9 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
     """
 
-    # _experts  know classes by their number, over the _core
+    # _experts  know classes by their number; wrap the _core
     # _labels   class of each number; _numbers is its inverse
-    # _weights  function of _experts
+    # _weights  a function of _experts
     def __init__(
         self,
         kernels: Sequence[Kernel] | None = None,
@@ -195,7 +194,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -242,7 +241,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or the label is missing.
+            If a feature is neither a number nor a string, or the label is missing.
         ValueError
             If a feature is infinite, or the label equals a class of another type (True and 1).
 
@@ -259,15 +258,15 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         self._weights = self._experts.weights()
 
     def _add_label(self, y: Label) -> None:
-        # Not for others to call: fits and weights are about all classes that are known, and who
-        # knew one beforehand is not as who met it later.
+        # Private: fits and weights depend on all known classes, so a learner told of a class
+        # beforehand would differ from one that meets it later.
         self._numbers[y] = len(self._labels)
         self._labels.append(y)
         self._experts.add_class()
 
     def _mixed(self, means: Array) -> Array:
-        """Return the mean of what experts say, shape (t,)."""
-        # Row by row: another class changes no bit of those before.
+        """Return the weighted mean over the experts, shape (t,)."""
+        # Row by row: adding a class changes no bit of the earlier ones.
         mixed: Array = np.vecdot(np.ascontiguousarray(means.T), self._weights)
         return mixed
 
@@ -278,26 +277,25 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
 
 # --- Ensemble of Gaussian process regressors, constant in time and memory.
-#
 # Dictionaries and numbers in, a number or a mixture of normal distributions out; what is shared
-# with the classifier is `ensemble_core.py`.
+# with the classifier is in `ensemble_core.py`.
 
 
 class EnsembleGPRegressor(EnsembleGP, base.Regressor):
-    """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
+    """Several Gaussian processes, each with its own kernel, weighted by their evidence.
 
     Every expert is a Gaussian process with random Fourier features: a Bayesian linear model, whose
     predictions cost the same at the first example and at the millionth. The prediction is the
-    mixture of all, weighted by their probability given the targets learned.
+    mixture of all experts, weighted by their probability given the targets learned.
 
-    Where targets are bounded, as those that saturate, normal distributions end beyond them and
-    intervals hold too much. If a test at the level of 1 % shows that (an e-process [^3]), the
-    distribution of each expert is two normal parts on both sides of its mean, as wide as intervals
-    of 95 % ask for, and never wider (adaptive conformal inference [^4]). The mean stays as it is.
-    Not so in the setting `paper`.
+    Where targets are bounded, for instance by saturation, normal distributions reach beyond the
+    bounds and intervals cover too much. If a test at the 1 % level shows that (an e-process [^3]),
+    the distribution of each expert is split into two normal parts at equal distances on either side
+    of its mean, as wide as 95 % intervals require, and never wider than before (adaptive conformal
+    inference [^4]). The mean stays as it is. The preset `paper` leaves this out.
 
-    Kernels and noise are about targets of mean 0 and variance 1, as for `GPRegressor`. Numbers must
-    be scaled; of texts and of features that are absent the same holds as for `GPClassifier`.
+    Kernels and noise refer to targets of mean 0 and variance 1, as for `GPRegressor`. Numbers must
+    be scaled; strings and absent features are treated as by `GPClassifier`.
 
     Parameters
     ----------
@@ -307,28 +305,28 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     n_features
         Number of frequencies of each expert, which has twice as many random features.
     forgetting
-        What share of what is known is kept whenever a label is learned; the rest falls back to the
-        prior. 1 forgets nothing, .995 suits a world that changes within a few hundred labels.
+        Share of the knowledge that is kept whenever a label is learned; the rest reverts to the
+        prior. 1 forgets nothing, .995 suits concept drift within a few hundred labels.
     refit
         Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
-        then whenever their number has doubled; weights become those of the evidence. On by
-        default, unlike `learn_hyperparameters` of `GPRegressor`: evidence compares experts fairly
-        only if each has the noise that suits it, and a fit takes milliseconds.
+        then whenever their number has doubled; the weights are then recomputed from the evidence.
+        On by default, unlike `learn_hyperparameters` of `GPRegressor`: evidence compares experts
+        fairly only if each has the noise that suits it, and a fit takes milliseconds.
     preset
-        `default`: seven squared exponentials, length scales from .03 to 32 times the median
+        `default`: seven squared exponentials, with length scales from .03 to 32 times the median
         distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
         once, weights never reset.
     seed
         Seed of the frequencies. None draws one.
     noise_variance
-        Variance of the observations around the function before the first fit, as a share of that of
-        all targets.
+        Variance of the observations around the function before the first fit, as a share of the
+        variance of all targets.
     n_initial
-        Number of examples at the first fit; and of those whose median distance is taken.
+        Number of examples at the first fit, and of those whose median distance is taken.
     drop_experts
-        Drop experts whose weight stays 0 while the examples double, but for two: a step of two
-        takes a quarter of the time of seven. False keeps all, for rules that compare experts, as
-        does forgetting.
+        Drop experts whose weight stays 0 while the examples double, but keep at least two: a step
+        with two takes a quarter of the time of one with seven. False keeps all, for rules that
+        compare experts; so does forgetting.
 
     Attributes
     ----------
@@ -365,14 +363,14 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     """
 
     # _core     experts of two targets: the targets, less the first of them, and 1. Means and
-    #           evidence are known of all combinations: any centre and scale can be taken
+    #           evidence follow for all combinations of these: any centre and scale can be used
     # _origin   the first target
     # _moments  mean and variance of the targets, less the first one
-    # _lowest, _highest  the targets that are furthest apart
-    # _last     what was seen last, and what experts make of it, for learning comes after predicting
-    # _tails    test of all predictions since the first fit for light tails, None in the setting of
-    #           the paper
-    # _weights  function of _core and _moments
+    # _lowest, _highest  the smallest and the largest target
+    # _last     the last point seen and the experts' predictions of it: learning follows predicting
+    # _tails    test for light tails, on all predictions since the first fit; None with preset
+    #           `paper`
+    # _weights  a function of _core and _moments
     def __init__(
         self,
         kernels: Sequence[Kernel] | None = None,
@@ -426,7 +424,8 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     def predict_one(self, x: Features, *, with_dist: bool = False) -> float | GaussianMixture:
         """Predict the target, 0 before the first one.
 
-        By default, experts predict no further than one standard deviation beyond the targets seen.
+        With the default preset, experts predict at most one standard deviation beyond the range of
+        the targets seen.
 
         Parameters
         ----------
@@ -438,7 +437,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -455,7 +454,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or the target is no number.
+            If a feature is neither a number nor a string, or the target is not a number.
         ValueError
             If a feature or the target is infinite, or the target larger than 1e150.
 
@@ -479,8 +478,8 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets, around the mean of them, in nats.
 
-        That of the mixture of all experts, each as probable as the others beforehand. With
-        forgetting, what came early counts little.
+        That of the mixture of all experts, which are equally probable beforehand. With forgetting,
+        what came early counts little.
         """
         logs = self._core.experts.log_evidences(self._standardised)
         largest = float(logs.max())
@@ -493,17 +492,17 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         """Return the mean of each expert."""
         moments = self._moments
         origin, c = self._origin, moments.mean
-        # Of targets less c, the mean is y - c share; what was taken away is added again.
+        # The mean of targets less c is y - c share; what was subtracted is added back.
         mus = [origin + (y + c * (1.0 - share)) for y, share in seen.means.tolist()]
         if self.preset == "default" and self.n_learned:
-            # Experts of long scales are nearly polynomials, which leave all bounds where there was
-            # no example.
+            # Experts of long length scales are nearly polynomials, unbounded where there was no
+            # example.
             low, high = self._lowest - moments.std, self._highest + moments.std
             mus = [min(max(mu, low), high) for mu in mus]
         return mus
 
     def _parts(self, x: Features) -> tuple[list[float], list[float]]:
-        """Return mean and standard deviation of an observation by each expert."""
+        """Return each expert's mean and standard deviation of an observation."""
         seen, last = self._core.see(x), self._last
         if last is not None and last[0] is seen:
             return last[1], last[2]
@@ -514,18 +513,18 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         return mus, sigmas
 
     def _expected(self, x: Features) -> tuple[float, float]:
-        """Return mean and standard deviation of an observation."""
+        """Return the mean and standard deviation of an observation."""
         mus, sigmas = self._parts(x)
         return mixture_moments(list(zip(self._weights, mus, sigmas, strict=True)))
 
     def _forecast(self, x: Features) -> GaussianMixture:
-        """Return the mixture of what experts predict, each a normal distribution."""
+        """Return the mixture of the experts' predictions, each a normal distribution."""
         mus, sigmas = self._parts(x)
         return GaussianMixture(weights=tuple(self._weights), mus=tuple(mus), sigmas=tuple(sigmas))
 
     @property
     def _standardised(self) -> Array:
-        """Return the combination of both targets that has mean 0 and variance 1, (2, 1)."""
+        """The combination of both targets that has mean 0 and variance 1, shape (2, 1)."""
         std = self._moments.std
         return np.array([[1.0 / std], [-self._moments.mean / std]])
 

@@ -1,4 +1,4 @@
-"""Online random forest: the weak learner of boosting, and a fast learner of its own.
+"""Online random forest: the weak learner of boosting, and a fast learner in its own right.
 
 Dictionaries and labels in, probabilities out; the trees are `streamgp.trees`.
 
@@ -35,16 +35,15 @@ if TYPE_CHECKING:
 
 
 # --- Several online random forests over the same dictionaries of features.
-#
-# Which feature is which column, and which class has which number, is settled here. What the
-# forests are for is the business of the learner around them.
+# They settle which feature is which column, and which class has which number. What the forests are
+# for is up to the learner around them.
 
 
 LARGEST_WEIGHT = 1e5
-"""Largest weight of an example: sums of squares of weights are exact for a long while."""
+"""Largest weight of an example, so that sums of squared weights stay exact for long."""
 
 
-# What the arguments may be. Memory grows with them as soon as a forest is made, or a leaf is split.
+# Ranges of the arguments. Memory grows with them when a forest is created, or a leaf is split.
 _RANGES = {
     "n_models": (1, 10_000),
     "n_tests": (1, 10_000),
@@ -60,7 +59,7 @@ class ForestSettings:
     Raises
     ------
     TypeError
-        If the seed is no whole number.
+        If the seed is not a whole number.
     ValueError
         If another argument is out of range.
 
@@ -105,7 +104,7 @@ def member_seed(seed: int, member: int) -> int:
 
 def check_weight(w: float) -> None:
     """Refuse a weight that no example can have."""
-    # Every member of an ensemble asks, for every example: a plain float goes a short way.
+    # Called by every member of an ensemble for every example: a plain float takes a shortcut.
     if not (w.__class__ is float and _is_weight(w)):
         check_number("w", w, f"between 0 and {LARGEST_WEIGHT:.0e}", _is_weight)
 
@@ -115,7 +114,7 @@ def _is_weight(w: float) -> bool:
 
 
 class Forests:
-    """Several forests that learn the same examples, each with weights of its own.
+    """Several forests that learn the same examples, each with its own weights.
 
     Forest m is, bitwise, an `OnlineForestClassifier` with `member_seed(seed, m)` that has
     learned the same examples with the same weights.
@@ -125,7 +124,7 @@ class Forests:
     settings
         How each of them is built.
     n
-        How many. None for a single one, with the seed itself.
+        How many. None for a single one, which uses the seed itself.
 
     Attributes
     ----------
@@ -134,7 +133,7 @@ class Forests:
     n_learned
         Number of examples learned by each.
     seed
-        What their seeds are made of: the one of the settings, or one that was drawn.
+        The seed from which theirs are derived: that of the settings, or one that was drawn.
 
     Examples
     --------
@@ -179,7 +178,7 @@ class Forests:
         self._columns.vector(x)
 
     def _check_label(self, y: Label) -> int | None:
-        """Refuse what is no label here; return the number of its class, None for a new one."""
+        """Refuse what is not a label here; return the number of its class, None for a new one."""
         check_label(y)
         number = self._numbers.get(y)
         if number is not None:
@@ -187,12 +186,12 @@ class Forests:
         return number
 
     def meet(self, x: Features, y: Label) -> int:
-        """Take the example that each forest may learn next; return the number of its class.
+        """Take in the example that each forest may learn next; return the number of its class.
 
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or the label is missing.
+            If a feature is neither a number nor a string, or the label is missing.
         ValueError
             If a feature is infinite, or the label equals a class of another type.
 
@@ -214,12 +213,12 @@ class Forests:
         return number
 
     def learn(self, m: int, w: float) -> Array:
-        """Teach forest m the example met, and return what it makes of it afterwards.
+        """Let forest m learn the example met, and return its prediction for it afterwards.
 
         Parameters
         ----------
         m
-            Number of the forest, which is taught this example for the first time.
+            Number of the forest, which has not learned this example yet.
         w
             Weight of the example; with 0 nothing is learned.
 
@@ -248,7 +247,7 @@ class Forests:
         return self._grove.predict(X.reshape(len(xs), len(columns)))
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         return {"seed": self.seed} if self._settings.seed is None else None
 
     def load_state(self, state: State | None) -> None:
@@ -265,30 +264,31 @@ class Forests:
 class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     """Random trees that learn one example at a time, and new classes as they come.
 
-    A leaf remembers its latest examples. Once their weight has grown by `min_weight`, it draws
-    `n_tests` random tests of a feature in which they differ, and the test that tells their classes
-    apart best splits it. Each tree learns an example as often as a Poisson variable says, whose
-    mean is the example's weight. Nothing is ever pruned or forgotten; time and memory are bounded
-    by `max_nodes`.
+    A leaf keeps its latest examples. Once their weight has grown by `min_weight`, it draws
+    `n_tests` random tests of features in which they differ, and is split by the test that best
+    separates their classes. Each tree learns an example a Poisson-distributed number of times,
+    with the example's weight as the mean. Nothing is ever pruned or forgotten; time and memory are
+    bounded by `max_nodes`.
 
-    Numbers need no scaling. A number is compared with a threshold, drawn uniformly in the range
-    that it has in the leaf; a text with one of the texts in the leaf. A feature that is absent,
-    None or NaN goes the way that suited such examples best when its leaf was split.
+    Numbers need no scaling. A number is compared with a threshold drawn uniformly from the range of
+    the feature in the leaf; a string with one of the strings in the leaf. An example in which the
+    feature is absent, None or NaN takes the branch that suited such examples best when the leaf was
+    split.
 
     Parameters
     ----------
     n_models
         Number of trees.
     n_tests
-        Random tests of which the best splits a leaf.
+        Number of random tests, the best of which splits a leaf.
     min_weight
         Weight of examples after which a leaf is split.
     max_nodes
-        Largest number of nodes of a tree, which then only counts classes.
+        Largest number of nodes of a tree; once it is reached, leaves only count classes.
     inherit
-        Let the two leaves of a split take over its examples, which count for their own splits. If
-        not, they start with the weights of the classes alone, as in the paper, and trees grow half
-        as fast (docs/forest.md).
+        Let the two leaves of a split take over its examples, which then count for their own splits.
+        Otherwise they start with the class weights alone, as in the paper, and trees grow half as
+        fast (docs/forest.md).
     seed
         Seed of all draws. None draws one.
 
@@ -358,12 +358,12 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
         """Predict the probability of each known class, `{}` before the first label.
 
         The mean over the trees of `(c + 1 / C) / (n + 1)` for a class of weight c in a leaf of
-        weight n, with C classes known.
+        weight n, with C known classes.
 
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -376,13 +376,13 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
         return self._largest(self._forests.probabilities(x)[0])
 
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
-        """Learn that `x` is a `y`, as if it had been met `w` times; not at all if that is 0.
+        """Learn that `x` is a `y`, as if it had been seen `w` times; not at all if that is 0.
 
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, the label is missing, or the weight is no
-            number.
+            If a feature is neither a number nor a string, the label is missing, or the weight is
+            not a number.
         ValueError
             If a feature is infinite, or the weight is negative or above 1e5.
 
@@ -404,7 +404,7 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
             self.learn_one(x, label, w=weight)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Predict the probability of each known class for each row, as one by one but faster."""
+        """Predict the probability of each known class for each row; faster than one by one."""
         proba = self._forests.probabilities_many(feature_rows(X))[:, 0]
         return frame_like(X, dict(zip(self._forests.labels, proba.T.tolist(), strict=True)))
 
@@ -416,12 +416,12 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     # --- several over the same examples
 
     def forests(self, n: int | None) -> Forests:
-        """Return forests such as this one that have learned nothing and will learn together.
+        """Return forests like this one that have learned nothing and will learn together.
 
         Parameters
         ----------
         n
-            How many; each draws for itself. None for a single one that draws as this one does.
+            How many, each with its own draws. None for a single one with the draws of this one.
 
         """
         settings = ForestSettings(
@@ -437,9 +437,9 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     # --- restarts
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is a seed that was drawn. A forest that takes it over with `load_state`, and is taught
+        That is a seed that was drawn. A forest that takes it over with `load_state`, and learns
         all examples in their order, is bitwise this one.
         """
         return self._forests.state()

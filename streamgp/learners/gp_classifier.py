@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 class GPClassifier(base.MiniBatchClassifier):
     """Gaussian process classifier that learns one example at a time, and new classes as they come.
 
-    One covariance for all classes and one 0/1 indicator target per class (an incremental
-    multi-class Gaussian process). Far from everything it has learned, the variance returns to the
-    prior: the classifier knows what it does not know. Exact: every example is kept, one event
-    costs O(n²). With `max_points`, exact up to that many examples, and from then on constant in
-    time and memory (docs/bounded.md).
+    One covariance is shared by all classes, each of which has one 0/1 indicator target (an
+    incremental multi-class Gaussian process). Far from everything it has learned, the variance
+    returns to the prior: the classifier knows what it does not know. Exact: every example is kept,
+    and one event costs O(n²). With `max_points`, exact up to that many examples, and from then on
+    constant in time and memory (docs/bounded.md).
 
-    Numbers must be scaled (`SkepticalClassifier` does it). A string is one-hot encoded: distance 1
-    from absent, sqrt 2 from another string (squared exponential), also if it was never seen before.
-    A feature that is absent, None or NaN counts as 0. Predictions leave out features
-    that no labelled example had.
+    Numbers must be scaled (`SkepticalClassifier` does so). A string is one-hot encoded: at distance
+    1 from an absent one and √2 from another string (squared exponential), even if it was never seen
+    before. A feature that is absent, None or NaN counts as 0. Predictions ignore features that no
+    labelled example had.
 
     Parameters
     ----------
@@ -57,36 +57,36 @@ class GPClassifier(base.MiniBatchClassifier):
         scale proportional to the square root of the number of features of the first example.
     noise_variance
         Variance of the indicator targets around the latent function; 0.5 suits labels of which up
-        to 40 % are wrong, as those of people may be. It stays, whereas that of the ensembles, 0.1,
-        is soon replaced by a fit, and that of `PoolSampler`, 0.1, is for labels that are right.
+        to 40 % are wrong, as people's may be. It stays fixed, whereas the 0.1 of the ensembles is
+        soon replaced by a fit, and the 0.1 of `PoolSampler` is for correct labels.
     max_points
-        Largest number of examples that are retained; the others count, but can be neither
-        relabelled nor forgotten. None retains all (in configuration files "all").
+        Largest number of examples retained; the others still count, but can be neither relabelled
+        nor forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
-        Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
-        their number has doubled, from 32 on; what was given is what is expected beforehand. The
-        work is spread over the examples that follow (docs/kernels.md). True fits to the marginal
-        likelihood, "leave_one_out" to what each example is predicted to be by all others. Where
-        classes come one after another it waits until they alternate: a class alone does not tell
-        what the next one will be like. Off by default: while labels are asked for it gains on some
-        streams what it loses on others (docs/choosing.md); of privileged features nothing can be
-        known beforehand, so there it is on.
+        Fit the kernel's parameters and the noise variance to the latest 512 examples whenever the
+        number of examples has doubled, from 32 on; the given values serve as the prior. The work is
+        spread over the examples that follow (docs/kernels.md). True maximises the marginal
+        likelihood, "leave_one_out" the prediction of each example from all others. Where classes
+        come one after another, the fit waits until they alternate: one class alone does not tell
+        what the next will be like. Off by default: with labels on request, it gains on some streams
+        what it loses on others (docs/choosing.md). It is on for privileged features, of which
+        nothing can be known beforehand.
     single_precision
-        Keep the matrix of an exact process in half the room and read it in half the time; means
+        Store the matrix of an exact process in half the memory and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
     window
-        Keep the latest examples only, at most so many, and forget the others: for gradual concept
-        drift. None forgets none; excludes `max_points`.
+        Keep only this many of the latest examples and forget the others: for gradual concept drift.
+        None forgets none; excludes `max_points`.
     drift
-        Forget all examples when labels are predicted wrongly more often than they were, as found
-        by River's ADWIN: for abrupt concept drift (docs/bounded.md). Classes stay known.
+        Forget all examples when labels are predicted wrongly more often than before, as detected by
+        River's ADWIN: for abrupt concept drift (docs/bounded.md). Classes stay known.
 
     Attributes
     ----------
     n_learned
-        Number of examples learned and not forgotten, whether they are still retained or not.
+        Number of examples learned and not forgotten, whether still retained or not.
     n_drifts
-        How often all examples were forgotten because of a drift.
+        Number of times that all examples were forgotten because of a drift.
     labels
         Known classes, in the order in which they appeared.
 
@@ -112,8 +112,8 @@ class GPClassifier(base.MiniBatchClassifier):
     """
 
     # _core    the process, and which event is which of its examples
-    # _watch   None if drifts are not watched for
-    # _met     classes that had an example, in the order of the first one; a dict for its order
+    # _watch   detects drift; None if that is off
+    # _met     classes that had an example, in the order of their first one; a dict for its order
     # _labels  class of each target; _targets is its inverse
     def __init__(
         self,
@@ -152,7 +152,7 @@ class GPClassifier(base.MiniBatchClassifier):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        """Number of examples learned and not forgotten, whether still retained or not."""
         return self._core.n_learned
 
     @property
@@ -164,14 +164,14 @@ class GPClassifier(base.MiniBatchClassifier):
     def is_exact(self) -> bool:
         """Whether a relabelled example leaves no trace of its old label.
 
-        That is so if all examples that were learned and not forgotten are retained; not if drifts
-        are watched for, since each label may decide when one is found.
+        So it is if all examples that were learned and not forgotten are retained; but not with
+        `drift`, as each label may decide when a drift is detected.
         """
         return self._watch is None and self._core.is_exact
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
+        """Whether no example is ever dropped, whatever follows."""
         return self._watch is None and self._core.retains_all
 
     @property
@@ -211,7 +211,7 @@ class GPClassifier(base.MiniBatchClassifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -219,7 +219,7 @@ class GPClassifier(base.MiniBatchClassifier):
         means, variance = self._means(x)
         if with_dist:
             mean = dict(zip(self._labels, means, strict=True))
-            # Before the first example they are the same.
+            # Before the first example the two are the same.
             prior = variance if self._core.gp is None else self._core.prior_variance(x)
             return Posterior(mean=mean, variance=variance, prior_variance=prior)
         return positive_parts(self._labels, means)
@@ -237,7 +237,7 @@ class GPClassifier(base.MiniBatchClassifier):
         NotPositiveDefiniteError
             If the example is, up to rounding, determined by earlier ones: raise `noise_variance`.
         TypeError
-            If a feature is neither a number nor a text, or the label is missing.
+            If a feature is neither a number nor a string, or the label is missing.
         ValueError
             If a feature is infinite, the event id is already taken, or the label equals a class of
             another type (True and 1).
@@ -253,7 +253,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self._core.append(x, indicator, event_id)
         if target == n:
             self._add_label(y)
-        # Now that nothing can be refused any more.
+        # From here on nothing can be refused.
         self._met[y] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
             self._core.restart_with(x, indicator, event_id)
@@ -269,8 +269,8 @@ class GPClassifier(base.MiniBatchClassifier):
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probability of each known class for each row of a data frame.
 
-        Faster than one by one while the classifier is exact, and equal to it up to rounding (1e-9,
-        but in single precision).
+        Faster than one by one while the classifier is exact, with equal results up to rounding
+        (1e-9, except in single precision).
         """
         labels = self._labels
         rows = [positive_parts(labels, means) for means in self._means_many(X)]
@@ -281,7 +281,7 @@ class GPClassifier(base.MiniBatchClassifier):
         return series_like(X, [self._largest(means) for means in self._means_many(X)])
 
     def joint(self, xs: Sequence[Features]) -> tuple[Array, Array, float]:
-        """Return what is believed of several events at once.
+        """Return the joint posterior of several events.
 
         Parameters
         ----------
@@ -290,8 +290,8 @@ class GPClassifier(base.MiniBatchClassifier):
 
         Returns
         -------
-        Posterior means of the indicators of all classes (b, m), in the order of `labels`; posterior
-        covariances of each (b, b), noise not included; and the noise variance.
+        Posterior means of the indicators of all classes (b, m), in the order of `labels`; the
+        posterior covariance of each (b, b), noise not included; and the noise variance.
 
         Examples
         --------
@@ -308,11 +308,11 @@ class GPClassifier(base.MiniBatchClassifier):
         return means, covariances, self._core.noise_variance
 
     def pending(self) -> PendingEvents:
-        """Return what takes events asked about, and tells what the answers will tell of others.
+        """Return a collector of pending events, which predicts the effect of their answers.
 
         It is valid until something is learned or forgotten. For each event asked about it takes the
-        features and a target: see `PendingQuestion`. Of another event it gives the posterior mean
-        of the share of these answers, and the latent variance with them.
+        features and a target: see `PendingQuestion`. For another event it gives the posterior mean
+        of the share of these answers, and the latent variance given them.
 
         Examples
         --------
@@ -327,7 +327,7 @@ class GPClassifier(base.MiniBatchClassifier):
     # --- changing what was learned
 
     def know(self, labels: Iterable[Label]) -> None:
-        """Make classes known before the first example of them: they have a mean of 0.
+        """Make classes known before their first example: they have mean 0.
 
         Examples
         --------
@@ -346,7 +346,7 @@ class GPClassifier(base.MiniBatchClassifier):
                 self._core.add_target()
 
     def relabel_one(self, event_id: str, y: Label) -> None:
-        """Change the label of an example; raises KeyError if it is not retained."""
+        """Change the label of an example. Raises KeyError if it is not retained."""
         self._core.number(event_id)
         self.know([y])
         self._core.relabel(event_id, _indicator(len(self._labels), self._targets[y]))
@@ -362,8 +362,8 @@ class GPClassifier(base.MiniBatchClassifier):
     def leave_one_out(self) -> dict[str, Posterior]:
         """Return the leave-one-out posterior of each example, by event id.
 
-        In closed form, for all of them in O(n³); examples without an event id, and those that are
-        not retained, are left out.
+        In closed form, in O(n³) for all of them; examples without an event id and those not
+        retained are left out.
 
         Examples
         --------
@@ -387,10 +387,9 @@ class GPClassifier(base.MiniBatchClassifier):
     def state(self) -> State | None:
         """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is the fitted hyper-parameters. A classifier that takes them over with `load_state`
-        and learns all examples, in their order, is bitwise this one if none was
-        relabelled or forgotten, and either the hyper-parameters never changed or all examples are
-        retained.
+        That is the fitted hyperparameters. A classifier that takes them over with `load_state` and
+        learns all examples, in their order, is bitwise this one if none was relabelled or
+        forgotten, and either the hyperparameters never changed or all examples are retained.
         """
         return self._core.state()
 
@@ -410,10 +409,10 @@ class GPClassifier(base.MiniBatchClassifier):
         return self._labels[means.index(max(means))] if means else None
 
     def _is_mistaken(self, x: Features, y: Label) -> bool | None:
-        """Whether the label of an example to be learned is not what examples so far speak for.
+        """Whether the label of an example to be learned differs from the prediction.
 
-        None before the first. Classes that are known, but had no example, play no part: whether
-        there is a drift depends on the examples alone.
+        None before the first example. Known classes that had no example are ignored: whether there
+        is a drift depends on the examples alone.
         """
         if not self._met:
             return None
@@ -440,31 +439,32 @@ def _as_they_are(Y: Array) -> Array:
 
 
 def _right(means: Array, variances: Array, Y: Array) -> Array:  # noqa: ARG001
-    """Whether labels were predicted rightly before they were learned, 1 or 0 (n,)."""
+    """Whether labels were predicted correctly before they were learned, 1 or 0, shape (n,)."""
     right: Array = (means.argmax(axis=1) == Y.argmax(axis=1)).astype(float)
     return right
 
 
 class DriftWatch:
-    """Watches whether predictions were wrong, and tells when that has become more frequent.
+    """Detects when wrong predictions become more frequent.
 
     River's ADWIN keeps a window of outcomes that grows until its newer part differs from the older
-    one more than chance explains. If there are more errors now, that is a drift. If there are
+    one by more than chance explains. If there are more errors now, that is a drift. If there are
     fewer, the classifier has learned something; the window then starts over as well.
 
     Parameters
     ----------
     delta
-        How easily chance is taken for a change; the smaller, the longer it takes to notice one.
+        How readily chance is taken for a change; the smaller, the longer a change takes to be
+        noticed.
 
     Attributes
     ----------
     n_drifts
-        Drifts so far.
+        Number of drifts so far.
 
     Examples
     --------
-    A classifier that is right, and from the 500th label on always wrong:
+    A classifier that is right up to the 500th label, and wrong ever after:
 
     >>> watch = DriftWatch()
     >>> [i for i in range(1000) if watch.note(wrong=i >= 500)]
@@ -477,7 +477,7 @@ class DriftWatch:
 
     """
 
-    # _adwin  what was noted since the last drift, or change for the better
+    # _adwin  outcomes since the last drift or improvement
     def __init__(self, delta: float = 0.002) -> None:
         check_number("delta", delta, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         self.delta = delta

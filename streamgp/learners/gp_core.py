@@ -1,7 +1,7 @@
 """Core of the learners: one Gaussian process over dictionaries of features.
 
-Which feature is which coordinate, which event is which example, and when hyper-parameters change is
-settled here. What the targets mean is the business of the learner around it.
+Settles which feature is which coordinate, which event is which example, and when hyperparameters
+change. What the targets mean is up to the learner around it.
 
 """
 
@@ -37,15 +37,15 @@ from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
 from streamgp.learners.gp_tuning import WORK, Score, Search, Tuning
 
-# --- Validated constructor arguments of a learner, and what follows from them.
+# --- Validated constructor arguments of a learner, and what is derived from them.
 
 
-# Default length scale: this times the square root of the number of features, standardised.
-# Measured on four sensor logs, docs/decisions/scaling.md.
+# Default length scale: this times the square root of the number of features, for standardised
+# features. Measured on four sensor logs, docs/decisions/scaling.md.
 LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
 
 Learn: TypeAlias = bool | Literal["leave_one_out"]
-"""Whether hyper-parameters are learned, and by what: True stands for the marginal likelihood."""
+"""Whether hyperparameters are learned, and by which criterion: True is marginal likelihood."""
 
 _CRITERIA: Mapping[Learn, Criterion] = {
     True: likelihood_steps,
@@ -106,11 +106,11 @@ class GPSettings:
 
     @property
     def bound(self) -> int | None:
-        """Largest number of examples that are retained, None for all."""
+        """Largest number of examples retained, None for all."""
         return self.max_points if self.window is None else self.window
 
     def tuning(self) -> Tuning | None:
-        """Return what seeks hyper-parameters, None if they stay as they are."""
+        """Return the state of the hyperparameter search, None if they stay fixed."""
         if not self.learn_hyperparameters:
             return None
         return Tuning(self.bound, self._bounded_kind, _CRITERIA[self.learn_hyperparameters])
@@ -118,19 +118,19 @@ class GPSettings:
     @property
     def min_noise_variance(self) -> float:
         """Least noise variance that may be learned."""
-        # In single precision twice the limit: it is a logarithm for a while, and must not fall
-        # below by rounding.
+        # In single precision twice the limit: it passes through a logarithm, and rounding must not
+        # take it below.
         single = self.single_precision
         return 2.0 * MIN_NOISE_IN_SINGLE_PRECISION if single else MIN_NOISE_VARIANCE
 
     def kernel_for(self, d: int) -> Kernel:
-        """Return the kernel, or what stands for None where the first point has `d` features."""
+        """Return the kernel, or the default for a first point with `d` features."""
         if self.kernel is not None:
             return self.kernel
         return _kernel_of_none(d)
 
     def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
-        """Return what is expected beforehand of points with these columns."""
+        """Return the prior hyperparameters for points with these columns."""
         return Hyperparameters(kernel=kernel.bound(columns), noise_variance=self.noise_variance)
 
     def process(self, these: Hyperparameters) -> NumberedGP | BoundedGP:
@@ -147,12 +147,12 @@ class GPSettings:
 
 @lru_cache(maxsize=64)
 def _kernel_of_none(d: int) -> Kernel:
-    # Remembered: until it has learned, a process makes one for every event.
+    # Cached: until it has learned, a process makes one for every event.
     return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
 
 
 PROGRESS = "progress"
-"""Part of a learner's state that changes with every example, and not which ones it retains."""
+"""Part of a learner's state that changes with every example, but not with which are retained."""
 
 _UNKNOWN: tuple[Kernel | None, float] = (None, 0.0)
 
@@ -174,8 +174,8 @@ class FeatureGP:
 
     """
 
-    # _prior    the kernel as it was given, or what stands for None since the first example
-    # _tuning   None if hyper-parameters stay as they are
+    # _prior    the kernel as given, or from the first example on the default in place of None
+    # _tuning   None if hyperparameters stay fixed
     # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
     # _constant the kernel in use and its prior variance, if that is the same everywhere
     # _numbers  number of each retained example by event id; _events is its inverse
@@ -192,17 +192,17 @@ class FeatureGP:
         self._n_taken_back = 0
 
     def __getstate__(self) -> State:
-        # What is only remembered for speed is no state: asking changes nothing.
+        # A cache is not state: predicting changes nothing.
         return {**self.__dict__, "_constant": _UNKNOWN}
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        """Number of examples learned and not forgotten, whether still retained or not."""
         return 0 if self.gp is None else self.gp.n
 
     @property
     def n_examples(self) -> int:
-        """Number of examples learned and not taken back, whatever became of them."""
+        """Number of examples learned and not taken back, retained or not."""
         return self._n_appended - self._n_taken_back
 
     @property
@@ -212,7 +212,7 @@ class FeatureGP:
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up."""
+        """Whether no example is ever dropped."""
         return self._settings.bound is None
 
     def predict(self, x: Features) -> tuple[Array | None, float]:
@@ -232,12 +232,12 @@ class FeatureGP:
         return gp.predict_many(X)
 
     def joint(self, xs: Sequence[Features]) -> tuple[Array, Array]:
-        """Posterior means (b, m), without functions before the first example, and covariances."""
+        """Posterior means (b, m), with m = 0 before the first example, and covariances."""
         gp, columns = self.or_prior(xs)
         return gp.joint(np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns)))
 
     def pending(self) -> PendingEvents:
-        """Return what takes pending events; valid until something is learned or forgotten."""
+        """Return a collector of pending events; valid until something is learned or forgotten."""
         return PendingEvents(self)
 
     def prior_variance(self, x: Features) -> float:
@@ -246,23 +246,23 @@ class FeatureGP:
         if gp is None:
             return self._prior_variance_at_first(x)
         kernel = gp.kernel
-        if kernel is self._constant[0]:  # first: to ask whether it is stationary takes longer
+        if kernel is self._constant[0]:  # first: checking whether it is stationary takes longer
             return self._constant[1]
         if not kernel.stationary:
             return kernel.prior_variance(kernel.embed(columns.vector(x)))
-        # The same everywhere. It is taken at the origin, since the row of a point far away
-        # could not be made without the one that the Gaussian process measures from.
+        # The same everywhere. Taken at the origin, since a point far away could not be embedded
+        # without the origin that the Gaussian process measures from.
         origin = kernel.embed(np.zeros(len(columns)))
         self._constant = kernel, kernel.prior_variance(origin)
         return self._constant[1]
 
     def check_new(self, event_id: str | None) -> None:
-        """Refuse an event that is retained already."""
+        """Refuse an event that is already retained."""
         if event_id is not None and event_id in self._numbers:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
 
     def append(self, x: Features, y: Array, event_id: str | None) -> None:
-        """Learn targets (m,); a longer `y` brings new functions, zero until now.
+        """Learn targets (m,); a longer `y` adds functions that were zero until now.
 
         If the example is refused, nothing changes.
         """
@@ -300,14 +300,14 @@ class FeatureGP:
             self.gp.add_target()
 
     def relabel(self, event_id: str, y: Array) -> None:
-        """Replace the targets of an example; raises KeyError if it is not retained."""
+        """Replace the targets of an example. Raises KeyError if it is not retained."""
         number = self.number(event_id)
         self._learned().relabel(number, y)
         if self._tuning is not None:
             self._tuning.relabel(number, y, self.n_examples)
 
     def forget(self, event_id: str) -> None:
-        """Forget an example; raises KeyError if it is not retained."""
+        """Forget an example. Raises KeyError if it is not retained."""
         number = self.number(event_id)
         self._learned().remove(number)
         self._n_taken_back += 1
@@ -316,7 +316,7 @@ class FeatureGP:
             self._tuning.forget(number, self.n_examples)
 
     def restart_with(self, x: Features, y: Array, event_id: str | None) -> None:
-        """Fall back to the prior, and learn the latest example, given once more, as the first."""
+        """Revert to the prior, and learn the latest example, passed again, as the first."""
         self._drop_event_ids(self._learned().reset_to_prior())
         if self._tuning is not None:
             self._tuning.restart()
@@ -360,7 +360,7 @@ class FeatureGP:
             if number in self._events
         }
 
-    # --- hyper-parameters
+    # --- hyperparameters
 
     def tune(
         self,
@@ -368,7 +368,7 @@ class FeatureGP:
         score: Score,
         is_informative: Callable[[Array], bool] | None = None,
     ) -> bool:
-        """Do some work for a fit of the hyper-parameters, if it is time, or go on with the result.
+        """Do some of the work of fitting hyperparameters, if it is time, or of adopting the result.
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class FeatureGP:
 
         Returns
         -------
-        Whether hyper-parameters have changed.
+        Whether hyperparameters have changed.
 
         """
         tuning, gp, prior, n = self._tuning, self.gp, self._prior, self.n_examples
@@ -418,18 +418,18 @@ class FeatureGP:
         return Hyperparameters(kernel=gp.kernel, noise_variance=gp.noise_variance)
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         return None if self._tuning is None else self._tuning.state()
 
     def load_state(self, state: State | None) -> None:
-        """Become what the state was taken from; the examples are learned after that."""
+        """Restore a state; the examples are learned after that."""
         if state is not None and self._tuning is not None:
             self._tuning.load_state(state)
 
     def _advance(
         self, tuning: Tuning, search: Search, gp: NumberedGP | BoundedGP, prior: Kernel
     ) -> bool:
-        """Do some work for a search; whether hyper-parameters have changed."""
+        """Do some of the work of a search; return whether hyperparameters have changed."""
         before, n = tuning.vector, self.n_examples
         left = WORK if search.adoption is not None else search.advance(WORK)
         if left is None:
@@ -438,7 +438,7 @@ class FeatureGP:
             tuning.settle(before, n)
             return False
         if left < WORK and not self.is_exact:
-            return False  # where examples were given up, a copy is made, which takes time as well
+            return False  # where examples were dropped, a copy is made, which takes time as well
         given, columns = self._settings.given(prior, self.columns), self.columns
         kernel = given.kernel if search.taken is None else given.moved_to(search.taken).kernel
 
@@ -464,7 +464,7 @@ class FeatureGP:
     # --- inside
 
     def or_prior(self, xs: Iterable[Features]) -> tuple[NumberedGP | BoundedGP, Columns]:
-        """Return the process and its columns; before the first example those that `xs` make."""
+        """Return the process and its columns; before the first example, those made for `xs`."""
         gp, columns = self.gp, self.columns
         if gp is None:
             for x in xs:
@@ -479,7 +479,7 @@ class FeatureGP:
         return kernel.prior_variance(kernel.embed(columns.vector(x)))
 
     def _drop_event_ids(self, numbers: list[int]) -> None:
-        """Take the names of examples back that are retained no longer."""
+        """Drop the event ids of examples that are no longer retained."""
         for number in numbers:
             event_id = self._events.pop(number, None)
             if event_id is not None:
@@ -492,12 +492,12 @@ class FeatureGP:
 
 
 class PendingEvents:
-    """Events with pending answers, beside what a `FeatureGP` has learned; see `PendingPoints`.
+    """Events with pending answers, on top of what a `FeatureGP` has learned; see `PendingPoints`.
 
     Parameters
     ----------
     core
-        What has learned; the events are valid until it changes.
+        The process; the events are valid until it changes.
 
     """
 
@@ -515,7 +515,7 @@ class PendingEvents:
         return self._points.n
 
     def append(self, x: Features, target: float) -> None:
-        """Add an event, and the target of the share there; if it is refused, nothing changes."""
+        """Add an event and the target of the share there; if it is refused, nothing changes."""
         columns = self._columns
         if self._core.gp is None and columns.widened(x) is not columns:
             self._columns, self._points = self._of([*self._events, (x, target)])

@@ -1,7 +1,7 @@
 """Gaussian process regressor that learns one example at a time.
 
 Dictionaries and numbers in, a number or a normal distribution out; what is shared with the
-classifier is `gp_core.py`.
+classifier is in `gp_core.py`.
 
 """
 
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 class GPRegressor(base.MiniBatchRegressor):
     """Gaussian process regressor that learns one example at a time.
 
-    Far from everything it has learned it predicts the mean of the targets, and says how unsure it
-    is. Kernel and noise variance are about targets of mean 0 and variance 1: those learned, less
-    their mean, over their standard deviation, both as they are at the moment. A changed mean or
-    standard deviation needs nothing to be learned again. For what is said of features, and of
-    memory, see `GPClassifier`. There is neither `window` nor `drift`: for a world that changes take
-    `EnsembleGPRegressor(forgetting=0.995)`.
+    Far from everything it has learned it predicts the mean of the targets, with a large variance.
+    Kernel and noise variance refer to targets of mean 0 and variance 1: those learned, less their
+    current mean, divided by their current standard deviation. When these change, nothing has to be
+    learned again. For features and memory, see `GPClassifier`. There is neither `window` nor
+    `drift`: under concept drift use `EnsembleGPRegressor(forgetting=0.995)`.
 
     Parameters
     ----------
@@ -46,23 +45,24 @@ class GPRegressor(base.MiniBatchRegressor):
         Covariance function. None stands for a squared exponential with unit variance and a length
         scale proportional to the square root of the number of features of the first example.
     noise_variance
-        Variance of the observations around the function, as a share of that of all targets: what
-        it is before the first fit, and what a fit expects.
+        Variance of the observations around the function, as a share of that of all targets: used
+        before the first fit, and the prior of each fit.
     max_points
-        Largest number of examples that are retained; the others count, but can be neither changed
-        nor forgotten. None retains all (in configuration files "all").
+        Largest number of examples retained; the others still count, but can be neither changed nor
+        forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
-        Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
-        their number has doubled, from 32 on; what was given is what is expected beforehand. True
-        fits to the marginal likelihood, "leave_one_out" to what each example is predicted to be by
-        all others. False keeps what was given, and distributions are those of the process alone.
+        Fit the kernel's parameters and the noise variance to the latest 512 examples whenever the
+        number of examples has doubled, from 32 on; the given values serve as the prior. True
+        maximises the marginal likelihood, "leave_one_out" the prediction of each example from all
+        others. False keeps the given values, and predicted distributions are those of the process,
+        not rescaled by past errors.
     single_precision
-        Keep the matrix of an exact process in half the room and read it in half the time.
+        Store the matrix of an exact process in half the memory and read it in half the time.
 
     Attributes
     ----------
     n_learned
-        Number of examples learned and not forgotten, whether they are still retained or not.
+        Number of examples learned and not forgotten, whether still retained or not.
 
     Examples
     --------
@@ -85,10 +85,10 @@ class GPRegressor(base.MiniBatchRegressor):
     """
 
     # _core     two functions that share one covariance: the targets, less the first of them, and 1.
-    #           The posterior mean is linear in the targets: with both, any centre can be taken
+    #           The posterior mean is linear in the targets: with both, any centre can be used
     # _origin   the first target
     # _moments  mean and variance of the targets, less the first one
-    # _spread   how far off predictions were, None if hyper-parameters stay as given
+    # _spread   ratio of squared errors to predicted variances, None if nothing is fitted
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -116,7 +116,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        """Number of examples learned and not forgotten, whether still retained or not."""
         return self._core.n_learned
 
     @property
@@ -126,7 +126,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up."""
+        """Whether no example is ever dropped."""
         return self._core.retains_all
 
     @property
@@ -140,7 +140,7 @@ class GPRegressor(base.MiniBatchRegressor):
     def predict_one(self, x: Features, *, with_dist: Literal[True]) -> Normal: ...
 
     def predict_one(self, x: Features, *, with_dist: bool = False) -> float | Normal:
-        """Predict the target, 0 before the first one.
+        """Predict the target; 0 before the first one.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class GPRegressor(base.MiniBatchRegressor):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -174,7 +174,7 @@ class GPRegressor(base.MiniBatchRegressor):
         NotPositiveDefiniteError
             If the example is, up to rounding, determined by earlier ones: raise `noise_variance`.
         TypeError
-            If a feature is neither a number nor a text, or the target is no number.
+            If a feature is neither a number nor a string, or the target is not a number.
         ValueError
             If a feature or the target is infinite, or the event id is already taken.
 
@@ -192,20 +192,20 @@ class GPRegressor(base.MiniBatchRegressor):
             spread.restart()
 
     def relabel_one(self, event_id: str, y: float) -> None:
-        """Change the target of an example; raises KeyError if it is not retained."""
+        """Change the target of an example. Raises KeyError if it is not retained."""
         value, old = checked_target(y) - self._origin, self._core.targets(event_id)[0]
         self._core.relabel(event_id, _targets(value))
         self._moments.remove(float(old))
         self._moments.add(value)
 
     def forget_one(self, event_id: str) -> None:
-        """Forget an example, exactly; raises KeyError if it is not retained."""
+        """Forget an example, exactly. Raises KeyError if it is not retained."""
         old = self._core.targets(event_id)[0]
         self._core.forget(event_id)
         self._moments.remove(float(old))
 
     def log_evidence(self) -> float:
-        """Log marginal likelihood of all targets, around the mean of them, in nats.
+        """Log marginal likelihood of all targets, centred on their mean, in nats.
 
         Examples
         --------
@@ -234,7 +234,7 @@ class GPRegressor(base.MiniBatchRegressor):
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the target for each row of a data frame.
 
-        Faster than one by one while the regressor is exact, and equal to it up to rounding.
+        Faster than one by one while the regressor is exact, with equal results up to rounding.
         """
         means, _ = self._core.predict_many(feature_rows(X))
         if means is None:
@@ -244,7 +244,7 @@ class GPRegressor(base.MiniBatchRegressor):
     # --- surviving a restart
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as for `GPClassifier`."""
+        """Return the state not determined by the examples, as for `GPClassifier`."""
         state, spread = self._core.state(), self._spread
         if spread is None or spread.n_examples == 0:
             return state
@@ -263,13 +263,13 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def _value(self, mean: float, share: float) -> float:
         """Return a prediction from the posterior means of the targets and of 1."""
-        # Of targets less c, it is mean - c share; what was taken away is added again.
+        # For targets less c it is mean - c share; what was subtracted is added back.
         return self._origin + (mean + self._moments.mean * (1.0 - share))
 
     def _surprise(self, x: Features, value: float) -> float | None:
         """Return the squared error of a prediction over its variance, None if too little is known.
 
-        The process solves for `x` here, and not once more when it learns it.
+        The process solves for `x` here, and not again when it learns it.
         """
         if self._core.n_learned < _FEWEST:
             return None
@@ -287,28 +287,28 @@ class GPRegressor(base.MiniBatchRegressor):
         yield {"noise_variance": 0.1}
 
 
-# Mean and variance of fewer targets say little of what the next one will be.
+# Mean and variance of fewer targets say little about the next one.
 _FEWEST = 10
 
-# Predictions that are looked back on, and those that are taken to have been as far off as expected
-# before there were any.
+# Number of past predictions averaged over, and of fictitious ones before them whose errors were as
+# large as expected.
 _LATEST = 200
 _EXPECTED = 10
-# A single target, however far off, counts no more than this many times what was expected of it.
+# A single squared error, however large, counts as at most this many times what was expected.
 _LARGEST_SURPRISE = 25.0
 _LEAST_RATIO = 0.25
 
 
 class PrequentialSpread:
-    """How much wider than a process says errors of its predictions are, as a running mean.
+    """Running ratio of the squared errors of a process's predictions to their variances.
 
     Attributes
     ----------
     ratio
-        Mean of squared errors over predicted variances: what a variance has to be multiplied by.
+        Mean of squared errors over predicted variances: the factor by which to multiply a variance.
     n_examples
-        Number of examples when the last prediction was noted. Those that are learned once more
-        after a restart are predicted with other hyper-parameters, and are not noted again.
+        Number of examples when the last prediction was noted. Examples learned again after a
+        restart are predicted with other hyperparameters, and are not noted again.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class PrequentialSpread:
 
     """
 
-    # _n  number of predictions since the hyper-parameters changed
+    # _n  number of predictions since the hyperparameters changed
     def __init__(self) -> None:
         self.ratio = 1.0
         self._n = 0
@@ -337,9 +337,9 @@ class PrequentialSpread:
         Parameters
         ----------
         n_examples
-            Number of examples, with this one.
+            Number of examples, including this one.
         surprise
-            1 is what is expected.
+            The ratio; 1 is expected.
 
         """
         if n_examples <= self.n_examples:
@@ -351,15 +351,15 @@ class PrequentialSpread:
         self.ratio = max(self.ratio, _LEAST_RATIO)
 
     def restart(self) -> None:
-        """Forget errors made with other hyper-parameters."""
+        """Forget errors made with other hyperparameters."""
         self.ratio, self._n = 1.0, 0
 
     def state(self) -> State:
-        """Return what `load_state` makes the same of."""
+        """Return plain values from which `load_state` restores this object."""
         return {"ratio": self.ratio, "n": self._n, "n_examples": self.n_examples}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from; the examples are learned after that."""
+        """Restore a state; the examples are learned after that."""
         self.ratio, self._n = float(state["ratio"]), int(state["n"])
         self.n_examples = int(state["n_examples"])
 
@@ -369,7 +369,7 @@ def _targets(value: float) -> Array:
 
 
 def _log_density(means: Array, variances: Array, Y: Array) -> Array:
-    """Log densities (n,) of targets by predictions before they were learned, but for a constant."""
+    """Log densities (n,) of targets as predicted before they were learned, up to a constant."""
     steps = Y - means
     squares = steps * steps / variances[:, None] + np.log(variances)[:, None]
     densities: Array = -0.5 * squares.sum(axis=1)

@@ -29,49 +29,49 @@ from streamgp.gp.marginal_likelihood import Criterion, Spread, Steps, likelihood
 from streamgp.gp.sparse import SparseGP
 
 FIRST_FIT = 32
-"""Number of examples at the first search; from then on whenever there are twice as many."""
+"""Number of examples at the first search; the next ones follow at each doubling."""
 
 MOST_EXAMPLES = 512
-"""A fit looks at the latest examples, so many of them, and costs as much as they do."""
+"""Number of latest examples that a fit uses; they determine its cost."""
 
 WORK = 4000.0
 """Microseconds, estimated and not measured, that each example spends on a search under way."""
 
-# What was found for a bounded process is tried on so many times as many examples as it has points:
-# what it costs to give points up, shows only then.
+# What was found for a bounded process is tried on this many times as many examples as it has
+# points: only then does the cost of dropping points show.
 _TRIED_ON = 4
 
 Score: TypeAlias = Callable[[Array, Array, Array], Array]
-"""How good means (n, m) and variances (n,) of observations predicted targets (n, m), each (n,)."""
+"""Scores (n,) of predicted means (n, m) and observation variances (n,) on targets (n, m)."""
 
 
 class Tuning:
     """State of the hyperparameter search of one learner.
 
-    The work of a search is spread over the examples that follow: hyper-parameters are fitted, those
-    found are tried, and then a process with them learns the examples, or takes over what one knows
-    that has given examples up. The search sees the examples as they were at its start, so that it
-    finds what it would find at once.
+    The work of a search is spread over the examples that follow: hyperparameters are fitted, those
+    found are tried, and then a process with them learns the examples, or, if examples were dropped,
+    takes over what the old process knows. The search sees the examples as they were at its start,
+    so that it finds what it would find if done at once.
 
-    A search under way is not saved: learning the examples again begins it with the same one. For
-    that reason it begins once more if an example is relabelled or forgotten meanwhile.
+    A search under way is not saved: when the examples are learned again, it begins at the same one.
+    For that reason it starts over if an example is relabelled or forgotten meanwhile.
 
     Parameters
     ----------
     max_points
         Largest number of examples that the learner retains, None for all.
     kind
-        What it then is.
+        Class of its process if `max_points` is given.
     criterion
-        What a fit makes large.
+        What a fit maximises.
 
     Attributes
     ----------
     vector
-        The hyper-parameters in use, as `Hyperparameters.moved_to` takes them; None if they are
-        those that it was given.
+        The hyperparameters in use, as `Hyperparameters.moved_to` takes them; None if they are the
+        given ones.
     search
-        The search under way, None between two.
+        The search under way, None between searches.
 
     """
 
@@ -83,7 +83,7 @@ class Tuning:
         kind: type[BoundedGP] = SparseGP,
         criterion: Criterion = likelihood_steps,
     ) -> None:
-        import scipy.optimize  # noqa: F401 - takes a tenth of a second, which no example waits for
+        import scipy.optimize  # noqa: F401 - takes a tenth of a second; no example should wait
 
         self.vector: Array | None = None
         self._kind = kind
@@ -101,29 +101,29 @@ class Tuning:
             self.search.adoption.note(x, y)
 
     def relabel(self, number: int, y: Array, n: int) -> None:
-        """Record other targets of an example; there are `n`."""
+        """Record new targets of an example, one of `n`."""
         for i, (other, x, _) in enumerate(self._recent):
             if other == number:
                 self._recent[i] = number, x, y
         self._begin_again(n)
 
     def forget(self, number: int, n: int) -> None:
-        """Forget an example; there are `n` without it."""
+        """Forget an example; `n` remain."""
         kept = [found for found in self._recent if found[0] != number]
         self._recent = deque(kept, maxlen=self._recent.maxlen)
         self._begin_again(n)
 
     def restart(self) -> None:
-        """Forget all examples, and a search under way; what was found in them stays in use."""
+        """Forget all examples and any search under way; the hyperparameters found stay in use."""
         self._recent.clear()
         self.search = None
 
     def moved(self, prior: Hyperparameters) -> Hyperparameters:
-        """Return the hyper-parameters in use, of which `prior` were given."""
+        """Return the hyperparameters in use, if `prior` are the given ones."""
         return prior if self.vector is None else prior.moved_to(self.vector)
 
     def is_due(self, n: int) -> bool:
-        """Whether it is time for a search, with so many examples learned and not taken back."""
+        """Whether it is time for a search, with `n` examples learned and not taken back."""
         return n >= self._due and len(self._recent) >= FIRST_FIT
 
     def begin(
@@ -137,20 +137,20 @@ class Tuning:
         is_informative: Callable[[Array], bool] | None = None,
         min_noise_variance: float = MIN_NOISE_VARIANCE,
     ) -> bool:
-        """Begin a search among the latest examples; whether their targets say enough for one.
+        """Begin a search on the latest examples; return False if their targets are uninformative.
 
         Parameters
         ----------
         prior
-            The hyper-parameters that were given.
+            The hyperparameters that were given.
         d, m
             Number of features and of functions.
         standardise
-            Makes of targets (n, m) those that hyper-parameters are about, (n, k).
+            Converts targets (n, m) to those that hyperparameters refer to, (n, k).
         score
-            How good a prediction of these is.
+            Score of a prediction of these.
         is_informative
-            Whether targets (n, k) say enough to be learned from, None for always.
+            Whether targets (n, k) are informative enough to fit to, None for always.
         min_noise_variance
             Least noise variance that may be found.
 
@@ -173,7 +173,7 @@ class Tuning:
         return True
 
     def settle(self, vector: Array | None, n: int) -> None:
-        """Use a vector from now on, with `n` examples, and wait until there are twice as many."""
+        """Use a vector from now on; the next search is due at the next doubling of `n` examples."""
         self.vector = vector
         self.search = None
         self._due = FIRST_FIT
@@ -181,19 +181,19 @@ class Tuning:
             self._due *= 2
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         if self._due == FIRST_FIT:
             return None
         return {"due": self._due, "vector": None if self.vector is None else self.vector.tolist()}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from; the examples follow."""
+        """Restore a state; the examples follow."""
         vector = state["vector"]
         self._due = int(state["due"])
         self.vector = None if vector is None else np.array(vector, dtype=float)
 
     def _begin_again(self, n: int) -> None:
-        """Begin a search under way once more, with the next example."""
+        """Start a search under way over, with the next example."""
         if self.search is not None:
             self.search = None
             self._due = n + 1
@@ -201,33 +201,32 @@ class Tuning:
 
 @dataclass(kw_only=True)
 class Search:
-    """A search for hyper-parameters among given examples, some steps at a time.
+    """A search for hyperparameters on given examples, some steps at a time.
 
-    Those found are taken if what each example was predicted to be by those before it is no worse
-    with them than with those in use, and with those given: by a process with as many points as that
-    of the learner. Once it has to give points up, others than those given must be better by more
-    than the standard error of that [^1]: the trial sees only the first of what is given up, and
-    length scales that suit all examples are mostly too short for a part of them. A copy repeats the
-    steps that were done with its next ones.
+    Those found are accepted if they predict each example from those before it no worse than those
+    in use and those given: with a process of as many points as the learner's. Once that has to drop
+    points, any but the given ones must be better than these by more than the standard error of the
+    difference [^1]: the trial sees only the first points that are dropped, and length scales that
+    suit all examples are mostly too short for a part of them. A copy repeats the steps already done
+    along with its next ones.
 
     Parameters
     ----------
     prior
-        The hyper-parameters that were given.
+        The hyperparameters that were given.
     used
-        Vector of those in use, None for those given.
+        Vector of those in use, None for the given ones.
     X, Y
-        Points (n, d), and targets (n, k) as hyper-parameters are about them.
+        Points (n, d), and the targets (n, k) that hyperparameters refer to.
     criterion, score, min_noise_variance, max_points, kind
         As for `Tuning`.
 
     Attributes
     ----------
     taken
-        Vector of the hyper-parameters to go on with once the search has ended, None for those
-        given.
+        Vector of the hyperparameters to use once the search has ended, None for the given ones.
     adoption
-        How far a process with these has come; None before the end.
+        Progress of a process that adopts them; None before the end.
 
     References
     ----------
@@ -265,7 +264,7 @@ class Search:
         return self.prior if vector is None else self.prior.moved_to(vector)
 
     def _all_steps(self) -> Steps[Array | None]:
-        """Find hyper-parameters, and return the vector of those to take."""
+        """Find hyperparameters, and return the vector of those to use."""
         latest = slice(-MOST_EXAMPLES, None)
         fitted = yield from fit_steps(
             self._with(self.used),
@@ -277,7 +276,7 @@ class Search:
         found = fitted.vector
         found[-1] = max(found[-1], math.log(self.min_noise_variance))
         best, taken = -math.inf, self.used
-        first: Array | None = None  # scores of those given, if they can be tried
+        first: Array | None = None  # scores of the given ones, if they can be tried
         for vector in (None, found) if self.used is None else (None, self.used, found):
             these = self._with(vector)
             try:
@@ -319,21 +318,21 @@ class Search:
 
 
 _N_PARTS = 4
-# Two labels of the same part differ with this probability if a quarter of them is not of its class.
-# In a part of one class, of which an annotator gets one in five wrong (the prior mean of an
-# annotator), it is at most .36: wrong labels do not pass for other classes.
+# Two labels of a part differ with this probability if a quarter of them are not of its main class.
+# In a part of one class whose annotator gets one in five wrong (the prior mean of an annotator), it
+# is at most .36: wrong labels do not pass for other classes.
 _LEAST = 0.375
 # Nor do they by chance. With a share p = .8 of the class, the standard error of 2 p (1 - p) over
-# all parts together is 2 (2 p - 1) sqrt(p (1 - p) / n), next to 1 / (2 sqrt(n)).
+# all parts together is 2 (2 p - 1) sqrt(p (1 - p) / n), about 1 / (2 sqrt(n)).
 _ERROR = 0.5
 
 
 def are_mixed(Y: Array) -> bool:
-    """Return whether examples are of different classes also where they are close in time.
+    """Return whether examples that are close in time are of different classes.
 
-    The examples are cut into four parts, each as long as the others. Two of the same part, drawn
-    with replacement, are of different classes with probability `1 - Σ_c p_c²`, with the shares
-    `p_c` of the classes in that part; the mean over all parts has to be `3/8 + 1 / (2 √n)` or more.
+    The examples are cut into four parts of equal length. Two of the same part, drawn with
+    replacement, are of different classes with probability `1 - Σ_c p_c²`, with the shares `p_c` of
+    the classes in that part; the mean over all parts has to be at least `3/8 + 1 / (2 √n)`.
 
     Parameters
     ----------
@@ -342,7 +341,7 @@ def are_mixed(Y: Array) -> bool:
 
     Examples
     --------
-    Day and night by turns, and a week of days before one of nights:
+    Day and night in turn, and a run of days before a run of nights:
 
     >>> day, night = [1.0, 0.0], [0.0, 1.0]
     >>> are_mixed(np.array([day, night] * 16)), are_mixed(np.array([day] * 16 + [night] * 16))

@@ -1,7 +1,7 @@
-"""Classes with latent noise over dictionaries of features: names, scales and hyper-parameters.
+"""Classes with latent noise over dictionaries of features: names, scales and hyperparameters.
 
-Which feature is which coordinate, which event is which example, when privileged features are scaled
-again and when hyper-parameters change and are fitted is settled here, and what is learned.
+Settles which feature is which coordinate, which event is which example, when privileged features
+are rescaled, when hyperparameters are fitted and changed, and what is learned.
 
 """
 
@@ -28,14 +28,14 @@ from streamgp.scaling import RobustScaling
 # --- Fitting of the hyperparameters; see `streamgp.gp.latent_noise.model`.
 
 FIRST_FIT = 60
-"""Number of examples at the first fit; from then on whenever there are twice as many."""
+"""Number of examples at the first fit; the next ones follow at each doubling."""
 
 MOST_EXAMPLES = 256
-"""A fit looks at the latest examples, so many of two classes, and half of them of more."""
+"""Number of latest examples that a fit uses with two classes; half as many with more."""
 
-# A label against all others tells of noise only if there are some of both kinds.
+# A task of one class against all others tells of noise only if there are some of both.
 _LEAST_OTHERS = 10
-# Each class costs as much as the first; rare ones tell little.
+# Each further class costs as much as the first; rare ones tell little.
 _MOST_TASKS = 4
 
 
@@ -45,7 +45,7 @@ class PrivilegedTuning:
     Attributes
     ----------
     found
-        Those in use, None if they are those that were given.
+        The hyperparameters in use, None if they are the given ones.
 
     """
 
@@ -61,25 +61,25 @@ class PrivilegedTuning:
         self._recent.append(taught)
 
     def replace(self, number: int, taught: Taught | None) -> None:
-        """Record another label of an example, or forget it."""
+        """Record a new label of an example, or forget the example."""
         kept = (one if one.number != number else taught for one in self._recent)
         self._recent = deque((one for one in kept if one is not None), maxlen=MOST_EXAMPLES)
 
     def is_due(self, n: int) -> bool:
-        """Whether it is time for a fit, with so many examples learned and not taken back."""
+        """Whether it is time for a fit, with `n` examples learned and not taken back."""
         return n >= self._due and tells_of_noise(self._recent)
 
     def search(
         self, prior: LabelModel, spaces: Spaces, columns: Columns, n: int, preset: Preset
     ) -> bool:
-        """Fit the hyper-parameters to the latest of `n` examples; whether others were found.
+        """Fit the hyperparameters to the latest of `n` examples; return whether they changed.
 
         Parameters
         ----------
         prior
             The model that was given.
         spaces, columns
-            Where examples are.
+            The points of the examples.
         n
             Number of examples.
         preset
@@ -100,28 +100,28 @@ class PrivilegedTuning:
         return before is None or before.state() != self.found.state()
 
     def applied_to(self, prior: LabelModel) -> LabelModel:
-        """Return the model in use, of which `prior` was given."""
+        """Return the model in use, if `prior` is the given one."""
         return prior if self.found is None else self.found.applied_to(prior)
 
     def take(self, model: LabelModel, n: int) -> None:
-        """Take over what was found elsewhere, for `n` examples."""
+        """Take over hyperparameters that were fitted elsewhere to `n` examples."""
         self.found = Found.of(model)
         self._due = 2 * n
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         if self._due == FIRST_FIT:
             return None
         return {"due": self._due, "found": None if self.found is None else self.found.state()}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from; the examples follow."""
+        """Restore a state; the examples follow."""
         self._due = int(state["due"])
         self.found = None if state["found"] is None else Found.from_state(state["found"])
 
 
 def tells_of_noise(examples: Collection[Taught]) -> bool:
-    """Whether hyper-parameters can be learned from labels: there are some of more than one kind."""
+    """Whether the labels are varied enough to learn hyperparameters from."""
     counts = Counter(taught.label for taught in examples)
     return len(examples) - max(counts.values(), default=0) >= _LEAST_OTHERS
 
@@ -129,7 +129,7 @@ def tells_of_noise(examples: Collection[Taught]) -> bool:
 def labelled(
     examples: Sequence[Taught], labels: Sequence[int], spaces: Spaces, d: int
 ) -> LabelledPoints:
-    """Return examples as arrays, with a task for each of some classes."""
+    """Return examples as arrays, with a task for each of the given classes."""
     y = np.array([taught.label for taught in examples])
     return LabelledPoints(
         X=np.array([padded(taught.x, d) for taught in examples]),
@@ -147,14 +147,14 @@ def fitted(
     columns: Columns,
     preset: Preset,
 ) -> tuple[LabelModel, tuple[Fixed, ...]]:
-    """Fit hyper-parameters, from those found before on; raises UnconvergedError."""
+    """Fit hyperparameters, starting from those found before; raises UnconvergedError."""
     expected = spaces.bound(prior, columns)
     start = expected if found is None else found.applied_to(expected)
     return fit_labels(start, expected, points, preset=preset)
 
 
 def _frequent(examples: Sequence[Taught]) -> list[int]:
-    """Return the classes that tell most: of two the first, of more the most frequent ones."""
+    """Return the most informative classes: the first of two, the most frequent of more."""
     counts = Counter(taught.label for taught in examples)
     if len(counts) <= 2:
         return [min(counts)]
@@ -163,11 +163,11 @@ def _frequent(examples: Sequence[Taught]) -> list[int]:
 
 # --- Two-class tasks about the same examples, and which of these are retained.
 #
-# Of two classes one task tells the first from the second; from three on each class has a task of
-# its own, against all others.
+# With two classes, one task separates the first from the second; with three or more, each class has
+# a task of its own, against all others.
 
 
-# Labels of more noise tell nothing anyway; the variance stays finite.
+# Labels with more noise tell nothing anyway; the bound keeps the variance finite.
 _LARGEST_LOG = 300.0
 
 
@@ -179,20 +179,20 @@ class PrivilegedTasks:
     settings
         How the classifier was built.
     scaling
-        How privileged features are scaled; it is not taught here.
+        How privileged features are scaled; it learns elsewhere.
 
     Attributes
     ----------
     examples
-        Those that are retained, by their slot: one that is given up leaves it to the next.
+        Those retained, by slot: an example that is dropped leaves its slot to the next.
     n_labels
         Number of classes.
     spaces
-        Where the examples are, None before the first.
+        The points of the examples, None before the first.
 
     """
 
-    # _tasks  what is believed of the examples
+    # _tasks  posterior of each task
     def __init__(self, settings: PrivilegedSettings, scaling: RobustScaling) -> None:
         self._settings = settings
         self._scaling = scaling
@@ -204,10 +204,10 @@ class PrivilegedTasks:
     # --- predicting
 
     def log_probabilities(self, x: Array) -> list[float]:
-        """Log probability of "yes" for each task at a point, whatever the noise of the label.
+        """Log probability of "yes" for each task at a point, over the noise of the label.
 
-        `E[Phi(m / sqrt(v + exp g))]` with `g` as it is beforehand (Eq. 9): of a new event nothing
-        privileged is known.
+        `E[Phi(m / sqrt(v + exp g))]` with the prior of `g` (Eq. 9): nothing privileged is known of
+        a new event.
         """
         spaces = self.spaces
         if spaces is None:
@@ -234,7 +234,7 @@ class PrivilegedTasks:
     # --- learning
 
     def add_label(self, model: LabelModel | None, columns: Columns) -> None:
-        """Add a class of which there was no example: it has been told "no" at every label."""
+        """Add a class that has had no example: its task counts every label as "no"."""
         n = self.n_labels
         self.n_labels = n + 1
         if n == 2:
@@ -244,7 +244,7 @@ class PrivilegedTasks:
             self._tasks.append(self._taught_anew([n], model, columns)[1][0])
 
     def learn(self, taught: Taught, slot: int | None, columns: Columns) -> None:
-        """Learn the class of an example, at the end or in a slot that was left."""
+        """Learn the class of an example, at the end or in a free slot."""
         self._place(taught, slot)
         if self.spaces is not None:
             self._teach(self.spaces, self._tasks, self.yes(), taught, columns, slot)
@@ -256,9 +256,9 @@ class PrivilegedTasks:
         model: LabelModel | None,
         columns: Columns,
     ) -> None:
-        """Learn all retained examples, and one more if there is one, in the order of their numbers.
+        """Learn all retained examples again, and one more if given, in the order of their numbers.
 
-        With another model, or other scales of privileged features.
+        For a new model, or new scales of privileged features.
         """
         if taught is not None:
             self._place(taught, slot)
@@ -266,7 +266,7 @@ class PrivilegedTasks:
         self.spaces, self._tasks = self._taught_anew(self.yes(), model, columns)
 
     def adopt(self, spaces: Spaces, fixed: Sequence[Fixed], Y: Array) -> None:
-        """Go on from what was found for all examples at once, with labels (m, n) of the tasks."""
+        """Continue from a batch posterior of all examples, with labels (m, n) of the tasks."""
         self.spaces = spaces
         self._tasks = [
             OnlineLabels.of(
@@ -280,22 +280,22 @@ class PrivilegedTasks:
         ]
 
     def relabel(self, i: int, label: int) -> Taught:
-        """Change the class of an example, and return the example with it."""
+        """Change the class of an example, and return the changed example."""
         self.examples[i] = taught = replace(self.examples[i], label=label)
         for task, yes in zip(self._tasks, self.yes(), strict=True):
             task.relabel(i, _told(taught, yes))
         return taught
 
-    # --- giving up
+    # --- dropping examples
 
     def least(self) -> int:
-        """Return the slot of the example that tells least, of those that can be divided out."""
+        """Return the slot of the least informative example, of those that can be divided out."""
         tells: Array = np.sum([task.tells() for task in self._tasks], axis=0)
         order: list[int] = np.argsort(tells, kind="stable").tolist()
         return next((i for i in order if self._is_divisible(i)), order[0])
 
     def divide_out(self, i: int) -> bool:
-        """Divide the labels of an example out; False if the others leave no posterior then."""
+        """Divide the labels of an example out; return False if no posterior would remain."""
         divisible = self._is_divisible(i)
         if divisible:
             for task in self._tasks:
@@ -303,7 +303,7 @@ class PrivilegedTasks:
         return divisible
 
     def close(self, i: int) -> None:
-        """Take the slot of an example away that was divided out; later ones move up."""
+        """Remove the slot of an example that was divided out; later ones move up."""
         for task in self._tasks:
             task.drop(i)
         if self.spaces is not None:
@@ -317,7 +317,7 @@ class PrivilegedTasks:
         return list(range(self.n_labels if self.n_labels > 2 else min(self.n_labels, 1)))
 
     def placed(self, model: LabelModel, columns: Columns) -> Spaces:
-        """Return where the examples are with a model, without learning them."""
+        """Return the points of the examples under a model, without learning them."""
         spaces = Spaces(model, self._scaling)
         for taught in self.examples:
             spaces.add(columns, taught)
@@ -330,7 +330,7 @@ class PrivilegedTasks:
     def _taught_anew(
         self, yes: Sequence[int], model: LabelModel | None, columns: Columns
     ) -> tuple[Spaces | None, list[OnlineLabels]]:
-        """Teach tasks the examples in the order of their slots."""
+        """Return points, and tasks that have learned the examples in the order of their slots."""
         tasks = [
             OnlineLabels(
                 self._settings.noise_mean if model is None else model.noise_mean,
@@ -369,14 +369,14 @@ def _told(taught: Taught, yes: int) -> float:
 
 
 WARM_UP = 60
-"""Privileged features are scaled by the first examples that have some, so many of them."""
+"""Number of first examples with privileged features by which these are scaled."""
 
 
 class PrivilegedCore:
     """Core of a classifier with privileged noise; classes are numbers here.
 
-    At any time it is, bitwise, what a new one with the same hyper-parameters becomes that
-    is taught the same examples in their order, as long as all of them are retained.
+    As long as all examples are retained, it is at any time bitwise equal to a new one with the same
+    hyperparameters that has learned the same examples in their order.
 
     Parameters
     ----------
@@ -387,9 +387,9 @@ class PrivilegedCore:
 
     # _columns   which feature is which coordinate
     # _scaling   of privileged features
-    # _kernels   as they were given, or what stands for None since the first example that has
+    # _kernels   as given, or the defaults that replace None from the first example that has
     #            features, and privileged features; None before
-    # _tuning    hyper-parameters
+    # _tuning    hyperparameters
     # _tasks     what was learned
     # _numbers   number of each retained example by event id; _events is its inverse
     # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
@@ -407,12 +407,12 @@ class PrivilegedCore:
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        """Number of examples learned and not forgotten, whether still retained or not."""
         return self._n_appended - self._n_taken_back
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up."""
+        """Whether no example is ever dropped."""
         return self._settings.max_points is None
 
     @property
@@ -434,7 +434,7 @@ class PrivilegedCore:
     def learn(
         self, x: Features, label: int, privileged: Features | None, event_id: str | None
     ) -> None:
-        """Learn the class of an example, the next number for a new one.
+        """Learn the class of an example; a new class has the next number.
 
         If the example is refused, nothing changes.
         """
@@ -454,7 +454,7 @@ class PrivilegedCore:
     ) -> None:
         """Learn features, classes, privileged features and event ids of many examples at once.
 
-        Nothing has been learned yet; if an example is refused, nothing can be said of this object.
+        For an object that has learned nothing; if an example is refused, its state is undefined.
 
         Raises
         ------
@@ -483,7 +483,7 @@ class PrivilegedCore:
             self._remove(tasks.least())
 
     def add_label(self) -> None:
-        """Add a class of which there was no example."""
+        """Add a class that has had no example."""
         self._tasks.add_label(self._model(), self._columns)
 
     def check_retained(self, event_id: str) -> None:
@@ -491,23 +491,23 @@ class PrivilegedCore:
         self._numbers[event_id]
 
     def relabel(self, event_id: str, label: int) -> None:
-        """Change the class of an example; raises KeyError if it is not retained."""
+        """Change the class of an example. Raises KeyError if it is not retained."""
         taught = self._tasks.relabel(self._index(event_id), label)
         self._tuning.replace(taught.number, taught)
 
     def forget(self, event_id: str) -> None:
-        """Forget an example; raises KeyError if it is not retained."""
+        """Forget an example. Raises KeyError if it is not retained."""
         i = self._index(event_id)
         self._n_taken_back += 1
         self._tuning.replace(self._tasks.examples[i].number, None)
         self._remove(i)
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        """Return the state not determined by the examples, as plain JSON; None if there is none."""
         return self._tuning.state()
 
     def load_state(self, state: State | None) -> None:
-        """Become what the state was taken from; the examples are learned after that."""
+        """Restore a state; the examples are learned after that."""
         if state is not None:
             self._tuning.load_state(state)
 
@@ -516,7 +516,7 @@ class PrivilegedCore:
     def _note(
         self, x: Features, label: int, privileged: Features | None, event_id: str | None
     ) -> tuple[Taught, bool]:
-        """Make an example of what was received; whether privileged features are scaled again.
+        """Make an example of the input; also return whether privileged features were rescaled.
 
         If it is refused, nothing changes.
         """
@@ -546,7 +546,7 @@ class PrivilegedCore:
         return taught, renewed
 
     def _prior(self) -> LabelModel | None:
-        """Return what is expected beforehand, None before the first example."""
+        """Return the prior model, None before the first example."""
         kernel, privileged_kernel = self._kernels
         if kernel is None:
             return None
@@ -569,7 +569,7 @@ class PrivilegedCore:
             self._tasks.learn_anew(None, None, self._model(), self._columns)
 
     def _room(self) -> int | None:
-        """Give an example up if there is no room; return its slot, None for the end."""
+        """Drop an example if there is no room; return its slot, None for the end."""
         tasks, most = self._tasks, self._settings.max_points
         if most is None or len(tasks.examples) < most:
             return None
@@ -589,7 +589,7 @@ class PrivilegedCore:
             tasks.learn_anew(None, None, self._model(), self._columns)
 
     def _drop_event_id(self, i: int) -> None:
-        """Take the name of an example back that is retained no longer."""
+        """Drop the event id of an example that is no longer retained."""
         event_id = self._events.pop(self._tasks.examples[i].number, None)
         if event_id is not None:
             del self._numbers[event_id]

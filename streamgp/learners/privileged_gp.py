@@ -1,4 +1,4 @@
-"""Gaussian process classifier that also learns whom to believe: privileged noise (GPC+).
+"""Gaussian process classifier that also learns which labels to trust: privileged noise (GPC+).
 
 Dictionaries and labels in, probabilities out; the mathematics is in
 `streamgp.gp.latent_noise.online_ep`.
@@ -23,20 +23,20 @@ from streamgp.learners.privileged_inputs import PrivilegedSettings
 
 
 class PrivilegedGPClassifier(base.Classifier):
-    """Gaussian process classifier whose labels are as noisy as what came with them suggests.
+    """Gaussian process classifier that learns how noisy labels are from privileged features.
 
-    What is known of an answer when it is learned, and never when something is predicted, is called
+    What is known of an answer when it is learned, but not when a label is predicted, is called
     privileged: how sure the annotator was, how long the answer took, a second sensor. A label is
-    the sign of a decision function of the features plus noise, whose variance is a function of the
-    privileged features; both functions are Gaussian processes. An answer from circumstances in
-    which answers contradicted others counts less. Predictions use features alone.
+    the sign of a decision function of the features plus noise, the logarithm of whose variance is a
+    function of the privileged features; both functions are Gaussian processes. An answer given in
+    circumstances in which answers contradicted others counts less. Predictions use features alone.
 
     Labels are learned one by one, each in O(n²), by assumed density filtering with replays of
     earlier ones; `learn_log` learns a whole log at once. Without privileged features this is probit
-    classification, whose noise is the same for all labels.
+    classification, with the same noise for all labels.
 
     Features must be scaled, as for `GPClassifier`; privileged ones are scaled here, by the first 60
-    examples that have some. What is said there of texts and missing values holds for both.
+    examples that have some. Strings and missing values in both are treated as by `GPClassifier`.
 
     Parameters
     ----------
@@ -46,29 +46,29 @@ class PrivilegedGPClassifier(base.Classifier):
     privileged_kernel
         The same for the logarithm of the noise variance.
     max_points
-        Largest number of examples that are retained. Of one more, that is given up which tells
-        least: without which least would change (docs/gpc-plus.md). None retains all.
+        Largest number of examples retained. Beyond it the least informative one is dropped: the one
+        whose removal changes least (docs/gpc-plus.md). None retains all.
     n_replays
-        How many earlier labels are looked at once more with each label, in turns.
+        Number of earlier labels, in turn, that are replayed with each label.
     preset
-        `default` learns length scales, and how noisy labels are on the whole and may become.
-        `paper` learns length scales only; the log noise variance has mean 0 and variance 1.
+        `default` learns length scales, and the mean and variance of the log noise variance. `paper`
+        learns length scales only; the log noise variance has mean 0 and variance 1.
     learn_hyperparameters
-        Whether these are learned at all: at the 60th example, and then whenever there are twice as
-        many, from the latest 256. That example takes longer, a second or two. On by default, unlike
-        that of `GPClassifier`: what a response time or a confidence tells of the noise cannot be
-        known beforehand.
+        Whether these are learned at all: at the 60th example, and then at each doubling, from the
+        latest 256. That example takes a second or two. On by default, unlike that of
+        `GPClassifier`: what a response time or a confidence tells of the noise cannot be known
+        beforehand.
 
     Attributes
     ----------
     n_learned
-        Number of examples learned and not forgotten, whether they are still retained or not.
+        Number of examples learned and not forgotten, whether still retained or not.
     labels
         Known classes, in the order in which they appeared.
 
     Examples
     --------
-    Who answers at once has not looked:
+    An annotator who answers at once has not looked:
 
     >>> from streamgp import PrivilegedGPClassifier
     >>> model = PrivilegedGPClassifier()
@@ -89,7 +89,7 @@ class PrivilegedGPClassifier(base.Classifier):
 
     """
 
-    # _core     the functions, over numbers of classes
+    # _core     the functions; it knows classes by number
     # _labels   class of each number; _numbers is its inverse
     def __init__(
         self,
@@ -128,17 +128,17 @@ class PrivilegedGPClassifier(base.Classifier):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        """Number of examples learned and not forgotten, whether still retained or not."""
         return self._core.n_learned
 
     @property
     def is_exact(self) -> bool:
-        """Whether a relabelled example leaves no trace of its old label: the others remember it."""
+        """Whether a relabelled example leaves no trace: no, the other examples still reflect it."""
         return False
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
+        """Whether no example is ever dropped, whatever follows."""
         return self._core.retains_all
 
     @property
@@ -155,9 +155,9 @@ class PrivilegedGPClassifier(base.Classifier):
         self,
         x: Features,
         *,
-        privileged: Features | None = None,  # noqa: ARG002 - not known of what is predicted
+        privileged: Features | None = None,  # noqa: ARG002 - unknown when predicting
     ) -> dict[Label, float]:
-        """Predict the probability that an annotator would name each known class.
+        """Predict the probability that an annotator would give each known class as the label.
 
         Parameters
         ----------
@@ -168,14 +168,14 @@ class PrivilegedGPClassifier(base.Classifier):
 
         Returns
         -------
-        `E[Phi(m / sqrt(v + exp g))]` with the noise of an answer of which nothing is known, by the
-        prior of `g` (Eq. 9). Of three classes and more, such probabilities of each against all
-        others, divided by their sum; `{}` before the first label.
+        `E[Phi(m / sqrt(v + exp g))]` with the prior of `g`, as nothing privileged is known (Eq. 9).
+        With three or more classes, such probabilities of each against all others, divided by their
+        sum; `{}` before the first label.
 
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -219,7 +219,7 @@ class PrivilegedGPClassifier(base.Classifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or the label is missing.
+            If a feature is neither a number nor a string, or the label is missing.
         ValueError
             If a feature is infinite, the event id is already taken, or the label equals a class of
             another type (True and 1).
@@ -239,11 +239,11 @@ class PrivilegedGPClassifier(base.Classifier):
         privileged: Iterable[Features | None] | None = None,
         event_ids: Iterable[str | None] | None = None,
     ) -> None:
-        """Learn a whole log at once, in place of one example after the other.
+        """Learn a whole log at once, instead of one example after the other.
 
-        By expectation propagation of all labels together, with hyper-parameters from all of them:
-        what `learn_one` comes near to. Takes O(n³), and is for a classifier that has learned
-        nothing; go on with `learn_one`. If an example is refused, nothing is learned.
+        By expectation propagation over all labels together, with hyperparameters fitted to all of
+        them; `learn_one` approximates this. Takes O(n³), and is for a classifier that has learned
+        nothing; continue with `learn_one`. If an example is refused, nothing is learned.
 
         Parameters
         ----------
@@ -255,10 +255,10 @@ class PrivilegedGPClassifier(base.Classifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or a label is missing.
+            If a feature is neither a number nor a string, or a label is missing.
         ValueError
-            If a feature is infinite, an event id is there twice, the lists differ in length,
-            something was learned already, or two labels are equal and of different types.
+            If a feature is infinite, an event id occurs twice, the lists differ in length,
+            something was already learned, or two labels are equal and of different types.
         UnconvergedError
             If expectation propagation finds no explanation of the labels.
 
@@ -293,7 +293,7 @@ class PrivilegedGPClassifier(base.Classifier):
         self._core, self._numbers, self._labels = core, numbers, list(numbers)
 
     def noise_one(self, privileged: Features | None) -> float:
-        """Expected variance of the noise of a label, `E[exp g]`; the decision function has 1.
+        """Expected noise variance of a label, `E[exp g]`; the decision function has variance 1.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class PrivilegedGPClassifier(base.Classifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
         ValueError
             If a feature is infinite.
 
@@ -311,10 +311,10 @@ class PrivilegedGPClassifier(base.Classifier):
         return self._core.noise_variance(privileged)
 
     def relabel_one(self, event_id: str, y: Label) -> None:
-        """Change the label of an example; raises KeyError if it is not retained.
+        """Change the label of an example. Raises KeyError if it is not retained.
 
-        Its old label is divided out. What others were taken to tell while it stood is put right by
-        the replays that follow.
+        Its old label is divided out. Its effect on how the other labels were learned is corrected
+        by the replays that follow.
         """
         number = self._number(y)
         self._core.check_retained(event_id)
@@ -324,16 +324,16 @@ class PrivilegedGPClassifier(base.Classifier):
         self._core.relabel(event_id, number)
 
     def forget_one(self, event_id: str) -> None:
-        """Forget an example: divide out what its label told. Raises KeyError if not retained."""
+        """Forget an example: divide its label out. Raises KeyError if it is not retained."""
         self._core.forget(event_id)
 
     def state(self) -> State | None:
         """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is the fitted hyper-parameters. A classifier that takes them over with `load_state`
-        and learns all examples, in their order, is bitwise this one if none was
-        relabelled or forgotten, all came by `learn_one`, and either the hyper-parameters never
-        changed or all examples are retained.
+        That is the fitted hyperparameters. A classifier that takes them over with `load_state` and
+        learns all examples, in their order, is bitwise this one if none was relabelled or
+        forgotten, all came by `learn_one`, and either the hyperparameters never changed or all
+        examples are retained.
         """
         return self._core.state()
 
@@ -342,7 +342,7 @@ class PrivilegedGPClassifier(base.Classifier):
         self._core.load_state(state)
 
     def _number(self, y: Label) -> int:
-        """Return the number of the class of a label, the next one for a class not known."""
+        """Return the number of a label's class, the next free one for an unknown class."""
         check_label(y)
         number = self._numbers.get(y)
         if number is None:
@@ -351,8 +351,8 @@ class PrivilegedGPClassifier(base.Classifier):
         return number
 
     def _name(self, y: Label) -> None:
-        # There is no `know`: which examples are given up depends on all classes that are known, and
-        # who knew one beforehand is not as who met it later.
+        # There is no `know`: which examples are dropped depends on all known classes, so a
+        # classifier told of a class beforehand would differ from one that meets it later.
         self._numbers[y] = len(self._labels)
         self._labels.append(y)
 

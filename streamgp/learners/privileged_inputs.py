@@ -1,7 +1,7 @@
-"""Inputs of examples: features, and privileged information of their labels.
+"""Inputs of examples: features, and privileged features of their labels.
 
-Features and privileged features each have columns, points and a kernel of their own. A label of
-which nothing privileged is known has a noise that is independent of all others.
+Features and privileged features have separate columns, points and kernels. The noise of a label
+without privileged features is independent of all others.
 
 """
 
@@ -26,10 +26,10 @@ from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.scaling import RobustScaling
 
 Covariances: TypeAlias = tuple[Array, float]
-"""Of a point with those of all examples, shape (n,), and with itself."""
+"""Covariances of a point with those of all examples, shape (n,), and with itself."""
 
-# Scaled privileged features are not farther from 0: distances stay finite, so that no kernel can
-# refuse what a learner has taken.
+# Scaled privileged features are clipped to this distance from 0: distances stay finite, so that no
+# kernel can refuse what a learner has accepted.
 _FARTHEST = 1e100
 
 
@@ -40,9 +40,9 @@ class Taught:
     Parameters
     ----------
     number
-        Counts examples in the order learned.
+        Position in the order in which examples were learned.
     x
-        Features as a vector, with the columns of then.
+        Features as a vector, with the columns at that time.
     privileged
         Privileged features as received, without missing ones; None if there are none.
     label
@@ -62,7 +62,7 @@ def given(privileged: Features | None) -> Features | None:
     Raises
     ------
     TypeError
-        If they are no dictionary, or a value is neither a number nor a text.
+        If they are not a dictionary, or a value is neither a number nor a string.
     ValueError
         If a number is infinite or too large.
 
@@ -81,7 +81,7 @@ class Spaces:
     model
         Kernels, unbound, and the mean of the log noise variance.
     scaling
-        How privileged features are scaled; it is not taught here.
+        How privileged features are scaled; it learns elsewhere.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Spaces:
         self._known: list[bool] = []
 
     def check(self, columns: Columns, x: Array) -> None:
-        """Raise ValueError if a point is where the kernel cannot measure."""
+        """Raise ValueError if a point is too far away for the kernel to embed."""
         origin = self._f.origin
         at = x if origin is None else x - padded(origin, len(x))
         self.model.kernel.bound(columns).embed(at)
@@ -116,7 +116,7 @@ class Spaces:
     ) -> tuple[Covariances, Covariances | None]:
         """Add an example, at the end or in a slot; return its covariances with those before it.
 
-        `columns` are those of its vector, or more.
+        `columns` are those of its vector, possibly with more.
         """
         f, d = self._f, len(taught.x)
         mine = columns if d == len(columns) else first_columns(columns, d)
@@ -133,7 +133,7 @@ class Spaces:
         return (k, prior), by_g
 
     def covariances_with(self, x: Array) -> Covariances:
-        """Covariances of `f` at a point; it has all features that any example has."""
+        """Covariances of `f` at a point that has all features any example has."""
         _, prior, k = self._f.covariances_with(x)
         return k, prior
 
@@ -145,12 +145,12 @@ class Spaces:
         return self._related(k, known=privileged is not None), prior
 
     def privileged_vector(self, privileged: Features | None) -> Array:
-        """Return scaled privileged features as a vector with the columns of now."""
+        """Return scaled privileged features as a vector with the current columns."""
         scaled = {} if privileged is None else self._scaled(privileged)
         return self.columns_privileged.vector(scaled)
 
     def bound(self, model: LabelModel, columns: Columns) -> LabelModel:
-        """Return a model for points with these columns, and with the privileged ones of now."""
+        """Return a model for points with these columns and the current privileged ones."""
         g = model.privileged_kernel
         return LabelModel(
             kernel=model.kernel.bound(columns),
@@ -233,11 +233,11 @@ class PrivilegedSettings:
 
     @property
     def noise_mean(self) -> float:
-        """Mean of the log noise variance that is expected beforehand."""
+        """Prior mean of the log noise variance."""
         return PRESETS[self.preset].noise_mean
 
     def kernel_for(self, d: int) -> Kernel:
-        """Return the kernel, or what stands for None where the first point has `d` features."""
+        """Return the kernel, or the default for a first point with `d` features."""
         return self.kernel or _default(d)
 
     def privileged_kernel_for(self, d: int) -> Kernel:
@@ -251,14 +251,14 @@ def _default(d: int) -> Kernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Hyper-parameters that were learned.
+    """Learned hyperparameters.
 
     Parameters
     ----------
     theta
-        Of the kernel, logarithms.
+        Logarithms, of the kernel.
     theta_privileged
-        Of the privileged kernel, logarithms; None if there were no privileged features yet.
+        Logarithms, of the privileged kernel; None if there were no privileged features yet.
     noise_mean
         Mean of the log noise variance.
 
@@ -270,7 +270,7 @@ class Found:
 
     @classmethod
     def of(cls, model: LabelModel) -> Found:
-        """Return the hyper-parameters of a model."""
+        """Return the hyperparameters of a model."""
         g = model.privileged_kernel
         return cls(
             theta=model.kernel.theta,
@@ -280,7 +280,7 @@ class Found:
 
     @classmethod
     def from_state(cls, state: State) -> Found:
-        """Return what `state` was taken from."""
+        """Return the object whose `state` this is."""
         theta, g = state["theta"], state["theta_privileged"]
         return cls(
             theta=np.array(theta, dtype=float),
@@ -298,7 +298,7 @@ class Found:
         }
 
     def applied_to(self, model: LabelModel) -> LabelModel:
-        """Return a model with these hyper-parameters; what was not learned stays."""
+        """Return a model with these hyperparameters; what was not learned stays."""
         g, theta = model.privileged_kernel, self.theta_privileged
         return LabelModel(
             kernel=model.kernel.with_theta(self.theta),

@@ -1,4 +1,4 @@
-"""Between data frames and the dictionaries that learners know; pandas is the caller's."""
+"""Adapters for pandas data frames and River estimators; pandas itself is optional."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_frame(X: object) -> None:
-    """Refuse what is no data frame of pandas: raise TypeError."""
+    """Raise TypeError for anything but a pandas data frame."""
     if not (hasattr(X, "iloc") and hasattr(X, "columns")):
         remedy = "X.to_pandas()" if hasattr(X, "to_pandas") else "pandas.DataFrame(X)"
         raise TypeError(
@@ -32,7 +32,7 @@ def feature_rows(X: pd.DataFrame) -> list[Features]:
     Raises
     ------
     TypeError
-        If it is no data frame of pandas.
+        If it is not a pandas data frame.
 
     """
     check_frame(X)
@@ -49,7 +49,7 @@ def labelled_rows(X: pd.DataFrame, y: Iterable[Any]) -> list[tuple[Features, Any
     Raises
     ------
     TypeError
-        If it is no data frame of pandas.
+        If it is not a pandas data frame.
     ValueError
         If there are not as many labels as rows.
 
@@ -59,7 +59,7 @@ def labelled_rows(X: pd.DataFrame, y: Iterable[Any]) -> list[tuple[Features, Any
 
 
 def one_for_each_row(X: pd.DataFrame, name: str, values: Any) -> list[Any]:
-    """Return values as a list, those of numpy as Python's; refuse any other number than of rows."""
+    """Return values as a list of Python objects; raise ValueError unless there is one per row."""
     listed = values.tolist() if hasattr(values, "tolist") else list(values)
     if len(listed) != len(X):
         raise ValueError(
@@ -69,8 +69,8 @@ def one_for_each_row(X: pd.DataFrame, name: str, values: Any) -> list[Any]:
 
 
 def frame_like(X: pd.DataFrame, columns: dict[Any, Sequence[Any]]) -> pd.DataFrame:
-    """Return a data frame with the rows of another one."""
-    import pandas as pd  # installed where a frame comes from
+    """Return a data frame with the index of another one."""
+    import pandas as pd  # installed, as the caller has a frame
 
     return pd.DataFrame(columns, index=X.index)
 
@@ -82,11 +82,11 @@ def series_like(X: pd.DataFrame, values: Sequence[Any]) -> pd.Series:
     return pd.Series(values, index=X.index, dtype=None if values else object)
 
 
-# --- River classifiers that are plugged into something of ours: taken apart, and checked.
+# --- River classifiers wrapped by ours: taken apart, and checked.
 
 
 def split(model: Any, checked: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-    """Separate the transformers of a pipeline from the estimator at its end, which is checked."""
+    """Separate the transformers of a pipeline from the estimator at its end, and check that."""
     from river.compose import Pipeline
 
     steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
@@ -101,7 +101,7 @@ def split(model: Any, checked: Callable[[Any], Any]) -> tuple[list[Any], Any]:
 
 
 def as_classifier(learner: Any) -> Any:
-    """Return a classifier that can be wrapped; refuse anything else."""
+    """Return a classifier that can be wrapped; raise TypeError for anything else."""
     if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
         raise TypeError(
             "model must be a River classifier that is not an active learner itself, or a pipeline "
@@ -116,16 +116,16 @@ def as_classifier(learner: Any) -> Any:
 
 
 def written_out(estimator: Any, representation: str) -> str:
-    """Return River's representation of an estimator, with those inside of it written out as well.
+    """Return River's representation of an estimator, with those inside it written out as well.
 
-    River does so with estimators of its own; of others it writes the name of the class only.
+    River does so with its own estimators; of others it writes only the name of the class.
 
     Parameters
     ----------
     estimator
-        The estimator, each argument of whose constructor is an attribute.
+        The estimator; each argument of its constructor is an attribute.
     representation
-        What River makes of it.
+        River's representation of it.
 
     """
     for name in parameters(type(estimator)):
@@ -151,7 +151,8 @@ class EstimatorOptions:
     Attributes
     ----------
     predicting
-        What makes a prediction tell its uncertainty: `with_dist=True`, where that is taken.
+        Arguments with which a prediction includes its uncertainty: `with_dist=True`, where the
+        method takes that.
     event_id, privileged, weight
         Whether `learn_one` takes the id of the event, privileged features, a weight `w`.
 
@@ -181,7 +182,7 @@ class EstimatorOptions:
 def check_has(
     name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
 ) -> None:
-    """Refuse an argument that could not do its work, before the first event finds out."""
+    """Refuse an unsuitable argument early, before the first event fails."""
     if value is None:
         return
     taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
@@ -192,7 +193,7 @@ def check_has(
         )
 
 
-# --- Numbers that are learned, checked.
+# --- Validation of targets.
 
 
 def as_target(y: object) -> float | None:
@@ -211,7 +212,7 @@ def checked_target(y: object) -> float:
     Raises
     ------
     TypeError
-        If it is no number.
+        If it is not a number.
     ValueError
         If it is not finite, or further from 0 than `LARGEST`: its square would not be finite.
 
@@ -230,11 +231,11 @@ def checked_target(y: object) -> float:
     return value
 
 
-# --- Learners that keep no examples: what their wrapper may ask of them.
+# --- Learners that keep no examples, as their wrapper sees them.
 
 
 class Unretained:
-    """A learner whose knowledge of an example does not depend on which others it keeps."""
+    """A learner whose treatment of an example does not depend on which others it retains."""
 
     @property
     def is_exact(self) -> bool:
@@ -243,5 +244,5 @@ class Unretained:
 
     @property
     def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
+        """Whether no example is ever dropped, whatever follows."""
         return True
