@@ -1,8 +1,8 @@
 """Covariance functions: frozen, without state, on arrays.
 
-A kernel stores each point as a row of its own making (`embed`), so that the covariances of a new
-point with all stored ones cost one matrix-vector product and one pass over the result (`vector`).
-`docs/kernels.md` says what each one is for.
+A kernel stores each point as a row in a format of its own (`embed`), so that the covariances of a
+new point with all stored ones cost one matrix-vector product and one pass over the result
+(`vector`). `docs/kernels.md` says what each one is for.
 
 """
 

@@ -11,23 +11,24 @@ from streamgp.features import Columns
 __all__ = ["Kernel", "Spectral"]
 
 LengthScale: TypeAlias = float | Mapping[FeatureName, float]
-"""One for all features, or one for each by name."""
+"""One length scale for all features, or one for each by name."""
 
 
 class Kernel(Protocol):
-    """A covariance function, with the hyper-parameters that its user gave it."""
+    """A covariance function with its hyperparameters."""
 
     @property
     def theta(self) -> Array:
-        """Natural logarithms of all hyper-parameters, in the order of their declaration, (p,)."""
+        """Natural logarithms of all hyperparameters, in the order of their declaration, (p,)."""
 
     def with_theta(self, theta: Array) -> Self:
-        """Return the same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyperparameters."""
 
     def bound(self, columns: Columns) -> Self:
         """Return the kernel for points whose coordinates are these columns.
 
-        Only kernels that know features by name, or meet texts, need that; others return themselves.
+        Only kernels that refer to features by name, or have to deal with strings, need that; others
+        return themselves.
         """
 
     @property
@@ -47,15 +48,15 @@ class Kernel(Protocol):
         """Covariances of the points behind `rows` with each other, shape (n, n)."""
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivatives of `matrix(rows)` by each entry of `theta`, one (n, n) after the other."""
+        """Derivatives of `matrix(rows)` with respect to each entry of `theta`, each (n, n)."""
 
 
 @runtime_checkable
 class Spectral(Protocol):
     """A kernel with a spectral density that can be drawn from, as random features need.
 
-    It is a mixture of squared exponentials: a frequency is that of a squared exponential with these
-    length scales, times a factor of its own.
+    It is a scale mixture of squared exponentials: each frequency is that of a squared exponential
+    with these length scales, times a factor of its own.
     """
 
     @property
@@ -64,17 +65,17 @@ class Spectral(Protocol):
 
     @property
     def variance(self) -> float:
-        """Prior variance of the function, in units of y²; no part of random features."""
+        """Prior variance of the function, in units of y²; not part of the random features."""
 
     @property
     def symbolic(self) -> bool:
-        """Whether numbers are symbols as well, that are equal or not with nothing between."""
+        """Whether numbers are symbols as well, which are either equal or different."""
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> Array | float:
-        """Draw what the frequencies are multiplied by.
+        """Draw the factors by which the frequencies are multiplied.
 
-        `uniform` returns numbers uniform in (0, 1), one for each frequency; a kernel all of whose
-        frequencies have the same factor does not call it, and returns that.
+        `uniform` returns numbers uniform in (0, 1), one for each frequency; a kernel whose
+        frequencies all have the same factor returns that without calling it.
         """
 
 
@@ -85,7 +86,7 @@ def check_kernel(kernel: object, name: str = "kernel") -> None:
 
 
 def refuse_unbound(x: Array) -> NoReturn:
-    """Say that names of features are no help with coordinates."""
+    """Raise TypeError: coordinates cannot be matched with names of features."""
     raise TypeError(
         f"a kernel that names features cannot tell which of {len(x)} coordinates are theirs; "
         "call `bound` with their columns first, as GPClassifier does"

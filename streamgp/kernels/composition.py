@@ -26,7 +26,7 @@ class Composable:
     """
 
     __slots__ = ()
-    # So that a number of numpy leaves the operation to the kernel on its right.
+    # So that a numpy scalar leaves the operation to the kernel on its right.
     __array_ufunc__: ClassVar[None] = None
 
     def __add__(self: Kernel, other: Kernel | float) -> Sum:
@@ -34,7 +34,7 @@ class Composable:
         return NotImplemented if term is None else Sum(self, term)
 
     def __radd__(self: Kernel, other: float) -> Kernel:
-        if type(other) is int and other == 0:  # where `sum` begins
+        if type(other) is int and other == 0:  # the start value of `sum`
             return self
         term = _as_kernel(other)
         return NotImplemented if term is None else Sum(term, self)
@@ -49,9 +49,9 @@ class Composable:
 
 
 def _as_kernel(value: object) -> Kernel | None:
-    """Return a kernel as it is and a number as one; None for anything else."""
+    """Return a kernel as it is and a number as `Constant`; None for anything else."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        from streamgp.kernels.linear import Constant  # which can be added itself
+        from streamgp.kernels.linear import Constant  # here, since it is a `Composable` itself
 
         return Constant(float(value))
     return cast("Kernel", value) if hasattr(value, "embed") else None
@@ -59,10 +59,10 @@ def _as_kernel(value: object) -> Kernel | None:
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Composable, ABC):
-    """Two kernels about the same points.
+    """Two kernels on the same points.
 
-    A row is the number of entries of the first kernel's row, that row, and the second's: where one
-    ends and the other begins depends on the points, of which a kernel knows nothing.
+    A row is the length of the first kernel's row, that row, and the second's: where one ends and
+    the other begins depends on the points, which a kernel does not know.
     """
 
     first: Kernel
@@ -74,19 +74,19 @@ class _Pair(Composable, ABC):
 
     @abstractmethod
     def _join(self, first: _T, second: _T) -> _T:
-        """Return what becomes of two covariances, in the place of the first."""
+        """Combine two covariances, in place of the first."""
 
     @abstractmethod
     def _gradients(self, first: Array, second: Array) -> Iterator[Array]:
-        """Derivatives of the matrix of some points, given the rows of both parts."""
+        """Derivatives of the matrix of some points, given their rows in both parts."""
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the hyper-parameters, those of the first part first."""
+        """Logarithms of the hyperparameters, those of the first part first."""
         return np.concatenate([self.first.theta, self.second.theta])
 
     def with_theta(self, theta: Array) -> Self:
-        """Return the same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyperparameters."""
         n = len(self.first.theta)
         return type(self)(self.first.with_theta(theta[:n]), self.second.with_theta(theta[n:]))
 
@@ -99,11 +99,11 @@ class _Pair(Composable, ABC):
 
     @property
     def stationary(self) -> bool:
-        """Whether covariances depend on differences of points only: if both parts' do."""
+        """Whether covariances depend on differences of points only: true if both parts' do."""
         return self.first.stationary and self.second.stationary
 
     def embed(self, x: Array) -> Array:
-        """Return both rows, one after the other, behind the length of the first."""
+        """Return the length of the first row, then both rows."""
         first = self.first.embed(x)
         return np.concatenate([[len(first)], first, self.second.embed(x)])
 
@@ -126,7 +126,7 @@ class _Pair(Composable, ABC):
         return self._join(self.first.matrix(rows[:, 1:n]), self.second.matrix(rows[:, n:]))
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivatives of the matrix by the logarithms of the hyper-parameters."""
+        """Derivatives of the matrix with respect to the logarithms of the hyperparameters."""
         if not len(rows):
             return (np.empty((0, 0)) for _ in self.theta)
         n = 1 + int(rows[0, 0])
@@ -135,12 +135,12 @@ class _Pair(Composable, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sum(_Pair):
-    """`first + second`: a sum of independent functions, one of each kernel.
+    """`first + second`: a sum of independent functions, one from each kernel.
 
     Parameters
     ----------
     first, second
-        The kernels; `first + second` is the same.
+        The kernels; `first + second` creates the same object.
 
     Examples
     --------
@@ -168,12 +168,12 @@ class Sum(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class Product(_Pair):
-    """`first * second`: points are alike if they are so for both kernels.
+    """`first * second`: points are similar if they are so for both kernels.
 
     Parameters
     ----------
     first, second
-        The kernels; `first * second` is the same.
+        The kernels; `first * second` creates the same object.
 
     Examples
     --------
@@ -203,12 +203,12 @@ class Product(_Pair):
             yield other * gradient
 
 
-# --- A kernel that looks at some features only.
+# --- A kernel on some of the features only.
 
 
 @dataclass(frozen=True, slots=True)
 class On(Composable):
-    """A kernel on some features, to be added to or multiplied with one on others.
+    """A kernel on some features, to be added to or multiplied by one on others.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class On(Composable):
 
     Examples
     --------
-    The place does not matter, whatever it is:
+    The place does not matter:
 
     >>> from streamgp import GPClassifier
     >>> from streamgp.kernels import SquaredExponential
@@ -232,14 +232,14 @@ class On(Composable):
 
     names: Collection[FeatureName]
     kernel: Kernel
-    # _positions  of the coordinates, once they are known
+    # _positions  positions of the coordinates, once they are known
     _positions: list[int] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str) or not isinstance(self.names, Iterable):
             raise TypeError(f"names must be a list of names of features, got {self.names!r}")
         check_kernel(self.kernel)
-        # The order plays no part, and that of a set differs from one process to the next.
+        # The order does not matter, and that of a set differs from one process to the next.
         object.__setattr__(self, "names", tuple(sorted(set(self.names), key=repr)))
         object.__setattr__(self, "_positions", None)
         if not self.names:
@@ -247,11 +247,11 @@ class On(Composable):
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the hyper-parameters of the kernel."""
+        """Logarithms of the hyperparameters of the kernel."""
         return self.kernel.theta
 
     def with_theta(self, theta: Array) -> Self:
-        """Return the same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyperparameters."""
         return self._with(self.kernel.with_theta(theta), self._positions)
 
     def bound(self, columns: Columns) -> Self:
@@ -261,7 +261,7 @@ class On(Composable):
 
     @property
     def stationary(self) -> bool:
-        """Whether covariances depend on differences of points only: if the kernel's do."""
+        """Whether covariances depend on differences of points only: true if the kernel's do."""
         return self.kernel.stationary
 
     def embed(self, x: Array) -> Array:
@@ -290,7 +290,7 @@ class On(Composable):
         return self.kernel.matrix(rows)
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivatives of the matrix by the logarithms of the hyper-parameters."""
+        """Derivatives of the matrix with respect to the logarithms of the hyperparameters."""
         return self.kernel.gradients(rows)
 
     def _with(self, kernel: Kernel, positions: list[int] | None) -> Self:

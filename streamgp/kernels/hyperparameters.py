@@ -1,4 +1,4 @@
-"""Positive numbers that say what a kernel is like, and length scales of single features."""
+"""Hyperparameters of kernels: positive numbers, and length scales of single features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamgp.kernels.composition import Composable
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LengthScales(Mapping[FeatureName, float]):
-    """A mapping from feature names to length scales that does not change, and can be hashed.
+    """An immutable, hashable mapping from feature names to length scales.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LengthScales(Mapping[FeatureName, float]):
 
 
 class Hyperparameters(Composable):
-    """A kernel whose constructor takes positive numbers, or length scales by name, only."""
+    """A kernel whose constructor takes only positive numbers, or length scales by name."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class Hyperparameters(Composable):
 
     @property
     def theta(self) -> Array:
-        """Natural logarithms of all hyper-parameters, in the order of their declaration, (p,)."""
+        """Natural logarithms of all hyperparameters, in the order of their declaration, (p,)."""
         values: list[float] = []
         for name in parameters(type(self)):
             value = getattr(self, name)
@@ -77,7 +77,7 @@ class Hyperparameters(Composable):
         return np.log(values)
 
     def with_theta(self, theta: Array) -> Self:
-        """Return the same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyperparameters."""
         values = iter(np.exp(theta).tolist())
         return type(self)(
             **{
@@ -91,15 +91,15 @@ class Hyperparameters(Composable):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScales:
-    """The length scale of every column, and what each hyper-parameter contributes to it.
+    """The length scale of every column, and the contribution of each hyperparameter to it.
 
     Parameters
     ----------
     scales
         Length scale of each column, shape (d,).
     shares
-        Derivative of the logarithm of each column's length scale by the logarithm of each
-        hyper-parameter, shape (p, d).
+        Derivative of the logarithm of each column's length scale with respect to the logarithm of
+        each hyperparameter, shape (p, d).
 
     """
 
@@ -110,7 +110,7 @@ class ColumnScales:
     def of(cls, length_scale: LengthScale, columns: Columns) -> ColumnScales:
         """Return the length scales of columns.
 
-        A feature that is not named has the geometric mean of those that are, as an average one.
+        A feature that is not named has the geometric mean of those that are.
         """
         names = columns.names
         if not isinstance(length_scale, Mapping):

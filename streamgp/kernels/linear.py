@@ -1,4 +1,4 @@
-"""The kernel of linear functions."""
+"""Kernels of linear functions, of constants and of white noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Constant", "Linear", "White"]
 class Linear(Hyperparameters):
     """Linear functions through the origin: `k(x, x') = variance * x'x`.
 
-    A text is a direction of its own, of length 1. Add `Constant` for functions that do not pass
+    A string is a direction of its own, of length 1. Add `Constant` for functions that do not pass
     through the origin.
 
     Parameters
@@ -97,26 +97,26 @@ class Linear(Hyperparameters):
         return self.variance * self._space.products_matrix(rows)
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivative of the matrix by the logarithm of the variance: itself."""
+        """Derivative of the matrix with respect to the logarithm of the variance: itself."""
         yield self.matrix(rows)
 
 
-# --- Kernels that do not look at the points: the same for all, or for each its own.
+# --- Kernels that ignore where the points are: the same value for all, or one for each.
 
 
 @dataclass(frozen=True, slots=True)
 class _Blind(Hyperparameters):
-    """A kernel that stores nothing of a point."""
+    """A kernel that stores nothing about a point."""
 
     variance: float = 1.0
 
-    def bound(self, columns: Columns) -> Self:  # noqa: ARG002 - whatever they are
+    def bound(self, columns: Columns) -> Self:  # noqa: ARG002 - it ignores them
         """Return the kernel itself."""
         return self
 
     @property
     def stationary(self) -> bool:
-        """Whether covariances depend on differences of points only: they do, if on anything."""
+        """Whether covariances depend on differences of points only: true."""
         return True
 
     def embed(self, x: Array) -> Array:  # noqa: ARG002
@@ -130,7 +130,7 @@ class _Blind(Hyperparameters):
 
 @dataclass(frozen=True, slots=True)
 class Constant(_Blind):
-    """Functions that are the same everywhere: `k(x, x') = variance`.
+    """Constant functions: `k(x, x') = variance`.
 
     Parameters
     ----------
@@ -164,19 +164,19 @@ class Constant(_Blind):
         return np.full((len(rows), len(rows)), self.variance)
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivative of the matrix by the logarithm of the variance: itself."""
+        """Derivative of the matrix with respect to the logarithm of the variance: itself."""
         yield self.matrix(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class White(_Blind):
-    """Functions with a value of its own for every event: `k(x, x') = variance` if they are one.
+    """White noise: `k(x, x') = variance` if x and x' are the same event, else 0.
 
-    Two events with equal features are two events: what one had of this function says nothing about
-    the other, and so a repeat of an example never is an obstacle. It is noise, but noise that
-    counts as part of the function: the variance of a prediction includes it, and never falls below
-    it, where `noise_variance` leaves it out. Rules that ask while the variance is large therefore
-    ask more; use `noise_variance` unless a formula prescribes this kernel.
+    Two events with equal features are still two events: the value of one says nothing about that of
+    the other, so a repeated example never makes the matrix singular. It is noise that counts as
+    part of the function: the variance of a prediction includes it and never falls below it, whereas
+    `noise_variance` is left out. Rules that ask while the variance is large therefore ask more; use
+    `noise_variance` unless a formula prescribes this kernel.
 
     Parameters
     ----------
@@ -198,12 +198,12 @@ class White(_Blind):
     References
     ----------
     [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
-        Eq. 2.20, where it belongs to the observations.
+        Eq. 2.20, where it is the noise of the observations.
 
     """
 
     def vector(self, rows: Array, row: Array) -> Array:  # noqa: ARG002
-        """Covariances of one point with `n` others, shape (n,): none."""
+        """Covariances of one point with `n` others, shape (n,): all 0."""
         return np.zeros(len(rows))
 
     def matrix(self, rows: Array) -> Array:
@@ -211,5 +211,5 @@ class White(_Blind):
         return self.variance * np.eye(len(rows))
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivative of the matrix by the logarithm of the variance: itself."""
+        """Derivative of the matrix with respect to the logarithm of the variance: itself."""
         yield self.matrix(rows)

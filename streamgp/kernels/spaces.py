@@ -1,7 +1,7 @@
 """Spaces of points: how a kernel stores them, and distances between them.
 
-All distances are squared, halved and negative, as exponents need them, and in length scales. Points
-of numbers only come first, those with texts behind them.
+All distances are squared, halved and negated, as exponents need them, in units of length scales.
+First points that consist of numbers, then those with strings.
 
 """
 
@@ -31,12 +31,12 @@ _BAND = 64
 def products_of(rows: Array, probe: Array) -> Array:
     """Scalar products of `n` rows with one more, shape (n,).
 
-    numpy's own product lets other threads of the process go first, each time.
+    numpy's own product would release the GIL to other threads each time.
     """
     if not len(rows):
         return np.empty(0)
-    # A small product of matrices is faster than one of a matrix and a vector, by a quarter, where
-    # OpenBLAS has AVX-512, and slower elsewhere, by as many microseconds.
+    # Where OpenBLAS has AVX-512, a small product of matrices is faster by a quarter than one of a
+    # matrix and a vector; elsewhere it is slower by as many microseconds.
     products: Array = dgemm(1.0, probe[None], rows.T)[0]
     return products
 
@@ -58,16 +58,16 @@ class Space(Protocol):
         """Minus half the squared distances of `n` points from each other, shape (n, n)."""
 
     def parts(self, rows: Array) -> Iterator[Array] | None:
-        """Half the derivatives of `halves_matrix` by `-ln length_scale`.
+        """Half the derivatives of `halves_matrix` with respect to `-ln length_scale`.
 
-        A new (n, n) for each length scale; they sum to the whole. None for one length scale: it has
-        the whole.
+        A new (n, n) for each length scale; they sum to `halves_matrix`. None for a single length
+        scale, whose part is the whole.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Euclidean:
-    """Points of numbers, which are coordinates in length scales.
+    """Points of numbers; coordinates are in units of length scales.
 
     A stored row is `[s, -|s|²/2, 1]` with `s = x / length_scale`. With the last two entries swapped
     on one side, the product of two rows is minus half their squared distance.
@@ -77,8 +77,8 @@ class Euclidean:
     inverse
         One over the length scales, shape () or (d,).
     shares
-        What each hyper-parameter contributes to each column's length scale, (p, d); None for one
-        length scale for all.
+        Contribution of each hyperparameter to each column's length scale, shape (p, d); None for a
+        single length scale for all.
 
     """
 
@@ -144,7 +144,7 @@ class Euclidean:
         return products
 
     def parts(self, rows: Array) -> Iterator[Array] | None:
-        """Return what each length scale has in `halves_matrix`; None for one, which has all."""
+        """Return the part of each length scale in `halves_matrix`; None for a single one."""
         if self.shares is None:
             return None
         return (self._part(rows, share) for share in self.shares)
@@ -158,10 +158,10 @@ def _halves_matrix(s: Array) -> Array:
     """Minus half the squared distances of points (n, d) from each other."""
     if not s.size:
         return np.zeros((len(s), len(s)))
-    s = s - s.mean(axis=0)  # distances do not change, and squares become smaller
+    s = s - s.mean(axis=0)  # leaves distances unchanged, and squares become smaller
     norms = -0.5 * np.einsum("ij,ij->i", s, s)
     halves: Array = s @ s.T
-    # A band at a time: of all rows at once, the sums would be another large matrix.
+    # A band at a time: for all rows at once, the sums would be another large matrix.
     for start in range(0, len(s), _BAND):
         band = halves[start : start + _BAND]
         band += norms[start : start + _BAND, None] + norms
@@ -174,8 +174,9 @@ def _halves_matrix(s: Array) -> Array:
 
 
 def _take_differences(halves: Array, s: Array, norms: Array, far: Array) -> None:
-    """Compute what is lost to cancellation from differences: of far points that are close."""
-    # Of others, the expanded square has at least an eighth of what it is the difference of.
+    """Recompute from differences what cancellation loses: for far points close to each other."""
+    # For others, the expanded square is at least an eighth of the terms that it is the difference
+    # of.
     close = halves > 0.125 * (norms[:, None] + norms)
     close &= np.logical_or.outer(far, far)
     first, second = np.nonzero(np.triu(close, 1))
@@ -185,16 +186,15 @@ def _take_differences(halves: Array, s: Array, norms: Array, far: Array) -> None
         halves[i, j] = halves[j, i] = -0.5 * np.einsum("ij,ij->i", differences, differences)
 
 
-# --- Points some of whose coordinates are texts, and points of which it is not known what they
-# are.
+# --- Points some of whose coordinates are strings, and points whose columns are not known yet.
 
 
 def space_of(length_scale: LengthScale, columns: Columns | None) -> Euclidean:
-    """Return the space of points with the given columns, of numbers if they are not known."""
+    """Return the space of points with the given columns, of numbers if these are not known."""
     if columns is None:
         if isinstance(length_scale, Mapping):
             return _Unbound(np.empty(0), None)
-        # As an array without dimensions, which numpy multiplies by faster than by a float.
+        # A zero-dimensional array, by which numpy multiplies faster than by a float.
         return Euclidean(np.array(1.0 / length_scale), None)
     found = ColumnScales.of(length_scale, columns)
     shares = found.shares if isinstance(length_scale, Mapping) else None
@@ -209,18 +209,19 @@ def space_of(length_scale: LengthScale, columns: Columns | None) -> Euclidean:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WithTexts(Euclidean):
-    """Points of numbers and of texts, each text a direction of its own.
+    """Points of numbers and strings, each string in a direction of its own.
 
-    A text lies at distance 1 from none, and √2 from any other, over its length scale: as far as two
-    values of a standardised number may be expected to (docs/decisions/texts.md). A stored row is
-    the codes of the texts, minus half their squared norm, and what is stored for the numbers.
+    A string lies at distance 1 from an absent one, and √2 from any other, divided by its length
+    scale: as far apart as two values of a standardised number may be expected to lie
+    (docs/decisions/texts.md). A stored row is the codes of the strings, minus half their squared
+    norm, and what is stored for the numbers.
 
     Parameters
     ----------
     numbers, texts
-        Positions of the coordinates that hold numbers, and texts.
+        Positions of the coordinates that hold numbers, and strings.
     weights
-        One over the squared length scales of the texts.
+        One over the squared length scales of the strings.
 
     """
 
@@ -230,7 +231,7 @@ class _WithTexts(Euclidean):
 
     @property
     def by_differences(self) -> bool:
-        """Whether distances depend on the differences of coordinates only: not those of codes."""
+        """Whether distances depend on the differences of coordinates only: not for codes."""
         return False
 
     def embed(self, x: Array) -> Array:
@@ -251,7 +252,7 @@ class _WithTexts(Euclidean):
             halves = Euclidean.halves(self, rows[:, c + 1 :], row[c + 1 :])
             halves += rows[:, c] + row[c]
         else:
-            # As for numbers alone, in one product with rows as they lie.
+            # As for numbers alone, in one product with the rows as stored.
             probe = row.copy()
             probe[:c] = 0.0
             probe[c] = probe[-2] = 1.0
@@ -285,7 +286,7 @@ class _WithTexts(Euclidean):
         return self._with_texts(part, rows, share[self.texts] * self.weights)
 
     def _with_texts(self, halves: Array, rows: Array, weights: Array) -> Array:
-        """Add what texts contribute to distances of points from each other."""
+        """Add the contribution of strings to distances of points from each other."""
         for j in np.flatnonzero(weights):
             code = rows[:, j]
             present = 0.5 * weights[j] * (code != 0.0)
@@ -293,16 +294,16 @@ class _WithTexts(Euclidean):
         return halves
 
     def _common(self, rows: Array, row: Array) -> Array:
-        """Scalar products of the texts of points with those of one, shape (n,)."""
+        """Scalar products of the strings of points with those of one, shape (n,)."""
         c = len(self.texts)
-        # NaN equals nothing: what has no text has none in common.
+        # NaN equals nothing: points without a string have none in common.
         codes = np.where(row[:c] == 0.0, math.nan, row[:c])
         common: Array = (rows[:, :c] == codes) @ self.weights
         return common
 
 
 class _Unbound(Euclidean):
-    """The space of a kernel that knows features by name, until their columns are set."""
+    """The space of a kernel that refers to features by name, until their columns are set."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Kernels that fall with the distance of two points, and with nothing else."""
+"""Kernels that depend only on the distance of two points, and decrease with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Categorical", "Matern32", "Matern52", "RationalQuadratic", "SquaredE
 class Radial(Hyperparameters, ABC):
     """`k(x, x') = variance * c(h)` with `h = -|x - x'|² / (2 length_scale²)` and `c(0) = 1`.
 
-    Subclasses say what `c` is, and what its spectral density is (`Spectral`).
+    Subclasses define `c` and its spectral density (`Spectral`).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Radial(Hyperparameters, ABC):
     length_scale: LengthScale = 1.0
     variance: float = 1.0
     symbolic: ClassVar[bool] = False
-    # _columns  what the coordinates are, None for numbers only
+    # _columns  columns of the coordinates, None for numbers only
     _columns: Columns | None = field(init=False, repr=False, compare=False)
     _space: Space = field(init=False, repr=False, compare=False)
 
@@ -48,7 +48,7 @@ class Radial(Hyperparameters, ABC):
 
     @abstractmethod
     def _correlation(self, h: Array) -> Array:
-        """Return `c(h)`, in the place of `h`."""
+        """Compute `c(h)` in place of `h`."""
 
     @abstractmethod
     def _slope(self, h: Array) -> Array:
@@ -56,10 +56,10 @@ class Radial(Hyperparameters, ABC):
 
     @abstractmethod
     def frequency_factors(self, uniform: Callable[[], Array]) -> Array | float:
-        """Draw what the frequencies of a squared exponential are multiplied by; see `Spectral`."""
+        """Draw the factors of the frequencies of a squared exponential; see `Spectral`."""
 
     def with_theta(self, theta: Array) -> Self:
-        """Return the same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyperparameters."""
         other = Hyperparameters.with_theta(self, theta)
         return other if self._columns is None else other.bound(self._columns)
 
@@ -74,7 +74,7 @@ class Radial(Hyperparameters, ABC):
 
     @property
     def stationary(self) -> bool:
-        """Whether covariances depend on differences of points only: of numbers, they do."""
+        """Whether covariances depend on differences of points only: true for numbers."""
         return self._space.by_differences
 
     def embed(self, x: Array) -> Array:
@@ -103,7 +103,7 @@ class Radial(Hyperparameters, ABC):
         return self._covariance(self._space.halves_matrix(rows))
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivatives of the matrix by the logarithms of length scales and variance."""
+        """Derivatives of the matrix with respect to the logs of length scales and variance."""
         h = self._space.halves_matrix(rows)
         # A squared length scale divides its part of h: ∂h / ∂ ln length_scale = -2 part.
         slope = self._slope(h)
@@ -119,7 +119,7 @@ class Radial(Hyperparameters, ABC):
         yield self._covariance(h)
 
     def _covariance(self, h: Array) -> Array:
-        """Return `k` in the place of `h`."""
+        """Compute `k` in place of `h`."""
         covariances = self._correlation(h)
         if self.variance != 1.0:
             covariances *= self.variance
@@ -177,7 +177,7 @@ class Matern32(Radial):
         return 3.0 * np.exp(-_root(h, 6.0))
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> Array:
-        """Draw from a Student t with 3 degrees of freedom (GPML Eq. 4.15)."""
+        """Draw from a Student t distribution with 3 degrees of freedom (GPML Eq. 4.15)."""
         return _student_t_factors(1.5, uniform())
 
 
@@ -223,27 +223,27 @@ class Matern52(Radial):
         return 5.0 / 3.0 * (1.0 + u) * np.exp(-u)
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> Array:
-        """Draw from a Student t with 5 degrees of freedom (GPML Eq. 4.15)."""
+        """Draw from a Student t distribution with 5 degrees of freedom (GPML Eq. 4.15)."""
         return _student_t_factors(2.5, uniform())
 
 
 def _root(h: Array, factor: float) -> Array:
-    """Return the root of `-factor * h`; by rounding, h may be a little above 0."""
+    """Return the square root of `-factor * h`; by rounding, h may be slightly above 0."""
     squares = -factor * h
     return np.sqrt(np.maximum(squares, 0.0, out=squares), squares)
 
 
 def _student_t_factors(nu: float, uniform: Array) -> Array:
-    """Factors that turn normal frequencies into those of a Student t, with smoothness `nu`."""
+    """Factors that turn normal frequencies into Student t ones, with smoothness `nu`."""
     factors: Array = np.sqrt(1.0 / _gamma(nu, uniform))
     return factors
 
 
 def _gamma(shape: float, uniform: Array) -> Array:
-    """Numbers of a gamma distribution with mean 1, from uniform ones."""
+    """Turn uniform numbers into draws from a gamma distribution with mean 1."""
     from scipy.special import gammaincinv
 
-    # Of a tiny shape, most draws are 0 to the last digit.
+    # With a tiny shape, most draws underflow to 0.
     drawn: Array = np.maximum(gammaincinv(shape, uniform) / shape, 1e-100)
     return drawn
 
@@ -253,7 +253,7 @@ def _gamma(shape: float, uniform: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class RationalQuadratic(Radial):
-    """Squared exponentials of many length scales: far points stay a little alike.
+    """A mixture of squared exponentials of many length scales: far points stay slightly correlated.
 
     `k(x, x') = variance * (1 + |x - x'|² / (2 alpha length_scale²))^-alpha`; the larger alpha, the
     closer to a squared exponential.
@@ -266,7 +266,7 @@ class RationalQuadratic(Radial):
     variance
         Prior variance of the function, in units of y².
     alpha
-        How similar the length scales are that are mixed.
+        How similar the mixed length scales are.
 
     Raises
     ------
@@ -289,7 +289,7 @@ class RationalQuadratic(Radial):
     alpha: float = 1.0
 
     def gradients(self, rows: Array) -> Iterator[Array]:
-        """Derivatives of the matrix by the logarithms of length scales, variance and alpha."""
+        """Derivatives with respect to the logarithms of length scales, variance and alpha."""
         yield from Radial.gradients(self, rows)
         h = self._space.halves_matrix(rows)
         # d ln c / d ln α = -α ln(1 - h/α) - h / (1 - h/α)
@@ -315,22 +315,22 @@ class RationalQuadratic(Radial):
 # --- The squared exponential kernel.
 
 
-# A little above the logarithm of the smallest number that has all its digits.
+# Slightly above the logarithm of the smallest normal (not subnormal) float.
 _LOWEST = -700.0
 
 
 def _exponential(h: Array, out: Array) -> Array:
-    """Write `exp(h)` into `out`; of a matrix, 0 for what is below `_LOWEST`.
+    """Write `exp(h)` into `out`; for a matrix, 0 where `h` is below `_LOWEST`.
 
-    Where an exponential underflows it takes ten times as long, and slow numbers come of it. A
-    matrix that a fit tries may be full of them, and no step of a fit is to take long; the few
-    covariances of one event are not worth a look.
+    An exponential that underflows takes ten times as long, and yields slow subnormal numbers. A
+    matrix that a fit tries may be full of them, and no step of a fit should take long; for the few
+    covariances of one event the check is not worthwhile.
     """
     if h.ndim == 1:
         return np.exp(h, out)
     np.maximum(h, _LOWEST, out=out)
     np.exp(out, out)
-    out -= np.exp(_LOWEST)  # less than rounding, but for what was cut off
+    out -= np.exp(_LOWEST)  # below rounding, except where h was clipped
     return out
 
 
@@ -372,7 +372,7 @@ class SquaredExponential(Radial):
         return _exponential(h, np.empty_like(h))
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
-        """Return 1: it is the kernel whose frequencies are multiplied."""
+        """Return 1: this is the kernel whose frequencies are multiplied."""
         return 1.0
 
 
@@ -380,15 +380,15 @@ class SquaredExponential(Radial):
 class Categorical(Radial):
     """Values that are equal or not: `k(x, x') = variance * exp(-n / length_scale²)`.
 
-    `n` is the number of features in which the two points differ: numbers, truth values or
-    texts; a missing value is one of its own. Other kernels tell texts apart as well; this one is
-    for numbers that only name something, as those of rooms do: `On(["room"], Categorical())`.
+    `n` is the number of features in which the two points differ: numbers, booleans or strings; a
+    missing value is a value of its own. Other kernels tell strings apart as well; this one is for
+    numbers that merely name something, such as room numbers: `On(["room"], Categorical())`.
 
     Parameters
     ----------
     length_scale
-        How little a different value matters, the more the larger: a number, or one for each feature
-        by name. A feature that is not named has the geometric mean of those that are.
+        The larger, the less a different value matters: a number, or one for each feature by name. A
+        feature that is not named has the geometric mean of those that are.
     variance
         Prior variance of the function, in units of y².
 
@@ -415,7 +415,7 @@ class Categorical(Radial):
     symbolic: ClassVar[bool] = True
 
     def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
-        """Return 1: of values that are symbols, it is a squared exponential."""
+        """Return 1: on symbols, it is a squared exponential."""
         return 1.0
 
     def _correlation(self, h: Array) -> Array:
@@ -435,15 +435,15 @@ class Categorical(Radial):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Hamming:
-    """Points whose squared distance counts the coordinates in which they differ, twice.
+    """Points whose squared distance is twice the number of coordinates in which they differ.
 
     Parameters
     ----------
     weights
         One over the squared length scales of the coordinates, shape () or (d,).
     shares
-        What each hyper-parameter contributes to each column's length scale, (p, d); None for one
-        length scale for all.
+        Contribution of each hyperparameter to each column's length scale, shape (p, d); None for a
+        single length scale for all.
 
     """
 
