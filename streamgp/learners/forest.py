@@ -151,7 +151,7 @@ class Forests:
     """
 
     # _columns  which feature is which column
-    # _grove    the forests; they know classes by their numbers
+    # _forest   the forests; they know classes by their numbers
     # _numbers  number of each class; `labels` is its inverse
     def __init__(self, settings: ForestSettings, n: int | None = None) -> None:
         self._settings = settings
@@ -164,12 +164,12 @@ class Forests:
     @property
     def n_learned(self) -> list[int]:
         """Number of examples learned by each forest."""
-        return self._grove.n_learned
+        return self._forest.n_learned
 
     @property
     def n_nodes(self) -> list[int]:
         """Number of nodes of each tree, forest after forest."""
-        nodes: list[int] = self._grove.n_nodes.tolist()
+        nodes: list[int] = self._forest.n_nodes.tolist()
         return nodes
 
     def check(self, x: Features, y: Label) -> None:
@@ -203,13 +203,13 @@ class Forests:
             vector = columns.vector(x)
             if columns is not self._columns:
                 first = len(self._columns)
-                self._grove.widen([i in columns.texts for i in range(first, len(columns))])
+                self._forest.widen([i in columns.texts for i in range(first, len(columns))])
                 self._columns = columns
         if number is None:
             number = self._numbers[y] = len(self.labels)
             self.labels.append(y)
-            self._grove.add_class()
-        self._grove.meet(vector, number)
+            self._forest.add_class()
+        self._forest.meet(vector, number)
         return number
 
     def learn(self, m: int, w: float) -> Array:
@@ -233,18 +233,18 @@ class Forests:
 
         """
         check_weight(w)
-        return self._grove.learn(m, float(w))
+        return self._forest.learn(m, float(w))
 
     def probabilities(self, x: Features) -> Array:
         """Return the probability of each class by each forest, shape (forests, classes)."""
-        proba: Array = self._grove.predict(np.array([self._columns.vector(x)]))[0]
+        proba: Array = self._forest.predict(np.array([self._columns.vector(x)]))[0]
         return proba
 
     def probabilities_many(self, xs: Sequence[Features]) -> Array:
         """Return the same for many events, shape (events, forests, classes)."""
         columns = self._columns
         X = np.array([columns.vector(x) for x in xs], dtype=float)
-        return self._grove.predict(X.reshape(len(xs), len(columns)))
+        return self._forest.predict(X.reshape(len(xs), len(columns)))
 
     def state(self) -> State | None:
         """Return the state not determined by the examples, as plain JSON; None if there is none."""
@@ -258,7 +258,7 @@ class Forests:
     def _begin(self, seed: int) -> None:
         self.seed = seed
         own = [seed] if self._n is None else [member_seed(seed, m) for m in range(self._n)]
-        self._grove = Forest(int(self._settings.n_models), self._settings.limits, own)
+        self._forest = Forest(int(self._settings.n_models), self._settings.limits, own)
 
 
 class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):

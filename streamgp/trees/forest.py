@@ -1,7 +1,7 @@
 """Several online random forests over the same examples.
 
-Vectors and class numbers in, probabilities out. What the trees do is in `numpy_backend`
-and, many times as fast where numba is installed, in `numba_backend`: bitwise equal.
+Vectors and class numbers in, probabilities out. Trees grow and predict in `numpy_backend` or, many
+times faster where numba is installed, in `numba_backend`, with bitwise equal results.
 
 """
 
@@ -29,42 +29,43 @@ from streamgp.trees.storage import (
     with_room,
 )
 
-# A Poisson variable of a larger mean is one of this mean and a whole number: its inversion takes
-# as many steps as it is large.
+# A Poisson variable of a larger mean is drawn as one of this mean plus a whole number: inversion
+# takes as many steps as the value drawn.
 _LARGEST_MEAN = 16.0
 
 
 @cache
 def fastest() -> ModuleType:
-    """Return what grows the trees: `numba_backend` if there is numba, else `numpy_backend`."""
+    """Return the module that grows the trees: `numba_backend` if it loads, else `numpy_backend`."""
     try:  # late: numba takes half a second to import
         return import_module("streamgp.trees.numba_backend")
-    except ImportError:  # there is none, or one that does not go with this numpy
+    except ImportError:  # not installed, or incompatible with this numpy
         return import_module("streamgp.trees.numpy_backend")
 
 
 class Forest:
     """Several forests of random trees that learn the same examples, each with its own weights.
 
-    A leaf remembers the examples that it has learned. Once their weight reaches `min_weight` it
+    A leaf keeps the latest examples that it has learned. Once their weight reaches `min_weight`, it
     draws `n_tests` tests: a feature in which the examples differ, and a threshold uniform in the
-    range that the feature has among them; or, of a text, one of the examples, whose text the others
-    are compared with. The test that lessens Gini impurity most splits the leaf. An example that is
-    learned with weight w is learned by each tree as often as a Poisson variable of mean w says.
+    range of the feature among them; or, for a string, one of the examples, with whose string the
+    others are compared. The leaf is split by the test that reduces Gini impurity most. Each tree
+    learns an example of weight w a Poisson-distributed number of times, with mean w.
 
-    Draws are a function of seed, tree, and number of the example or of the attempt: a forest goes
-    its own way whatever its neighbours do, and the same way wherever it is taken up again.
+    Draws are a function of the seed, the tree, and the number of the example or of the attempt: a
+    forest grows independently of its neighbours, and the same way after being restored.
 
     Parameters
     ----------
     n_trees
         Trees of each forest.
     limits
-        What splits a leaf.
+        When and how a leaf is split.
     seeds
         A seed for each forest.
     kernels
-        What grows the trees, `numpy_backend` or `numba_backend`; None for the faster one there is.
+        The module that grows the trees, `numpy_backend` or `numba_backend`; None for the fastest
+        available.
 
     Attributes
     ----------
@@ -77,15 +78,15 @@ class Forest:
 
     Examples
     --------
-    >>> grove = Forest(5, Limits(n_tests=10, min_weight=8, max_nodes=99, inherit=1), seeds=[1, 2])
-    >>> grove.widen([False])
-    >>> grove.add_class()
-    >>> grove.add_class()
+    >>> model = Forest(5, Limits(n_tests=10, min_weight=8, max_nodes=99, inherit=1), seeds=[1, 2])
+    >>> model.widen([False])
+    >>> model.add_class()
+    >>> model.add_class()
     >>> for i in range(40):
-    ...     grove.meet(np.array([i / 40]), label=i // 20)
+    ...     model.meet(np.array([i / 40]), label=i // 20)
     ...     for forest in range(2):
-    ...         p = grove.learn(forest, 1.0)
-    >>> grove.predict(np.array([[0.1], [0.9]]))[:, 0]
+    ...         p = model.learn(forest, 1.0)
+    >>> model.predict(np.array([[0.1], [0.9]]))[:, 0]
     array([[0.94611111, 0.05388889],
            [0.01940114, 0.98059886]])
 
@@ -98,10 +99,10 @@ class Forest:
 
     # _tables    trees and examples
     # _counters  number of examples that each tree has been offered
-    # _free      slots of the pool that no leaf remembers; the last ones, from _n_free on, are taken
-    # _slot      slot of the latest example, the last of the free ones until a leaf remembers it
-    # _is_kept   whether one does
-    # _met       of the latest example: its leaf in each tree, and a number drawn for each
+    # _free      slots of the pool whose examples no leaf keeps; those from _n_free on are taken
+    # _slot      slot of the latest example, the last of the free ones until a leaf keeps it
+    # _is_kept   whether a leaf keeps it
+    # _met       for the latest example: its leaf in each tree, and a number drawn for each tree
     # _taught    forests that have learned it
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Forest:
         self._taught: set[int] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What lies between meeting an example and learning it is no state.
+        # An example that was met but not learned is not state.
         return {**self.__dict__, "_kernels": None, "_met": None, "_taught": set()}
 
     @property
@@ -141,12 +142,12 @@ class Forest:
         return self._tables.trees[:, 0].copy()
 
     def add_class(self) -> None:
-        """Make another class known, of which there was no example."""
+        """Add a class that has had no example."""
         self.n_classes += 1
         self._tables = with_room(self._tables, self.n_classes)
 
     def widen(self, is_text: Sequence[bool]) -> None:
-        """Add columns, of numbers or of texts, that were missing in all examples so far."""
+        """Add columns, of numbers or strings, that were missing in all examples so far."""
         old, new = self.n_columns, self.n_columns + len(is_text)
         X, kinds = self._tables.X, self._tables.is_text
         if new > X.shape[1]:
@@ -158,7 +159,7 @@ class Forest:
         self.n_columns = new
 
     def meet(self, x: Array, label: int) -> None:
-        """Take the example that is to be learned next, a vector and the number of its class."""
+        """Take in the example to be learned next: a vector and the number of its class."""
         self._tables = with_room(self._tables, self.n_classes)
         if not self._n_free:
             self._find_free()
@@ -170,7 +171,7 @@ class Forest:
         self._taught.clear()
 
     def learn(self, forest: int, w: float) -> Array:
-        """Teach one forest the example met, and return what it says of it afterwards.
+        """Let one forest learn the example met, and return its prediction for it afterwards.
 
         Parameters
         ----------
@@ -186,11 +187,11 @@ class Forest:
         Raises
         ------
         RuntimeError
-            If no example was met, or this forest has learned it already.
+            If no example was met, or this forest has already learned it.
 
         """
         if self._met is None or forest in self._taught:
-            # There would be no room for what it grows.
+            # There might be no room for the nodes that it adds.
             raise RuntimeError(f"forest {forest} has learned this example; meet another one first")
         leaves, u = self._met
         first, last = forest * self.n_trees, (forest + 1) * self.n_trees
@@ -226,7 +227,7 @@ class Forest:
         Parameters
         ----------
         X
-            Vectors, shape (n, columns): NaN for a missing number, 0 for a missing text.
+            Vectors, shape (n, columns): NaN for a missing number, 0 for a missing string.
 
         """
         if not self.n_classes:
@@ -238,7 +239,7 @@ class Forest:
         return fastest() if self._kernels is None else self._kernels
 
     def _find_free(self) -> None:
-        """Find slots whose examples no leaf remembers any more, and make more if they are few."""
+        """Find slots whose examples no leaf keeps any more, and add slots if these are few."""
         tables = self._tables
         n = len(tables.X)
         taken = np.zeros(n, np.bool_)

@@ -1,9 +1,9 @@
-"""Growing trees and asking them, compiled by numba.
+"""Growth of trees and prediction, compiled by numba.
 
-The twin of `numpy_backend`, function by function and bitwise, many times as fast;
-what the functions do is said there. All are in this file, since numba looks at no other to tell
-whether what it has compiled before is out of date. Constants of other modules are compiled in: who
-changes one of those changes something here.
+Mirrors `numpy_backend` function by function, with bitwise equal results, many times as fast; the
+functions are documented there. All are in this file, since numba looks at no other to tell whether
+its cached compilation is out of date. Constants of other modules are compiled in: a change to one
+of them requires a change to this file.
 
 """
 
@@ -42,7 +42,7 @@ F = TypeVar("F", bound=Callable[..., object])
 def _compiled(function: F) -> F:
     try:
         return cast("F", numba.njit(cache=True)(function))
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # there is no folder for the cache
         return cast("F", numba.njit(function))
 
 
@@ -116,9 +116,9 @@ def probabilities(leaves: Short, n_trees: int, n_classes: int, tables: Tables) -
 def _descend(
     X: Array, start: int, n: int, nodes: Records, tree: int, leaves: Short, moving: Short
 ) -> None:
-    """Find the leaves of `n` events, all of them a level down as long as one has not arrived.
+    """Find the leaves of `n` events, moving all of them down one level at a time.
 
-    Twice as fast as one after the other: the processor need not end with one to begin the next.
+    Twice as fast as one after the other: the processor can overlap independent events.
     """
     for i in range(n):
         leaves[i] = tree
@@ -144,7 +144,7 @@ def predict(X: Array, n_trees: int, n_classes: int, tables: Tables) -> Array:
     nodes, counts, about = tables.nodes, tables.counts, tables.leaves
     proba = np.zeros((len(X), len(tables.trees) // n_trees, n_classes))
     leaves, moving = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    # Tree after tree, for some events at a time, so that both stay in the cache.
+    # Tree after tree, for a block of events at a time, so that both stay in the cache.
     for start in range(0, len(X), BLOCK):
         n = min(BLOCK, len(X) - start)
         for t in range(len(tables.trees)):
@@ -169,7 +169,7 @@ def learn(
     d: int,
     tables: Tables,
 ) -> tuple[bool, Array]:
-    """Teach an example of the pool to the trees of a group, and ask them about it."""
+    """Let the trees of a group learn an example of the pool, and predict it."""
     label, about, rings = tables.labels[slot], tables.leaves, tables.rings
     proba, remembered = np.zeros(n_classes), False
     for t in range(len(leaves)):
@@ -240,7 +240,7 @@ def _split(tree: int, leaf: int, slot: int, n_classes: int, d: int, tables: Tabl
 def _best_test(
     tree: int, entries: Short, total: Array, d: int, tables: Tables
 ) -> tuple[int, float, int]:
-    """Return feature, threshold and rule of the best random test; no feature if none is good."""
+    """Return feature, threshold and rule of the best random test; `LEAF` if none helps."""
     n, m, n_classes = tables.limits.n_tests, len(entries), len(total)
     low, high, varied, n_varied = _ranges(entries, d, tables.X)
     weight = total.sum()
@@ -281,7 +281,7 @@ def _best_test(
 
 @_compiled
 def _ranges(entries: Short, d: int, X: Array) -> tuple[Array, Array, Integers, int]:
-    """Return least and largest value of each column, and the columns that differ in examples."""
+    """Return the least and largest value of each column, and the columns that vary."""
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     gaps = np.zeros(d, np.bool_)
     for i in range(len(entries)):

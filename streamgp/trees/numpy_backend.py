@@ -1,8 +1,8 @@
-"""Growing trees and asking them in numpy: many trees at once, and no other tool.
+"""Growth of trees and prediction in plain numpy, for many trees at once.
 
-The twin of `numba_backend`, function by function and bitwise, where there is no numba. Weights
-are whole numbers, whose sums are exact in any order; where others are added, it is in the order of
-a loop.
+Mirrors `numba_backend` function by function, with bitwise equal results, where there is no numba.
+Weights are whole numbers, whose sums are exact in any order; other numbers are added in the order
+of a loop.
 
 """
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 LEAST_GAIN = 1e-9
-"""A smaller gain, as a share of the score, is rounding."""
+"""A smaller gain, as a share of the score, is rounding error."""
 
 
 def goes_right(values: Array, nodes: Records) -> NDArray[np.bool_]:
-    """Whether values pass the tests of nodes, one of each, or many of one."""
+    """Whether values pass the tests of nodes: one value per node, or many for one node."""
     threshold, rule = nodes["threshold"], nodes["rule"]
     right: NDArray[np.bool_] = values >= threshold
     gaps = np.isnan(values)
@@ -59,14 +59,14 @@ def goes_right(values: Array, nodes: Records) -> NDArray[np.bool_]:
 
 
 def split(tree: int, leaf: int, slot: int, n_classes: int, d: int, tables: Tables) -> int:
-    """Split a leaf by the best of some random tests, if one tells classes apart.
+    """Split a leaf by the best of some random tests, if one separates classes.
 
     Returns the leaf of the example in this slot.
     """
     row = int(tables.nodes["link"][leaf])
     entries = tables.rings[row, : min(int(tables.leaves[row, WRITTEN]), tables.rings.shape[1])]
     E, labels, weights = tables.X[entries[:, 0], :d], tables.labels[entries[:, 0]], entries[:, 1]
-    tables.leaves[row, FRESH] = 0  # if there is none, as much again
+    tables.leaves[row, FRESH] = 0  # without a split, the next attempt needs as much weight again
     one_hot = np.zeros((len(entries), n_classes))
     one_hot[np.arange(len(entries)), labels] = weights
     tests = _random_tests(tree, E, tables)
@@ -100,7 +100,7 @@ def split(tree: int, leaf: int, slot: int, n_classes: int, d: int, tables: Table
 def _random_tests(tree: int, E: Array, tables: Tables) -> Records:
     """Draw tests of features that differ among the examples (m, d) of a leaf."""
     n = tables.limits.n_tests
-    # Adding 0 leaves one zero of two.
+    # Adding 0 turns -0.0 into 0.0.
     low, high = np.fmin.reduce(E, axis=0) + 0.0, np.fmax.reduce(E, axis=0) + 0.0
     gaps = np.isnan(E).any(axis=0)
     varied = np.flatnonzero((low < high) | (gaps & (low == high)))
@@ -121,7 +121,7 @@ def _random_tests(tree: int, E: Array, tables: Tables) -> Records:
 
 
 def _best(tests: Records, E: Array, one_hot: Array) -> Records | None:
-    """Return the test of least Gini impurity, None if none lessens it.
+    """Return the test of least Gini impurity, None if none reduces it.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _best(tests: Records, E: Array, one_hot: Array) -> Records | None:
     weights = left.T.astype(float) @ one_hot
     absent = missing.T.astype(float) @ one_hot
     has_absent: NDArray[np.bool_] = absent.sum(axis=1) > 0.0
-    # What is missing goes right, or left; where nothing is, there is only one way.
+    # Missing values go right, or left; where there are none, only one option is scored.
     scores = np.stack([_score(weights, total), _score(weights + absent, total)], axis=1)
     scores[~has_absent, 1] = 0.0
     best = int(scores.argmax()) if len(tests) else 0
@@ -149,7 +149,7 @@ def _best(tests: Records, E: Array, one_hot: Array) -> Records | None:
         return None
     test, goes_left = divmod(best, 2)
     chosen = tests[test : test + 1].reshape(()).copy()
-    # What was never missing goes with the majority.
+    # If the feature was never missing, missing values go with the majority.
     heavier_right = 2.0 * weights[test].sum() < total.sum()
     if not goes_left if has_absent[test] else heavier_right:
         chosen["rule"] |= MISSING_RIGHT
@@ -157,9 +157,9 @@ def _best(tests: Records, E: Array, one_hot: Array) -> Records | None:
 
 
 def _score(left: Array, total: Array) -> Array:
-    """Return how pure the two sides of each test are; 0 if one is empty.
+    """Return the purity of the two sides of each test; 0 if one is empty.
 
-    The sum over both sides of `sum of c ** 2 / sum of c`, of their class weights c: the total
+    The sum over both sides of `sum of c ** 2 / sum of c`, with their class weights c: the total
     weight times 1 minus the Gini impurity.
     """
     right = total - left
@@ -171,7 +171,7 @@ def _score(left: Array, total: Array) -> Array:
 
 
 BLOCK = 256
-"""Events that are predicted at a time: what they need in between fits into a cache."""
+"""Number of events predicted at a time: their intermediate results fit into a cache."""
 
 
 def descend(X: Array, nodes: Records, n_trees: int) -> Short:
@@ -207,7 +207,7 @@ def learn(
     d: int,
     tables: Tables,
 ) -> tuple[bool, Array]:
-    """Teach an example of the pool to the trees of a group, and ask them about it.
+    """Let the trees of a group learn an example of the pool, and predict it.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def learn(
     w, nothing, whole
         Weight of the example, as for `bag`.
     slot
-        Where in the pool it is.
+        Its slot of the pool.
     n_classes, d
         Number of classes and of columns.
     tables
@@ -226,7 +226,7 @@ def learn(
 
     Returns
     -------
-    Whether a leaf remembers the example, and what `probabilities` are after it was learned.
+    Whether a leaf keeps the example, and the `probabilities` after it was learned.
 
     """
     weights = bag(u, w, nothing, whole)
@@ -258,7 +258,7 @@ def probabilities(leaves: Short, n_trees: int, n_classes: int, tables: Tables) -
     """Return the mean over the trees of each group, shape (events, groups, classes).
 
     In a leaf with class weights c and their sum n that is `(c + 1 / C) / (n + 1)`: as if it had
-    learned one more example, which belonged to each of the C classes in part.
+    learned one more example, divided equally among the C classes.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def probabilities(leaves: Short, n_trees: int, n_classes: int, tables: Tables) -
     smooth = (tables.counts[rows, :n_classes] + 1.0 / n_classes) * share[:, :, None]
     n, n_groups = len(leaves), leaves.shape[1] // n_trees
     groups = smooth.reshape(n, n_groups, n_trees, n_classes)
-    # One after the other: a sum would add in another order.
+    # One after the other: `sum` would add in another order.
     mean: Array = groups.cumsum(axis=2)[:, :, -1] / n_trees
     return mean
 

@@ -1,7 +1,7 @@
-"""Array storage of the trees of a forest and of the examples that they remember.
+"""Array storage of the trees of a forest and of the examples that they keep.
 
-Nodes and leaves of all trees share one table each, which double when they are full. What is done
-with them is the business of `numpy_backend` and `numba_backend`.
+Nodes and leaves of all trees share one table each, which doubles when it is full. They are used by
+`numpy_backend` and `numba_backend`.
 
 """
 
@@ -26,25 +26,25 @@ LEAF = -1
 """The feature of a node that tests none."""
 
 MISSING_RIGHT, IS_EQUAL = 1, 2
-"""Bits of a node's `rule`: where a missing number goes, and that a text is compared."""
+"""Bits of a node's `rule`: a missing number goes right; a string is compared for equality."""
 
 NODE = np.dtype(
     [("feature", np.int32), ("link", np.int32), ("rule", np.int64), ("threshold", np.float64)]
 )
-"""A node: what reaches the threshold, or as a text is equal to it, goes right.
+"""A node: a value goes right if it reaches the threshold or, for a string, equals it.
 
-`link` is the left child, which the right one follows; of a leaf its row in the table of leaves.
+`link` is the left child, which the right one follows; for a leaf, its row in the table of leaves.
 """
 
 FRESH, WRITTEN, TREE, WEIGHT = 0, 1, 2, 3
-"""Columns of `leaves`: weight that counts for the next split, entries ever written to the ring of
-examples, the tree, and the sum of `counts`."""
+"""Columns of `leaves`: weight that counts for the next split, number of entries ever written to the
+ring of examples, the tree, and the sum of `counts`."""
 
 N_NODES, N_LEAVES = 0, 1
 """Entries of `used`."""
 
 OWN_NODES, TRIED = 0, 1
-"""Columns of `trees`: number of nodes, and how often a leaf was to be split."""
+"""Columns of `trees`: number of nodes, and number of attempts to split a leaf."""
 
 
 class Limits(NamedTuple):
@@ -53,13 +53,13 @@ class Limits(NamedTuple):
     Parameters
     ----------
     n_tests
-        Random tests, of which the best is taken.
+        Number of random tests, of which the best is used.
     min_weight
-        Weight of the examples that a leaf has learned.
+        Weight of examples learned after which a leaf is split.
     max_nodes
-        Most nodes of a tree.
+        Largest number of nodes of a tree.
     inherit
-        1 if both children take over their examples, 0 if only the weights of the classes.
+        1 if the children take over their examples, 0 if only the class weights.
 
     """
 
@@ -70,7 +70,7 @@ class Limits(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The trees of all groups, and the examples that they remember.
+    """The trees of all groups, and the examples that they keep.
 
     Parameters
     ----------
@@ -79,20 +79,20 @@ class Tables(NamedTuple):
     counts
         Weight of each class in each leaf, whole numbers, shape (leaves, classes).
     leaves
-        What else is known of each leaf, shape (leaves, 4).
+        Other values of each leaf, shape (leaves, 4).
     rings
         The latest examples of each leaf: slot of the pool, and weight; shape (leaves, ring, 2).
     trees
-        What is known of each tree, shape (trees, 2).
+        Values of each tree, shape (trees, 2).
     bag_keys, split_keys
-        What the draws of each tree belong to.
+        Keys of the draws of each tree.
     used
-        How many nodes and leaves there are.
+        Number of nodes and of leaves.
     X, labels
-        The pool of examples: features, NaN for a missing number and 0 for a missing text, shape
+        The pool of examples: features, NaN for a missing number and 0 for a missing string, shape
         (slots, columns), and the number of the class.
     is_text
-        Whether a column holds texts, 0 or 1.
+        Whether a column holds strings, 0 or 1.
     limits
         What splits a leaf.
 
@@ -113,7 +113,7 @@ class Tables(NamedTuple):
 
 
 def single_leaves(bag_keys: Keys, split_keys: Keys, limits: Limits) -> Tables:
-    """Return the tables of trees that have learned nothing, each of which is one leaf."""
+    """Return the tables of trees that have learned nothing, each a single leaf."""
     n = len(bag_keys)
     nodes: Records = np.zeros(2 * n, NODE)
     nodes["feature"] = LEAF
@@ -126,7 +126,7 @@ def single_leaves(bag_keys: Keys, split_keys: Keys, limits: Limits) -> Tables:
         nodes=nodes,
         counts=np.zeros((2 * n, 2)),
         leaves=leaves,
-        # No entry weighs less than 1, so that a leaf has as many at most when it is to be split.
+        # No entry weighs less than 1, so a leaf has at most this many when it is to be split.
         rings=np.zeros((2 * n, limits.min_weight, 2), np.int32),
         trees=trees,
         bag_keys=bag_keys,
@@ -140,11 +140,11 @@ def single_leaves(bag_keys: Keys, split_keys: Keys, limits: Limits) -> Tables:
 
 
 def with_room(tables: Tables, n_classes: int) -> Tables:
-    """Return tables in which a leaf of each tree can be split, and so many classes counted."""
+    """Return tables with room to split a leaf of each tree, and to count this many classes."""
     n_trees: int = len(tables.trees)
     n_nodes, n_leaves = tables.used.tolist()
     nodes, counts, leaves, rings = tables.nodes, tables.counts, tables.leaves, tables.rings
-    # However much there is room for, there are never more than this.
+    # There are never more nodes than this, however large the tables.
     most = max(n_trees * tables.limits.max_nodes, n_nodes)
     if n_nodes + 2 * n_trees > len(nodes) and len(nodes) < most:
         nodes = longer(nodes, min(2 * len(nodes) + 2 * n_trees, most))
@@ -159,7 +159,7 @@ def with_room(tables: Tables, n_classes: int) -> Tables:
 
 
 def slots_in_use(tables: Tables) -> Integers:
-    """Return the slots of the examples that leaves remember and may still need."""
+    """Return the slots of the examples that leaves keep and may still need."""
     rings = tables.rings[: tables.used[N_LEAVES]]
     about = tables.leaves[: len(rings)]
     grows = tables.trees[about[:, TREE], OWN_NODES] + 2 <= tables.limits.max_nodes
@@ -182,10 +182,10 @@ def longer(table: Any, n: int) -> Any:
     return more
 
 
-# --- Random numbers of the trees: functions of a key and a counter, and of nothing else.
+# --- Random numbers of the trees: functions of a key and a counter only.
 
 
-# SplitMix64: the step of its counter, and what mixes it.
+# SplitMix64: the step of its counter, and its mixing constants.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -193,7 +193,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _2_TO_53 = 9007199254740992.0
 
 MOST_DRAWN = 128
-"""More are never drawn of a Poisson variable, whose mean is 17 at most."""
+"""Upper bound of a Poisson draw, whose mean is at most 17."""
 
 
 def draw(keys: Keys, counters: Integers) -> Array:
@@ -219,7 +219,7 @@ def draw(keys: Keys, counters: Integers) -> Array:
 
 
 def bag(u: Array, w: float, nothing: float, whole: int) -> Integers:
-    """Draw how often each tree learns an example: `whole` and a Poisson variable of mean `w`.
+    """Draw how often each tree learns an example: `whole` plus a Poisson variable of mean `w`.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def bag(u: Array, w: float, nothing: float, whole: int) -> Integers:
     nothing
         Probability that one is 0, exp(-w).
     whole
-        What is added.
+        Number that is added.
 
     Examples
     --------
