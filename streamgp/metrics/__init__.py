@@ -1,8 +1,8 @@
 """Metrics in River's style that River does not have.
 
-They are updated and read like River's own, but judge what River's evaluators do not hand over: the
-questions of a conversation, distributions that were predicted, and what class probabilities are
-worth. They do not import `river.metrics`, which is slow to load.
+They are updated and read like River's own, but measure what River's evaluators do not pass on: the
+questions of a conversation, predicted distributions, and the quality of class probabilities. They
+do not import `river.metrics`, which is slow to load.
 
 """
 

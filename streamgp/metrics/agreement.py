@@ -1,4 +1,4 @@
-"""Agreement of two annotators, or of one with what the same one said before."""
+"""Agreement of two annotators, or of one annotator with their own earlier labels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class AnnotatorAgreement(ConversationMetric):
     """Gwet's AC1 of two annotators who labelled the same events independently.
 
-    `(p_a - p_e) / (1 - p_e)` with the share `p_a` of events that both label alike, and the
-    agreement by chance `p_e = Σ π_k (1 - π_k) / (K - 1)`, where `π_k` is the share of label k
-    among all answers, and K the number of labels. 1 if all are alike, 0 if no more than by chance.
-    Unlike Cohen's kappa it does not fall where nearly all events are of one class.
+    `(p_a - p_e) / (1 - p_e)` with the share `p_a` of events that both label alike, and the chance
+    agreement `p_e = Σ π_k (1 - π_k) / (K - 1)`, where `π_k` is the share of label k among all
+    answers, and K the number of labels. 1 if all events are labelled alike, 0 if no more than by
+    chance. Unlike Cohen's kappa, it does not collapse where nearly all events are of one class.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class AnnotatorAgreement(ConversationMetric):
 
     Examples
     --------
-    Of 10 events 9 are labelled alike; `p_e = 2 · .45 · .55 = .495`:
+    Of 10 events, 9 are labelled alike; `p_e = 2 · .45 · .55 = .495`:
 
     >>> from streamgp.metrics import AnnotatorAgreement
     >>> metric = AnnotatorAgreement()
@@ -48,7 +48,7 @@ class AnnotatorAgreement(ConversationMetric):
 
     found_in = "agreement of streamgp.evaluation.RunStatistics"
 
-    # _cells  number of events by the two labels; those that are not 0.
+    # _cells  number of events by the two labels, where it is not 0
 
     def __init__(self, n_labels: int | None = None) -> None:
         if n_labels is not None:
@@ -62,7 +62,7 @@ class AnnotatorAgreement(ConversationMetric):
 
     @property
     def n(self) -> int:
-        """Events that both have labelled."""
+        """Number of events that both have labelled."""
         return sum(self._cells.values())
 
     @property
@@ -72,19 +72,19 @@ class AnnotatorAgreement(ConversationMetric):
 
     @property
     def cells(self) -> dict[tuple[Label, Label], int]:
-        """Number of events by first and second label; those that are not 0."""
+        """Number of events by first and second label, where it is not 0."""
         return dict(self._cells)
 
     def update(self, first: Label, second: Label) -> None:
-        """Count an event that one annotator has called `first`, and the other `second`."""
+        """Count an event that one annotator labelled `first`, and the other `second`."""
         self._count(first, second, 1)
 
     def revert(self, first: Label, second: Label) -> None:
-        """Take an event back."""
+        """Uncount an event."""
         self._count(first, second, -1)
 
     def of_class(self, label: Label) -> AnnotatorAgreement:
-        """Return the agreement on whether an event is of one class or of any other.
+        """Return the agreement on whether an event is of one class or not.
 
         Examples
         --------
@@ -101,7 +101,7 @@ class AnnotatorAgreement(ConversationMetric):
         return found
 
     def plus(self, other: AnnotatorAgreement) -> AnnotatorAgreement:
-        """Return the agreement over the events of two."""
+        """Return the agreement over the events of both metrics."""
         found = AnnotatorAgreement(self.n_labels)
         for part in (self, other):
             for (one, second), n in part._cells.items():
@@ -122,7 +122,7 @@ class AnnotatorAgreement(ConversationMetric):
     def standard_error(self) -> float:
         """Standard error of AC1 over events, by linearisation (Gwet 2008, Eq. 30); 0 without any.
 
-        It is for many events: of few it says too little, and 0 where all are labelled alike.
+        It holds for many events; for few it is too small, and it is 0 if all are labelled alike.
         """
         if not self._cells:
             return 0.0
@@ -143,7 +143,7 @@ class AnnotatorAgreement(ConversationMetric):
         )
 
     def _known(self) -> tuple[float, float, dict[Label, float], int]:
-        """Return AC1, the agreement by chance, the share of each label, and the number of them."""
+        """Return AC1, the chance agreement, the share of each label, and the number of labels."""
         n, shares = self.n, dict.fromkeys(self.labels, 0.0)
         for cell, m in self._cells.items():
             for label in cell:

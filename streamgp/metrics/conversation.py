@@ -1,4 +1,4 @@
-"""Metrics of a conversation: they judge questions, not predictions."""
+"""Metrics of a conversation: they assess questions, not predictions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ConversationMetric(Metric):
     Attributes
     ----------
     found_in
-        Where the same number stands when streamgp counts: in the result of `interactive_val_score`
-        or in a `RunStatistics`.
+        Where streamgp itself reports the same number: in the result of `interactive_val_score` or
+        in a `RunStatistics`.
 
     """
 
@@ -28,14 +28,14 @@ class ConversationMetric(Metric):
 
 
 class _Share(ConversationMetric):
-    """A share of what is counted."""
+    """A share of the updates."""
 
     def __init__(self) -> None:
         self._n_hits = 0
         self._n = 0
 
     def get(self) -> float:
-        """Return the share; 0 before anything was counted, as River's metrics do."""
+        """Return the share; 0 before the first update, as River's metrics do."""
         return self._n_hits / self._n if self._n else 0.0
 
     def _count(self, is_hit: bool, step: int = 1) -> None:
@@ -73,12 +73,12 @@ class LabelRate(_Share):
         self._count(asked)
 
     def revert(self, asked: bool) -> None:
-        """Take one event back."""
+        """Uncount one event."""
         self._count(asked, -1)
 
 
 class _ChallengeShare(_Share):
-    """A share of the first answers, some of which do not count for it."""
+    """A share of some of the first answers."""
 
     @property
     def bigger_is_better(self) -> bool:
@@ -98,7 +98,7 @@ class _ChallengeShare(_Share):
         self._note(challenged, wrong, 1)
 
     def revert(self, challenged: bool, wrong: bool) -> None:
-        """Take one answer back."""
+        """Uncount one answer."""
         self._note(challenged, wrong, -1)
 
     def _note(self, challenged: bool, wrong: bool, step: int) -> None:
@@ -106,7 +106,7 @@ class _ChallengeShare(_Share):
 
 
 class ChallengePrecision(_ChallengeShare):
-    """Share of the challenged answers that were wrong; the others leave it as it is.
+    """Share of the challenged answers that were wrong; the other answers are ignored.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class ChallengePrecision(_ChallengeShare):
 
 
 class ChallengeRecall(_ChallengeShare):
-    """Share of the wrong answers that were challenged; the others leave it as it is.
+    """Share of the wrong answers that were challenged; the other answers are ignored.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class ChallengeRecall(_ChallengeShare):
 
 
 class WrongLabelsKept(_Share):
-    """Share of the labels kept that are wrong.
+    """Share of the kept labels that are wrong.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class WrongLabelsKept(_Share):
         Parameters
         ----------
         y_true
-            The truth.
+            The true label.
         y_kept
             The label that the learner holds.
 
@@ -181,12 +181,12 @@ class WrongLabelsKept(_Share):
         self._count(y_true != y_kept)
 
     def revert(self, y_true: Label, y_kept: Label) -> None:
-        """Take a label back, for one that was corrected or withdrawn."""
+        """Uncount a label, for one that was corrected or withdrawn."""
         self._count(y_true != y_kept, -1)
 
 
 class AnnotatorError(ConversationMetric):
-    """Distance of the estimate of an annotator's error rate from the observed one.
+    """Distance of the estimated error rate of an annotator from the observed one.
 
     Examples
     --------
@@ -203,8 +203,8 @@ class AnnotatorError(ConversationMetric):
 
     found_in = "annotators of streamgp.evaluation.RunStatistics"
 
-    # _estimate  the last estimate.
-    # _observed  share of wrong answers.
+    # _estimate  the last estimate
+    # _observed  share of wrong answers
 
     def __init__(self) -> None:
         self._estimate = 0.0
@@ -216,7 +216,7 @@ class AnnotatorError(ConversationMetric):
         Parameters
         ----------
         estimate
-            Error rate that the learner assumes now, this answer included.
+            Error rate that the learner now assumes, this answer included.
         wrong
             Whether the answer was wrong.
 

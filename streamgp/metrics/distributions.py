@@ -1,8 +1,8 @@
-"""Metrics of numbers that were predicted as distributions.
+"""Metrics of predicted distributions of numbers.
 
-A distribution is what `predict_one(x, with_dist=True)` returns: normal, or a mixture of normal
-ones. Errors are in units of the standard deviation of the targets, so that a predictor that knows
-only their mean and variance scores the same whatever they are.
+A distribution is what `predict_one(x, with_dist=True)` returns: a normal one, or a mixture of
+normals. Errors of NMSE and NPLL are in units of the standard deviation of the targets, so that a
+predictor that knows only their mean and variance scores the same whatever the targets are.
 
 """
 
@@ -30,7 +30,7 @@ class Density(Distribution, Protocol):
 
 
 class Cumulative(Distribution, Protocol):
-    """A distribution with a distribution function."""
+    """A distribution with a cumulative distribution function."""
 
     def cdf(self, y: float) -> float:
         """Probability of a value of at most `y`."""
@@ -52,14 +52,14 @@ class MixtureOfNormals(Protocol):
 class DistributionMetric(WeightedMetric):
     """Base class of metrics that need the distribution of a number, not only its mean.
 
-    `interactive_val_score` hands it over; River's evaluators do not.
+    `interactive_val_score` passes it on; River's evaluators do not.
     """
 
 
 class NMSE(WeightedMetric):
-    """Mean squared error divided by the variance of the targets: 1 for who predicts their mean.
+    """Mean squared error divided by the variance of the targets: 1 for predicting their mean.
 
-    0 before the first update, and as long as the targets do not differ.
+    0 before the first update, and while all targets are equal.
 
     Examples
     --------
@@ -96,10 +96,10 @@ class NMSE(WeightedMetric):
 
 
 class NPLL(DistributionMetric):
-    """Mean negative log density of the targets, in units of their standard deviation, in nats.
+    """Mean negative log density of the targets in units of their standard deviation, in nats.
 
-    `-mean ln p(y) - ln std(y)`: who knows only mean and variance of the targets scores
-    `(1 + ln 2 pi) / 2 = 1.419`. As long as they do not differ, their unit is 1.
+    `-mean ln p(y) - ln std(y)`: a normal distribution with the mean and variance of the targets
+    scores `(1 + ln 2 pi) / 2 = 1.419`. While all targets are equal, the unit is 1.
 
     Examples
     --------
@@ -134,8 +134,8 @@ class NPLL(DistributionMetric):
 class CRPS(DistributionMetric):
     """Mean continuous ranked probability score, in units of the targets.
 
-    The integral of the squared distance between the distribution function and the step at the
-    target; for a prediction without any variance, the absolute error. In closed form.
+    The integral of the squared difference between the cumulative distribution function and the step
+    at the target; for a prediction without variance, the absolute error. In closed form.
 
     Examples
     --------
@@ -170,9 +170,9 @@ class CRPS(DistributionMetric):
 
 
 class IntervalCoverage(DistributionMetric):
-    """Share of the targets that lie within the central interval of their distribution.
+    """Share of the targets within the central interval of their predicted distribution.
 
-    Well calibrated if it is the level; it is better the closer it comes.
+    Predictions are calibrated if it equals the level; closer is better.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class IntervalCoverage(DistributionMetric):
 
 
 def _count(targets: Moments, y: float, weight: float) -> None:
-    """Count a target, or take it back if the weight is negative."""
+    """Count a target, or uncount it if the weight is negative."""
     if weight > 0:
         targets.add(y, weight)
     else:
@@ -223,7 +223,7 @@ def _count(targets: Moments, y: float, weight: float) -> None:
 
 
 def _crps(y: float, distribution: Distribution) -> float:
-    """`E|Y - y| - E|Y - Y'| / 2` for independent Y and Y' of the distribution."""
+    """`E|Y - y| - E|Y - Y'| / 2` for independent Y and Y' from the distribution."""
     parts = _parts(distribution)
     from_y = sum([w * mean_distance(mu - y, sigma) for w, mu, sigma in parts])
     apart = sum(
@@ -237,7 +237,7 @@ def _crps(y: float, distribution: Distribution) -> float:
 
 
 def _check(y_pred: Any, wanted: str) -> None:
-    """Refuse what is no distribution, as plain predictions are none."""
+    """Raise TypeError for what is not a distribution, such as a plain prediction."""
     if not hasattr(y_pred, wanted):
         raise TypeError(
             "y_pred must be a distribution with "

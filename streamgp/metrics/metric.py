@@ -8,7 +8,7 @@ from river import base
 
 
 class Metric(base.Base):
-    """Base class of the metrics; less is better unless they say otherwise."""
+    """Base class of the metrics; smaller is better unless they say otherwise."""
 
     def get(self) -> float:
         """Return the value; 0 before the first update, as River's metrics do."""
@@ -23,7 +23,7 @@ class Metric(base.Base):
         return False
 
     def works_with(self, model: base.Estimator) -> bool:  # noqa: ARG002 - River's signature
-        """Return False: it needs more than the prediction that River hands over."""
+        """Return False: it needs more than the prediction that River passes on."""
         return False
 
     def is_better_than(self, other: Any) -> bool:
@@ -42,7 +42,7 @@ class Metric(base.Base):
 
 
 class WeightedMetric(Metric):
-    """Base class of metrics of predictions, each of which may count more or less than others."""
+    """Base class of metrics of weighted predictions."""
 
     @property
     def works_with_weights(self) -> bool:
@@ -56,19 +56,19 @@ class WeightedMetric(Metric):
         y_true
             The label or target.
         y_pred
-            What was predicted.
+            The prediction.
         w
-            How much it counts; nothing if that is 0.
+            Weight of the prediction; it is ignored if that is 0.
 
         """
         if w > 0:
             self._note(y_true, y_pred, w)
 
     def revert(self, y_true: Any, y_pred: Any, w: float = 1) -> None:
-        """Take one prediction back, of the weight that it was counted with."""
+        """Uncount one prediction, with the weight with which it was counted."""
         if w > 0:
             self._note(y_true, y_pred, -w)
 
     def _note(self, y_true: Any, y_pred: Any, weight: float) -> None:
-        """Count a prediction, or take it back if the weight is negative."""
+        """Count a prediction, or uncount it if the weight is negative."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Sets of labels that hold the true one as often as promised, whatever the classifier is worth."""
+"""Sets of labels that hold the true one as often as promised, however good the classifier."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streamgp.common.validation import check_number, check_whole
 
 
 class PredictionSets(base.Base):
-    """Conformal prediction sets from class probabilities: split online, and adaptive.
+    """Conformal prediction sets from class probabilities: split conformal, online and adaptive.
 
     The nonconformity of a label is one minus its probability. A set holds the labels whose
-    nonconformity is no larger than that of a share `1 - a` of the true labels of late (Eq. 1 of
-    [^1], of the latest `window` instead of a calibration set). `a` moves by `step * (alpha - e)`
-    after each label, where `e` is 1 if the set did not hold it and 0 if it did (Eq. 2): after `T`
-    labels the share of sets that missed theirs is `alpha` up to `1 / (step T)` and `1 / T`, also
-    where the stream changes. A label that the classifier has never met is in no set.
+    nonconformity is at most the `1 - a` quantile of that of recent true labels (Eq. 1 of [^1], with
+    the latest `window` in place of a calibration set). `a` moves by `step * (alpha - e)` after each
+    label, where `e` is 1 if the set did not hold it and 0 if it did (Eq. 2): after `T` labels, the
+    share of sets that missed theirs is `alpha` up to `1 / (step T)` and `1 / T`, even if the stream
+    changes. A label that the classifier has never met is in no set.
 
-    Sets may be empty: that no label is likely enough is what a set says of an event that is unlike
-    all before, once the others alone hold their labels often enough. If only the labels of doubtful
-    events come, as those that are asked for, sets are larger than they need be.
+    Sets may be empty: an empty set says that no label is likely enough, as for an event unlike all
+    before, when the other sets hold their labels often enough. If labels are learned only for
+    doubtful events, as with labels on request, sets are larger than necessary.
 
     Parameters
     ----------
     alpha
         Share of events whose set may miss the label, between 0 and 1.
     step
-        How fast `a` follows, above 0. Larger ones react faster and waver more; with the default
-        the share is within .02 of `alpha` after 1000 labels, whatever the stream.
+        How fast `a` adapts, above 0. Larger values react faster and fluctuate more; with the
+        default the share is within .02 of `alpha` after 1000 labels, whatever the stream.
     window
-        Number of the latest true labels whose nonconformity is known.
+        Number of latest true labels whose nonconformity is kept.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class PredictionSets(base.Base):
     """
 
     # _latest, _sorted  nonconformities of the latest true labels, in order of time and of size
-    # _alpha            `a` of above; it may leave [0, 1]
-    # _n, _held         sets so far, and those of them that held their label
+    # _alpha            `a` above; it may leave [0, 1]
+    # _n, _held         number of sets so far, and of those that held their label
     def __init__(self, alpha: float = 0.1, step: float = 0.05, window: int = 500) -> None:
         check_number("alpha", alpha, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         check_number("step", step, "a number above 0", lambda p: 0.0 < p < math.inf)
@@ -91,7 +91,7 @@ class PredictionSets(base.Base):
         return sorted(likely, key=lambda y: -proba[y])
 
     def update(self, y_true: Label, y_pred: Mapping[Label, float]) -> None:
-        """Learn from the label of an event, and from the probabilities predicted before it."""
+        """Learn from the label of an event and the probabilities predicted before it."""
         score = 1.0 - y_pred.get(y_true, -math.inf)
         held = score <= self._most()
         self._n += 1
@@ -107,6 +107,6 @@ class PredictionSets(base.Base):
         """Largest nonconformity of a label in a set."""
         n = len(self._sorted)
         rank = math.ceil((1.0 - self._alpha) * (n + 1))
-        if rank > n:  # every label that is known
+        if rank > n:  # every known label
             return 1.0
         return self._sorted[rank - 1] if rank > 0 else -math.inf

@@ -1,7 +1,7 @@
 """Metrics of class probabilities: calibration, and whether a classifier knows when it is wrong.
 
 They take what `predict_proba_one` returns. The prediction is its most probable class, the first of
-several. Like River's evaluators they pass over `{}`, which predicts nothing.
+several. Like River's evaluators, they skip `{}`, which predicts nothing.
 
 """
 
@@ -32,7 +32,7 @@ class ProbabilityMetric(WeightedMetric):
 
     @property
     def requires_labels(self) -> bool:
-        """Return False: River's evaluators hand over the probabilities."""
+        """Return False: River's evaluators pass on the probabilities."""
         return False
 
     def works_with(self, model: base.Estimator) -> bool:
@@ -49,20 +49,20 @@ class ProbabilityMetric(WeightedMetric):
         y_pred
             The probability of each known class.
         w
-            How much it counts; nothing if that is 0.
+            Weight of the prediction; it is ignored if that is 0.
 
         """
         if y_pred:
             super().update(y_true, y_pred, w)
 
     def revert(self, y_true: Label, y_pred: Mapping[Label, float], w: float = 1) -> None:
-        """Take one prediction back, of the weight that it was counted with."""
+        """Uncount one prediction, with the weight with which it was counted."""
         if y_pred:
             super().revert(y_true, y_pred, w)
 
 
 class _ByUncertainty(ProbabilityMetric):
-    """A metric of how sure right and wrong predictions are."""
+    """A metric of how confident right and wrong predictions are."""
 
     def __init__(self, uncertainty: str = "bvsb") -> None:
         self.uncertainty = uncertainty
@@ -87,16 +87,17 @@ class _Mean(_ByUncertainty):
 
 
 class Overconfidence(_Mean):
-    """Mean confidence of the wrong predictions: 1 if nothing tells that they are wrong.
+    """Mean confidence of the wrong predictions: 1 if nothing shows that they are wrong.
 
-    Who squashes all confidences has less of it, too, and more underconfidence: look at both, or at
-    `RightWrongAUC`.
+    A classifier that shrinks all confidences also has less of it, and more underconfidence: look at
+    both, or at `RightWrongAUC`.
 
     Parameters
     ----------
     uncertainty
-        What the confidence leaves to 1: `bvsb`, the second largest probability divided by the
-        largest, or `entropy`, that of the probabilities divided by the largest possible one.
+        Measure of uncertainty, 1 minus the confidence: `bvsb`, the second largest probability
+        divided by the largest, or `entropy`, that of the probabilities divided by the largest
+        possible one.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class Overconfidence(_Mean):
 
 
 class Underconfidence(_Mean):
-    """Mean uncertainty of the right predictions: 1 if none of them is trusted.
+    """Mean uncertainty of the right predictions: 1 if all are as unsure as can be.
 
     Parameters
     ----------
@@ -151,13 +152,13 @@ class Underconfidence(_Mean):
 class RightWrongAUC(_ByUncertainty):
     """Probability that a right prediction is more confident than a wrong one; ties count half.
 
-    The area under the curve of the shares of right and of wrong predictions that are more confident
-    than a threshold. 1 if confidence tells them apart, 0.5 if it says nothing. Unlike over- and
-    underconfidence it depends on the order of the confidences only, not on how large they are.
+    The area under the curve of the shares of right and wrong predictions that are more confident
+    than a threshold. 1 if confidence separates them, 0.5 if it says nothing. Unlike over- and
+    underconfidence, it depends only on the order of the confidences, not on their size.
 
     Memory is bounded: counts are kept, not confidences, and uncertainties that differ by less than
-    a thousandth of themselves, or are below 1e-19, may count as tied. That moves the area by half
-    the share of such pairs of a right and a wrong prediction, at most.
+    a thousandth of themselves, or are below 1e-19, may count as tied. That moves the area by at
+    most half the share of such pairs of a right and a wrong prediction.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ class RightWrongAUC(_ByUncertainty):
         return True
 
     def get(self) -> float:
-        """Return the area; 0 as long as no prediction was right, or none was wrong."""
+        """Return the area; 0 while no prediction was right, or none was wrong."""
         return area_under_curve(self._seen.cells()) or 0.0
 
     def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
@@ -192,11 +193,11 @@ class RightWrongAUC(_ByUncertainty):
 
 
 class CalibrationError(ProbabilityMetric):
-    """Expected calibration error: how far the probability of the predicted class is from its truth.
+    """Expected calibration error: distance of the predicted class's probability from its accuracy.
 
     `Σ n_b / n · |share right - mean probability|` over intervals of the largest probability. A
-    classifier is calibrated if of what it predicts with 80 %, 80 % is right. It need not be a good
-    one for that.
+    classifier is calibrated if 80 % of what it predicts with probability 80 % is right. It need not
+    be a good one for that.
 
     Parameters
     ----------
@@ -249,12 +250,12 @@ class CalibrationError(ProbabilityMetric):
 class Brier(ProbabilityMetric):
     """Mean squared distance of the probabilities from the truth, `Σ_k (p_k - [y = k])²`.
 
-    0 at best, 2 at worst. For two classes it is twice what is called Brier score where only the
-    probability of one of them counts.
+    0 at best, 2 at worst. For two classes it is twice the Brier score defined by the probability of
+    one of them alone.
 
     It is `reliability - resolution + uncertainty`, up to rounding. Forecasts are grouped for each
-    class by their probability, and what they vary within a group counts as resolution, so that the
-    sum is exact (the generalised resolution [^2]). A class that was not known yet was forecast with
+    class by their probability, and their variation within a group counts as resolution, so that the
+    sum is exact (the generalised resolution [^2]). A class not known yet counts as forecast with
     probability 0.
 
     Parameters
@@ -265,11 +266,11 @@ class Brier(ProbabilityMetric):
     Attributes
     ----------
     reliability
-        How far forecasts are from what came true; 0 if calibrated. Less is better.
+        How far forecasts are from observed frequencies; 0 if calibrated. Smaller is better.
     resolution
-        How far what comes true differs between forecasts. More is better.
+        How much observed frequencies differ between forecasts. Larger is better.
     uncertainty
-        Of the labels themselves: the score of who knows only how frequent they are.
+        Uncertainty of the labels themselves: the score of a forecast of their frequencies.
 
     Examples
     --------
@@ -291,13 +292,13 @@ class Brier(ProbabilityMetric):
 
     """
 
-    # _n        predictions
+    # _n        number of predictions
     # _squares  sum of their squared distances
     # _classes  forecasts of each class that was ever forecast or true
 
     def __init__(self, n_bins: int = 10) -> None:
         self.n_bins = n_bins
-        Bins(n_bins)  # refuses what is no number of them
+        Bins(n_bins)  # refuses an invalid number
         self._n: float = 0
         self._squares = 0.0
         self._classes: dict[Label, Bins] = {}
@@ -318,7 +319,7 @@ class Brier(ProbabilityMetric):
 
     @property
     def uncertainty(self) -> float:
-        """The score of who knows only how frequent the labels are."""
+        """The score of a forecast of the labels' frequencies."""
         shares = [sum(b.n * b.share for b in bins) / self._n for bins in self._filled()]
         return sum(share * (1.0 - share) for share in shares)
 
