@@ -1,9 +1,9 @@
-"""EM estimate of how often annotators err, and of how often they insist on an error.
+"""EM estimate of how often annotators err, and how often they insist on an error.
 
 The running estimate of `annotator_error.py` judges each answer once, by what was known when it
-came, and counts an answer that was upheld as right. It overestimates the errors of careful
-annotators, and takes those who never give in for the most careful of all. Here all answers are
-judged together, by what is known now.
+came, and counts an upheld answer as right. It overestimates the errors of careful annotators, and
+considers those who never give in the most careful of all. Here all answers are judged together, by
+what is known now.
 
 """
 
@@ -22,18 +22,17 @@ from streamgp.common.annotator_error import ANSWERS, ERRORS, INSISTED, WRONG, Re
 Flags: TypeAlias = NDArray[np.bool_]
 
 # Beliefs are raised to one of these powers: shares of a Gaussian process with much noise are
-# under-confident, those of other learners may be over-confident. The first one leaves them as they
-# are, where answers tell nothing of it.
+# underconfident, those of other learners may be overconfident. The first leaves them as they are,
+# for answers that do not favour any power.
 SHARPENINGS = (1.0, 0.5, 1.5, 2.0, 3.0, 5.0)
 # Share of a belief that is spread evenly over all classes: no answer is impossible.
 _SPREAD = 1e-3
-# Probability that an annotator who is right stands by the answer when challenged.
+# Probability that an annotator who is right upholds the answer when challenged.
 _STANDS_BY = 0.98
 MOST_ROUNDS = 60
-# Change of the rates below which a round is the last one.
+# Change of the rates below which iteration stops.
 _CONVERGED = 1e-9
-# Difference of log likelihoods that is none: which of two powers is chosen is nothing for rounding
-# to decide.
+# Log likelihoods that differ by less count as equal: rounding must not decide between powers.
 _AS_LIKELY = 1e-6
 
 
@@ -44,7 +43,7 @@ class Estimates:
     Parameters
     ----------
     reliability
-        By annotator, in the order of their first answers.
+        Error rate and insistence by annotator, in the order of their first answers.
     wrong
         Probability that each answer is wrong, shape (n,).
     sharpening
@@ -62,7 +61,7 @@ def estimate(
 ) -> Estimates:
     """Estimate error rate and insistence of each annotator, after Dawid and Skene.
 
-    An answer with the label y, of which the learner believes `q`, is right with weight
+    An answer with the label y, in which the learner's belief is `q_y`, is right with weight
 
         (1 - e) q_y · {1 unchallenged; .98 upheld; .02 changed}
 
@@ -73,25 +72,25 @@ def estimate(
     for an annotator with error rate `e` and insistence `s`, and K labels. Where another annotator
     has answered a second question with y', blind, the true label k has the weight of the first
     answer, `q_k (1 - e)` or `q_k e / (K - 1)`, times `1 - e'` if k is y' and `e' / (K - 1)` if not;
-    each answer is wrong with the share of the labels other than its own. EM alternates between the
-    probabilities z of being wrong that follow, and `e = (1 + Σ z) / (5 + n)`, `s = (1 + Σ z over
-    upheld) / (4 + Σ z over challenged)`. The beliefs are raised to a power, chosen among
-    `SHARPENINGS` by the likelihood that is reached with it, priors included; of equal ones the
+    the probability that an answer is wrong is the share of the labels other than its own. EM
+    alternates between the resulting probabilities z of being wrong, and `e = (1 + Σ z) / (5 + n)`,
+    `s = (1 + Σ z over upheld) / (4 + Σ z over challenged)`. The beliefs are raised to a power,
+    chosen among `SHARPENINGS` by the likelihood it reaches, priors included; among equals the
     first.
 
     Parameters
     ----------
     answers
-        What each annotator said first, and what became of it.
+        Each first answer of an annotator, and its outcome.
     beliefs
-        What the learner believes of each event by all other answers, shape (n, K). Rows need not
+        The learner's belief about each event from all other answers, shape (n, K). Rows need not
         sum to 1; a row of zeros says nothing.
     labels
-        The K labels that the columns are about; every answer's is among them.
+        The K labels of the columns; every answer's is among them.
 
     Examples
     --------
-    Sure beliefs, and one answer in four that they contradict:
+    Certain beliefs that contradict one answer in four:
 
     >>> answers = [SettledAnswer(y=y) for y in "aaab" * 25]
     >>> found = estimate(answers, np.array([[1.0, 0.0]] * 100), ["a", "b"])
@@ -122,7 +121,7 @@ def estimate(
         found = _fit(asked, len(names))
         if best is None or found[0] > best[0] + _AS_LIKELY:
             best = (found[0], power, *found[1:])
-    assert best is not None  # there are powers to choose from
+    assert best is not None  # SHARPENINGS is not empty
     _, power, e, s, z = best
     n_answers = np.bincount(np.append(who, by))
     return Estimates(
@@ -138,7 +137,7 @@ def estimate(
 
 
 def sharpened(beliefs: Array, power: float) -> Array:
-    """Return beliefs, spread a little, raised to a power and normalised, shape (n, K)."""
+    """Return beliefs, spread slightly, raised to a power and normalised, shape (n, K)."""
     n_labels = beliefs.shape[1]
     sums = beliefs.sum(axis=1, keepdims=True)
     shares = np.divide(beliefs, sums, out=np.full(beliefs.shape, 1.0 / n_labels), where=sums > 0.0)
@@ -148,17 +147,18 @@ def sharpened(beliefs: Array, power: float) -> Array:
 
 
 def witnessed(beliefs: Array, said: Sequence[tuple[int, float] | None]) -> Array:
-    """Return beliefs after what a witness has said of each event, shape (n, K).
+    """Return beliefs updated by what a witness said of each event, shape (n, K).
 
-    A witness who errs with the rate `e` multiplies the belief in the label that was said by `1 - e`
-    and that in each of the others by `e / (K - 1)`, as in `estimate`.
+    A witness with error rate `e` multiplies the belief in the label given by `1 - e`, and in each
+    of the others by `e / (K - 1)`, as in `estimate`.
 
     Parameters
     ----------
     beliefs
-        What is believed of each event without the witness, shape (n, K), rows sum to 1.
+        Belief about each event without the witness, shape (n, K); rows sum to 1.
     said
-        Column of the label and error rate of each event's witness; None where there is none.
+        Column of the label given by each event's witness, and the witness's error rate; None where
+        there is no witness.
 
     Examples
     --------
@@ -185,23 +185,23 @@ def wrong_of_two(
 ) -> tuple[float, float]:
     """Return the probabilities that a first and a second answer about one event are wrong.
 
-    By the weights of `estimate`, with the insistence that annotators have before anything is known.
+    By the weights of `estimate`, with the prior insistence.
 
     Parameters
     ----------
     first, second
         The answers, each with a label.
     error_rates
-        Of the two annotators.
+        Error rates of the two annotators.
     shares
-        What the learner believes of each label; they need not sum to 1.
+        The learner's belief in each label; they need not sum to 1.
     labels
         The labels, those of both answers among them.
 
     Examples
     --------
-    Of two equally careful annotators who differ, the learner's belief decides; with three labels
-    and odds of .8 to .1, against both with .1:
+    Between two equally careful annotators who disagree, the learner's belief decides, here .8 to
+    .1; with the third label, believed with .1, both would be wrong:
 
     >>> one, other = SettledAnswer(y="a"), SettledAnswer(y="b")
     >>> wrong_of_two(one, other, (0.2, 0.2), [0.8, 0.1, 0.1], "abc")
@@ -233,14 +233,14 @@ def wrong_of_two(
 def _numbered(
     seconds: Sequence[SettledAnswer | None],
 ) -> tuple[NDArray[np.intp], list[SettledAnswer]]:
-    """Return the answers that there are, and their numbers among all."""
+    """Return the indices of the answers that are not None, and these answers."""
     found = {n: one for n, one in enumerate(seconds) if one is not None}
     return np.array(list(found), dtype=np.intp), list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Seconds:
-    """Second answers: number of the first one, annotator, whether both agree, belief in it."""
+    """Second answers: index of the first, annotator, whether they agree, belief in the label."""
 
     at: NDArray[np.intp]
     who: NDArray[np.intp]
@@ -250,7 +250,7 @@ class _Seconds:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Answers: annotator, belief in each, number of other labels, what became of challenges."""
+    """Answers: annotator, belief in the label, number of other labels, outcomes of challenges."""
 
     who: NDArray[np.intp]
     q: Array
@@ -260,7 +260,7 @@ class _Asked:
     seconds: _Seconds
 
     def weights(self, rates: Array, insistences: Array) -> tuple[Array, Array, Array]:
-        """Return the weights of each answer being right and wrong, and what seconds are wrong.
+        """Return the weights of each answer being right and wrong, and which seconds are wrong.
 
         The last as probabilities.
         """
@@ -274,7 +274,7 @@ class _Asked:
         at, agree, q = self.seconds.at, self.seconds.agree, self.seconds.q
         hit = 1.0 - rates[self.seconds.who]
         miss = (1.0 - hit) / self.n_others
-        # Of the true label: that of the first answer, that of the second, or neither of both.
+        # The true label is that of the first answer, that of the second, or neither.
         first = right[at] * np.where(agree, hit, miss)
         other = (e * then)[at] / self.n_others
         second = np.where(agree, 0.0, other * q * hit)

@@ -1,6 +1,6 @@
-"""Running estimates of an annotator's errors, from what became of the answers.
+"""Running estimates of an annotator's errors, from the outcomes of the answers.
 
-`annotator_em.py` estimates them by all answers together.
+`annotator_em.py` estimates them from all answers together.
 
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-# What was counted before the first answer: one wrong in five, and one insisted on in four. They are
+# Pseudo-counts before the first answer: one wrong in five, and one insisted on in four. They are
 # Beta priors, with the densities `e (1 - e)^4` and `s (1 - s)^3`.
 ERRORS, ANSWERS = 1.0, 5.0
 INSISTED, WRONG = 1.0, 4.0
@@ -27,8 +27,8 @@ class Reliability:
     insistence
         Probability that a wrong answer is upheld when it is challenged.
     n_answers
-        Number of answers that the estimates come from: first ones, and those to second questions
-        about what others have labelled.
+        Number of answers behind the estimates: first answers, and answers to second questions about
+        events that others have labelled.
 
     """
 
@@ -68,9 +68,9 @@ def _mean(each: Sequence[Reliability]) -> Reliability:
 class ErrorRate:
     """Running estimate of the share of wrong first answers of one annotator.
 
-    `(1 + Σ w) / (5 + n)`: one wrong answer in five before anything is known. `w` is the
-    probability that an uncontested answer was wrong; after a challenge 1 if the annotator changed
-    the answer, 0 if not.
+    `(1 + Σ w) / (5 + n)`: one wrong answer in five before anything is known. `w` is the probability
+    that an unchallenged answer was wrong; after a challenge it is 1 if the annotator changed the
+    answer, 0 if not.
 
     Examples
     --------
@@ -101,34 +101,35 @@ class ErrorRate:
         self.sum += w
 
     def correct(self, before: float, now: float) -> None:
-        """Record that an answer was wrong with another probability than noted before."""
+        """Replace the probability with which an answer noted before was wrong."""
         self.sum = max(0.0, self.sum + (now - before))
 
     def numbers(self) -> list[float]:
-        """Return all that is known, as plain numbers."""
+        """Return the state as plain numbers."""
         return [self.n, self.sum]
 
     @classmethod
     def of(cls, numbers: Iterable[float]) -> Self:
-        """Return what `numbers` was taken from."""
+        """Restore an object from its `numbers`."""
         n, *rest = numbers
         return cls(int(n), *map(float, rest))
 
 
-# Answers that scatter as the learner expects, before anything is known of an annotator.
+# Prior number of answers that scatter as the learner expects, before anything is known of an
+# annotator.
 _AS_EXPECTED = 5.0
-# Square of the largest deviation that counts, in units of what was known of the annotator: one
+# Square of the largest deviation that counts, in units of the annotator's estimated scatter: one
 # answer that was far off, and insisted on, must not make all others credible.
 _LARGEST = 9.0
 
 
 class ErrorScale(ErrorRate):
-    """Estimates of an annotator who gives numbers: share of wrong ones, exactness of the others.
+    """Estimates of an annotator who gives numbers: share of wrong ones, scatter of the others.
 
-    `z` is the distance of a first answer from the forecast, in standard deviations of the latter.
-    Were the annotator as exact as the learner expects, z² would be 1 on average; it is estimated as
-    `(5 + Σ v min(z², 9 r)) / (5 + Σ v)`: as expected before anything is known. `v` is the
-    probability that the answer was meant seriously, `1 - w` of the error rate, and `r` the estimate
+    `z` is the distance of a first answer from the forecast, in standard deviations of the forecast.
+    If the annotator were as accurate as the learner expects, z² would be 1 on average; its mean is
+    estimated as `(5 + Σ v min(z², 9 r)) / (5 + Σ v)`, which is 1 before anything is known. `v` is
+    the probability that the answer was not wrong, `1 - w` of the error rate, and `r` the estimate
     at that time.
 
     Examples
@@ -158,10 +159,10 @@ class ErrorScale(ErrorRate):
         return (_AS_EXPECTED + self.squares) / (_AS_EXPECTED + self.weight)
 
     def note_deviation(self, z2: float, w: float) -> None:
-        """Record a squared deviation of an answer that was wrong with probability `w`."""
+        """Record the squared deviation of an answer that was wrong with probability `w`."""
         self.squares += (1.0 - w) * min(z2, _LARGEST * self.scatter)
         self.weight += 1.0 - w
 
     def numbers(self) -> list[float]:
-        """Return all that is known, as plain numbers."""
+        """Return the state as plain numbers."""
         return [*super().numbers(), self.weight, self.squares]

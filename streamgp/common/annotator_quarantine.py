@@ -1,7 +1,7 @@
 """Sequential test of whether an annotator misleads: errs more often than not.
 
-What others have taught a learner is the witness. `annotator_em.py` estimates how often annotators
-err; here it is decided, with a stated level, whether to go on learning from one.
+The witness is what a learner has learned from others. `annotator_em.py` estimates how often
+annotators err; this test decides, at a stated level, whether to go on learning from one.
 
 """
 
@@ -16,18 +16,18 @@ from streamgp.base import Array
 LARGEST_HONEST: Final = 0.3
 """Error rate up to which an annotator counts as honest."""
 THRESHOLD: Final = 1e6
-"""Evidence beyond which an annotator misleads. Of 1000 honest annotators with 1000 answers each, at
-most one gets there on average, if beliefs are what they say."""
+"""Evidence beyond which an annotator counts as misleading. Of 1000 honest annotators with 1000
+answers each, at most one gets there on average, if beliefs are calibrated."""
 FEWEST: Final = 8
-"""Answers of an annotator who is judged, or is a witness."""
+"""Number of answers from which an annotator is judged, or serves as a witness."""
 WITNESSES: Final = 2
-"""Other annotators without whom none is judged: of two it cannot be told who misleads."""
+"""Number of other annotators needed to judge one: of two, it cannot be told who misleads."""
 
-# Error rates of those who mislead, all of them equally probable beforehand.
+# Error rates of misleading annotators, all equally probable a priori.
 _MISLEADING: Final = (0.55, 0.65, 0.75, 0.85, 0.95)
-# Share of a belief that is spread evenly over all labels at least.
+# Least share of a belief that is spread evenly over all labels.
 _SPREAD: Final = 0.05
-# More evidence than that is as good: a float has no room for the evidence of 1000 lies.
+# Upper bound of the evidence: that of 1000 lies would overflow a float.
 _MOST: Final = 1e200
 
 
@@ -35,19 +35,19 @@ def spread(beliefs: Array, n_labels: int, contradicted: float = 0.0) -> Array:
     """Return beliefs that count no more than they have proved.
 
     A share of each is spread evenly over all labels: .05, as the others are no perfect witnesses,
-    or so much that the beliefs are no better than they prove for another annotator. Beliefs that
-    are surer than they should be contradict all annotators, also those who never err. The errors
-    of that one are counted against the beliefs as well, which only makes the test more careful.
+    or as much as makes the beliefs no better than they proved for another annotator. Overconfident
+    beliefs contradict all annotators, even those who never err. The errors of that other annotator
+    are counted against the beliefs as well, which only makes the test more conservative.
 
     Parameters
     ----------
     beliefs
-        Beliefs in labels, of any shape, by what others have said alone.
+        Beliefs in labels, of any shape, based on other annotators alone.
     n_labels
-        Number of labels that the beliefs are shared among, K.
+        Number of labels among which the beliefs are divided, K.
     contradicted
-        Share of the answers of another annotator that contradict such beliefs: an estimate of the
-        smallest one there is.
+        Share of another annotator's answers that contradict such beliefs: an estimate of the
+        smallest such share.
 
     Examples
     --------
@@ -56,37 +56,37 @@ def spread(beliefs: Array, n_labels: int, contradicted: float = 0.0) -> Array:
     [0.82, 0.18]
 
     """
-    # Where the other one is contradicted, the other labels are held to be equally probable.
+    # Where the other annotator is contradicted, the other labels are taken as equally probable.
     share = max(_SPREAD, min(1.0, contradicted * n_labels / max(1, n_labels - 1)))
     careful: Array = (1.0 - share) * beliefs + share / n_labels
     return careful
 
 
 def evidence(beliefs: Iterable[float], n_labels: int) -> float:
-    """Return the evidence that an annotator misleads, from some answer on until the last.
+    """Return the evidence that an annotator has misled from some answer on until the last.
 
-    The statistic of Shiryaev and Roberts, `R = (1 + R) Λ` for each answer in turn, on average over
-    the error rates `e = .55, .65, ..., .95`. With `q` the belief in the label that was given, and K
-    labels, the ratio of the likelihoods is
+    The Shiryaev-Roberts statistic, `R = (1 + R) Λ` for each answer in turn, averaged over the error
+    rates `e = .55, .65, ..., .95`. With `q` the belief in the label given, and K labels, the
+    likelihood ratio is
 
         Λ = ((1 - e) q + e (1 - q) / (K - 1)) / (.7 q + .3 (1 - q) / (K - 1))
 
-    For an annotator who errs in at most 30 % of the answers, R is n or less on average after n
-    answers, and the probability that it has exceeded a threshold A by then is at most n / A. That
-    holds where beliefs are what they say or less sure: the more of them is `spread`, the smaller
+    For an annotator who errs in at most 30 % of the answers, the mean of R after n answers is at
+    most n, and the probability that it has exceeded a threshold A by then is at most n / A. That
+    holds where beliefs are calibrated or underconfident: the more of them is `spread`, the smaller
     the mean of Λ.
 
     Parameters
     ----------
     beliefs
-        Belief in the label that was given, for each answer of the annotator in their order, by what
-        others have said alone.
+        Belief in the label given, for each answer of the annotator in order, based on other
+        annotators alone.
     n_labels
-        Number of labels that the beliefs are shared among, K.
+        Number of labels among which the beliefs are divided, K.
 
     Examples
     --------
-    Lies at which the others are nearly sure, after a hundred answers that they agree with:
+    Lies that the others are nearly sure of, after a hundred answers that they agree with:
 
     >>> import numpy as np
     >>> told = np.array([0.95] * 100 + [0.01] * 15)
@@ -94,7 +94,7 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
     >>> evidence(careful[:100], n_labels=4), evidence(careful, n_labels=4)
     (0.820..., 1702280...)
 
-    The same, where one answer in three of the others contradicts such beliefs:
+    The same, if one in three of another annotator's answers contradicts such beliefs:
 
     >>> evidence(spread(told, n_labels=4, contradicted=0.33), n_labels=4)
     2597.8...

@@ -1,4 +1,4 @@
-"""A budget in use: a budget of the package or of a user's own, counting for one learner or loop."""
+"""A budget in use: one of the package or a user's own, counting for one learner or loop."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class NamesRefusal(Protocol):
-    """A budget that names what in it refuses a question."""
+    """A budget that names which part of it refuses a question."""
 
     def refused_by(self, decision: Decision, now: float) -> str:
-        """Return the name of what does not allow the question."""
+        """Return the name of the part that does not allow the question."""
 
 
 @runtime_checkable
 class TurnsStrictness(Protocol):
-    """A budget that may also ask about what a query strategy would not have asked about."""
+    """A budget that may also ask where a query strategy would not."""
 
     @property
     def turns(self) -> bool:
         """Whether it does."""
 
     def turned(self, decision: Decision, now: float) -> Decision:
-        """Decide in place of the strategy, whose decision this is; changes nothing."""
+        """Decide in place of the strategy, given its decision; changes nothing."""
 
 
 @runtime_checkable
 class LearnsOutcomes(Protocol):
-    """A budget that learns when questions are answered."""
+    """A budget that learns at which times questions are answered."""
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Hear whether a question that was asked at a time was answered before it expired."""
+        """Record whether a question asked at a time was answered before it expired."""
 
 
 @runtime_checkable
@@ -47,18 +47,18 @@ class Saveable(Protocol):
         """Return what must survive a restart, as plain JSON values."""
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
 
 
 class BudgetAccount:
     """A budget in use.
 
-    What the budget offers beside the methods of `streamgp.base.Budget` is looked up once.
+    What the budget offers beyond the methods of `streamgp.base.Budget` is looked up once.
 
     Parameters
     ----------
     budget
-        The budget, which counts from here on; hand over a copy where it is a template.
+        The budget, which counts from here on; pass a copy if it serves as a template.
 
     Examples
     --------
@@ -77,9 +77,9 @@ class BudgetAccount:
 
     """
 
-    # _learning        the budget, if it learns when questions are answered
-    # _naming          the budget, if it names what in it refuses
-    # _takes_asked_at  whether it hears when an unanswered question was asked; None until needed
+    # _learning        the budget, if it learns at which times questions are answered
+    # _naming          the budget, if it names which part of it refuses
+    # _takes_asked_at  whether `refund` takes when the question was asked; None until needed
     # _turning         the budget, if it decides in place of the strategy
     __slots__ = ("_budget", "_learning", "_naming", "_takes_asked_at", "_turning")
 
@@ -97,7 +97,7 @@ class BudgetAccount:
         return self._turning is not None
 
     def decided(self, decision: Decision, now: float) -> Decision:
-        """Return the decision of a query strategy as the budget turns it, as it is, or refused."""
+        """Return a query strategy's decision: replaced by the budget, unchanged, or refused."""
         if self._turning is not None:
             return self._turning.turned(decision, now)
         return self.checked(decision, now)
@@ -107,24 +107,24 @@ class BudgetAccount:
         return self._budget.allows(decision, now)
 
     def checked(self, decision: Decision, now: float) -> Decision:
-        """Return a decision as it is, or refused by the budget."""
+        """Return a decision unchanged, or refused by the budget."""
         if not decision.ask or self._budget.allows(decision, now):
             return decision
         return decision.refused_by(self.name_of_refusal(decision, now))
 
     def name_of_refusal(self, decision: Decision, now: float) -> str:
-        """Return the name of what refuses a question that is not allowed."""
+        """Return the name of the part that refuses a question that is not allowed."""
         if self._naming is None:
             return recorded_name(type(self._budget))
         return str(self._naming.refused_by(decision, now))
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Count an event, once each, and whether it was asked about."""
+        """Count an event and whether it was asked about; called once for each event."""
         self._budget.note(decision, asked, now)
 
     def refund(self, now: float, asked_at: float | None) -> None:
         """Count a question that ended without an answer; `asked_at` is None if not known."""
-        if self._takes_asked_at is None:  # not earlier: one may never have to give back
+        if self._takes_asked_at is None:  # late: many budgets never have to refund
             self._takes_asked_at = "asked_at" in parameters(self._budget.refund)
         if self._takes_asked_at and asked_at is not None:
             cast("Any", self._budget).refund(now, asked_at=asked_at)
@@ -132,7 +132,7 @@ class BudgetAccount:
             self._budget.refund(now)
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Tell the budget whether a question was answered before it expired, if it learns that."""
+        """Tell a budget that learns from it whether a question was answered before it expired."""
         if self._learning is not None:
             self._learning.note_outcome(asked_at=asked_at, answered=answered)
 
@@ -141,7 +141,7 @@ class BudgetAccount:
         return state_of(self._budget)
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         self._budget.load_state(state)
 
 

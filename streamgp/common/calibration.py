@@ -1,8 +1,8 @@
-"""Confidences of right and of wrong predictions: how well the two are separated, and where.
+"""Confidences of right and wrong predictions: how well the two are separated, and where.
 
-The curve that tells has, for every confidence, the share of the wrong predictions that are less
-confident on one axis and the share of the right ones that are not on the other. Nothing is asked
-or learned here.
+The curve behind this has, for every confidence, on one axis the share of the wrong predictions that
+are less confident, and on the other the share of the right ones that are not. Nothing is asked or
+learned here.
 
 """
 
@@ -18,9 +18,9 @@ from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_whole
 
 Cell: TypeAlias = tuple[float, float]
-"""How many right and how many wrong predictions are about equally confident."""
+"""Numbers of right and of wrong predictions of about the same confidence."""
 
-# Uncertainties below this are all the same: such probabilities are indistinguishable from 0.
+# Uncertainties below this count as equal: such probabilities are indistinguishable from 0.
 _LEAST_OCTAVE = -64
 
 
@@ -32,10 +32,10 @@ def is_right(p: Mapping[Label, float], y: Label) -> bool:
 def equal_error_threshold(right: Iterable[float], wrong: Iterable[float]) -> float:
     """Return the confidence below which to ask: where both kinds of error are equally frequent.
 
-    The share of the wrong predictions that are asked about, being less confident, comes as close as
-    it can to the share of the right ones that are not asked about; of two places equally close it
-    is the one that asks more. The threshold lies in the middle between the confidences on both
-    sides of that place; above the highest of all is 1.
+    There, the share of the wrong predictions that are asked about, being less confident, is as
+    close as possible to the share of the right ones that are not asked about; of two equally close
+    places, the one that asks more is taken. The threshold lies midway between the confidences on
+    both sides of that place; above the highest confidence, 1 takes the place of the upper one.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def equal_error_threshold(right: Iterable[float], wrong: Iterable[float]) -> flo
 
     Returns
     -------
-    The threshold. Infinity, ask about everything, if there are no right or no wrong ones, so that
-    there is nothing to compare, and if even the confidence 1 is to be asked about.
+    The threshold. Infinity, to ask about everything, if there are no right or no wrong ones, and
+    thus nothing to compare, or if even the confidence 1 is to be asked about.
 
     Examples
     --------
-    Three of four wrong ones are below, three of four right ones above:
+    Three of four wrong predictions are below, three of four right ones above:
 
     >>> equal_error_threshold(right=[0.4, 0.7, 0.8, 0.9], wrong=[0.1, 0.2, 0.5, 0.8])
     0.6
@@ -61,8 +61,8 @@ def equal_error_threshold(right: Iterable[float], wrong: Iterable[float]) -> flo
     References
     ----------
     [^1]: Mund, D., Triebel, R. and Cremers, D., 2015. Active online confidence boosting for
-        efficient object classification. ICRA, Sec. III-C. Its search in steps until both are equal
-        says nothing of shares that jump over each other.
+        efficient object classification. ICRA, Sec. III-C. Its stepwise search until both are equal
+        does not cover shares that jump past each other.
 
     """
     cells: dict[float, list[float]] = {}
@@ -77,11 +77,11 @@ def equal_error_threshold(right: Iterable[float], wrong: Iterable[float]) -> flo
     if not below < above:
         return math.inf
     middle = 0.5 * (below + above)
-    return middle if middle > below else above  # nothing lies between two neighbouring numbers
+    return middle if middle > below else above  # no float lies between two adjacent ones
 
 
 def n_cells_asked(cells: Sequence[Cell]) -> int | None:
-    """Return of how many cells to ask, of those with the least confidence first.
+    """Return the number of cells to ask about, starting from the least confidence.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def n_cells_asked(cells: Sequence[Cell]) -> int | None:
     for n, (right, wrong) in enumerate(cells, 1):
         right_above -= right
         wrong_below += wrong
-        # The two shares compared without a division, so that equal counts are equal.
+        # The two shares are compared without division, so that equal counts compare equal.
         apart = abs(wrong_below * n_right - right_above * n_wrong)
         if apart > best:  # it only grows from here on
             break
@@ -133,13 +133,13 @@ def area_under_curve(cells: Sequence[Cell]) -> float | None:
 class Confidences:
     """Counts of right and wrong predictions by confidence, in bounded memory.
 
-    Cells are fine where predictions are sure: each spans a part of an octave of uncertainties, down
-    to 2^-64, as those of an overconfident classifier differ by orders of magnitude.
+    Cells are fine where predictions are sure: each spans a fraction of an octave of uncertainty,
+    down to 2^-64, as uncertainties of an overconfident classifier differ by orders of magnitude.
 
     Parameters
     ----------
     cells_per_octave
-        How fine they are; a power of 2.
+        Number of cells per octave; a power of 2.
 
     Examples
     --------
@@ -152,8 +152,8 @@ class Confidences:
 
     """
 
-    # _counts  of right and wrong ones, by the number of the cell, 0 for the least confidence and
-    #          negative above. Cell i holds the uncertainties in (_edge(i - 1), _edge(i)].
+    # _counts  counts of right and wrong ones by cell number: 0 for the least confidence, negative
+    #          above. Cell i holds the uncertainties in (_edge(i - 1), _edge(i)].
 
     def __init__(self, cells_per_octave: int) -> None:
         self._per_octave = cells_per_octave
@@ -161,23 +161,23 @@ class Confidences:
         self._counts: dict[int, list[float]] = {}
 
     def add(self, uncertainty: float, is_right: bool, weight: float = 1.0) -> None:
-        """Count a prediction; a negative weight takes it back."""
+        """Count a prediction; a negative weight uncounts it."""
         self._change(self._cell(uncertainty), 0 if is_right else 1, weight)
 
     def fade(self, is_right: bool, share: float) -> None:
-        """Let all of the right, or of the wrong ones, count less: as a share of what they did."""
+        """Multiply the counts of all right, or of all wrong ones, by a share."""
         side = 0 if is_right else 1
         for counts in self._counts.values():
             counts[side] *= share
 
     def remove(self, part: Confidences) -> None:
-        """Take out what was counted here and in `part`, which has the same cells."""
+        """Uncount what was counted here and in `part`, which has the same cells."""
         for cell, counts in part._counts.items():
             for side, weight in enumerate(counts):
                 self._change(cell, side, -weight)
 
     def cells(self) -> list[Cell]:
-        """Return how many right and wrong ones there are, by ascending confidence."""
+        """Return the numbers of right and wrong ones, by ascending confidence."""
         counts = self._counts
         return [(counts[i][0], counts[i][1]) for i in sorted(counts, reverse=True)]
 
@@ -237,7 +237,7 @@ class Bin:
     Parameters
     ----------
     n
-        How many there are; the sum of their weights, if they have some.
+        Number of predictions; the sum of their weights, if they have some.
     mean
         Mean of their probabilities.
     share
@@ -250,28 +250,28 @@ class Bin:
     share: float
 
 
-# There are as many counts at once.
+# That many counts are allocated at once.
 _MOST_BINS = 10_000
 
 
 class Bins:
     """Counts of forecasts by their probability, in intervals of equal width.
 
-    An interval holds its lower end, the last one 1 as well.
+    An interval includes its lower end; the last one also includes 1.
 
     Parameters
     ----------
     n_bins
-        How many intervals there are between 0 and 1.
+        Number of intervals between 0 and 1.
 
     Raises
     ------
     ValueError
-        If that is no whole number of at least 1.
+        If that is not a whole number of at least 1.
 
     """
 
-    # _n, _hits, _total  of each interval: forecasts, those that came true, sum of probabilities
+    # _n, _hits, _total  for each interval: forecasts, those that came true, sum of probabilities
 
     def __init__(self, n_bins: int) -> None:
         n_bins = check_whole("n_bins", n_bins, 1, _MOST_BINS)
@@ -280,7 +280,7 @@ class Bins:
         self._total = [0.0] * n_bins
 
     def add(self, probability: float, came_true: bool, weight: float = 1) -> None:
-        """Count a forecast; a negative weight takes it back."""
+        """Count a forecast; a negative weight uncounts it."""
         last = len(self._n) - 1
         i = min(max(int(probability * (last + 1)), 0), last)
         self._n[i] += weight
@@ -288,7 +288,7 @@ class Bins:
         self._total[i] += weight * probability
 
     def add_zeros(self, n: float) -> None:
-        """Count so many forecasts of 0 that did not come true."""
+        """Count `n` forecasts of 0 that did not come true."""
         self._n[0] += n
 
     def filled(self) -> list[Bin]:
@@ -297,11 +297,11 @@ class Bins:
         return [Bin(n=n, mean=total / n, share=hits / n) for n, hits, total in counted if n]
 
     def counts(self) -> list[tuple[float, float]]:
-        """Return how many came true, and how many did not, of each interval."""
+        """Return how many forecasts of each interval came true, and how many did not."""
         return [(hits, n - hits) for n, hits in zip(self._n, self._hits, strict=True)]
 
     def remove(self, part: Bins) -> None:
-        """Take out what was counted here and in `part`; sums of floats are exact up to rounding."""
+        """Uncount what was counted here and in `part`; sums of floats are exact up to rounding."""
         for i, (n, hits, total) in enumerate(zip(part._n, part._hits, part._total, strict=True)):
             self._n[i] -= n
             self._hits[i] -= hits
@@ -318,7 +318,7 @@ class Bins:
 
 
 def expected_error(bins: Iterable[Bin]) -> float:
-    """Mean distance of the probability of forecasts from the share that came true."""
+    """Mean distance of forecast probabilities from the share that came true."""
     bins = list(bins)
     n = sum(b.n for b in bins)
     return sum(b.n * abs(b.share - b.mean) for b in bins) / n if n else 0.0

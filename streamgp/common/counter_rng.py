@@ -1,7 +1,7 @@
 """Random numbers that belong to their cause, not to the order of the calls.
 
-A draw is a function of the seed, the event and what it is for, so that decisions repeat after a
-restart, in any order of unrelated events, and however often they are asked for.
+A draw is a function of the seed, the event and its purpose, so that decisions repeat after a
+restart, in any order of unrelated events, and however often they are requested.
 
 """
 
@@ -22,7 +22,7 @@ _WORD = Struct(">Q")
 
 
 def check_seed(seed: object) -> None:
-    """Raise TypeError if a seed is neither a whole number nor None, which has one drawn."""
+    """Raise TypeError if a seed is neither a whole number nor None (to draw one)."""
     if not (seed is None or isinstance(seed, Integral)):
         raise TypeError(f"seed must be a whole number or None, got {seed!r}")
 
@@ -53,7 +53,7 @@ def uniform(seed: int, cause: str, purpose: str) -> float:
 
 
 def uniforms(n: int, seed: int, cause: str, purpose: str) -> NDArray[np.float64]:
-    """Draw `n` numbers uniform in (0, 1), neither end included, for one cause and one purpose.
+    """Draw `n` numbers uniform in (0, 1), ends excluded, for one cause and one purpose.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def uniforms(n: int, seed: int, cause: str, purpose: str) -> NDArray[np.float64]
     seed
         Seed of the run.
     cause
-        What they belong to.
+        Id or name of what they belong to.
     purpose
         What they decide; different purposes are independent.
 
@@ -72,7 +72,7 @@ def uniforms(n: int, seed: int, cause: str, purpose: str) -> NDArray[np.float64]
     array([0.42265308, 0.95305184])
 
     """
-    import numpy as np  # late: single draws do without
+    import numpy as np  # late: single draws do not need it
 
     text = f"{seed}\x1f{purpose}\x1f{cause}".encode("utf-8", "surrogatepass")
     words = np.frombuffer(hashlib.shake_256(text).digest(8 * n), dtype="<u8")

@@ -1,8 +1,8 @@
-"""The numerical environment: what the last digits of a result depend on beside the configuration.
+"""The numerical environment: what the last digits of a result depend on besides configuration.
 
-Another version of a library, another BLAS kernel or another number of threads rounds a sum in
-another way. Results are bitwise equal where `environment` returns the same; elsewhere they agree
-to about 1e-9. It is recorded with what is saved, and compared when that is restored.
+Another version of a library, another BLAS kernel or another number of threads rounds sums
+differently. Results are bitwise equal where `environment` returns the same; elsewhere they agree to
+about 1e-9. It is recorded with what is saved, and compared when that is restored.
 
 """
 
@@ -31,7 +31,7 @@ ONE_THREAD: Mapping[str, str] = MappingProxyType(
     )
 )
 """Environment variables that BLAS libraries and OpenMP read when they load."""
-# They count before those above, where they are set.
+# Where these are set, they take precedence over those above.
 _STRONGER = (
     "MKL_DOMAIN_NUM_THREADS",
     *(f"BLIS_{loop}_NT" for loop in ("JC", "PC", "IC", "JR", "IR")),
@@ -41,14 +41,14 @@ _NOT_BITWISE = "what follows agrees to about 1e-9, not bitwise"
 
 
 class DifferentEnvironmentWarning(UserWarning):
-    """A snapshot was taken in another numerical environment than the one it is restored in."""
+    """A snapshot is restored in a numerical environment other than the one it was taken in."""
 
 
 def use_one_thread() -> None:
-    """Have BLAS and OpenMP use one thread, in this process and in those that it starts.
+    """Limit BLAS and OpenMP to one thread, in this process and in those that it starts.
 
-    It holds for libraries that are loaded already, and for those loaded later. For programs: a
-    library leaves the number of threads to the program that uses it.
+    Applies to libraries already loaded and to those loaded later. For programs only: a library
+    leaves the number of threads to the program that uses it.
     """
     os.environ.update(ONE_THREAD)
     for name in _STRONGER:
@@ -67,7 +67,7 @@ def environment() -> dict[str, str]:
     By name: the versions of `streamgp`, `python`, `river`, `numpy` and `scipy`; `machine`, the
     architecture; `libc`, whose functions `math` calls; `simd`, the instructions that numpy uses;
     `blas`, name and version of each library that numpy and scipy use, their `blas_kernel` and
-    `blas_threads`. What cannot be found out is "unknown".
+    `blas_threads`. What cannot be determined is "unknown".
 
     Examples
     --------
@@ -80,18 +80,19 @@ def environment() -> dict[str, str]:
 
     """
     fixed, libraries = _found()
-    # The only one that may change while a process runs; asking takes microseconds.
+    # The only value that may change while a process runs; reading it takes microseconds.
     threads = _joined([str(library.num_threads) for library in libraries])
     return {**fixed, "blas_threads": threads}
 
 
 def differences(was: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Return in what an environment differs from that of this process, with both values.
+    """Return where an environment differs from that of this process, with both values.
 
     Parameters
     ----------
     was
-        The other environment. What only one of both versions of streamgp records is passed over.
+        The other environment. Entries that only one of the two versions of streamgp records are
+        ignored.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def differences(was: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def differences_text(found: Mapping[str, tuple[str, str]]) -> str:
-    """Return what `differences` has found in words.
+    """Return the result of `differences` in words.
 
     Examples
     --------
@@ -120,12 +121,13 @@ def differences_text(found: Mapping[str, tuple[str, str]]) -> str:
 
 
 def warn_if_different(was: Mapping[str, Any] | None) -> None:
-    """Warn the caller of the caller if a snapshot was taken in another environment.
+    """Warn the caller's caller if a snapshot was taken in another environment.
 
     Parameters
     ----------
     was
-        Where it was taken; None if it does not say, and then nothing is said here either.
+        The environment in which it was taken; None if it does not record one: then there is no
+        warning.
 
     """
     found = {} if was is None else differences(was)
@@ -140,7 +142,7 @@ def warn_if_different(was: Mapping[str, Any] | None) -> None:
 
 @cache
 def _found() -> tuple[dict[str, str], Sequence[Any]]:
-    """Return what does not change while the process runs, and the BLAS libraries."""
+    """Return the values that do not change while the process runs, and the BLAS libraries."""
     import platform
     from importlib.metadata import version
 
@@ -149,7 +151,7 @@ def _found() -> tuple[dict[str, str], Sequence[Any]]:
 
     libraries = _blas_libraries()
     infos = [library.info() for library in libraries]
-    # Where no library is known that could be asked (Accelerate, netlib), numpy knows its own.
+    # Where no library that can be queried is found (Accelerate, netlib), numpy knows its own.
     names = [f"{info['internal_api']} {info['version']}" for info in infos] or [_built_with()]
     kernels = [str(info.get("architecture") or _UNKNOWN) for info in infos]
     fixed = {
@@ -168,18 +170,18 @@ def _found() -> tuple[dict[str, str], Sequence[Any]]:
 
 
 def _blas_libraries() -> Sequence[Any]:
-    """Return what controls the BLAS libraries of numpy and scipy, in this order.
+    """Return the controllers of the BLAS libraries of numpy and scipy, in this order.
 
-    Where none lies beside them (conda, packages of a Linux distribution), it cannot be told which
-    they are linked with: these are then all that are loaded at the first call, so that a package
-    imported before, with a BLAS of its own, shows as a difference.
+    Where none is bundled with them (conda, packages of a Linux distribution), it cannot be told
+    which ones they are linked with: then all that are loaded at the first call are returned, so
+    that a package imported before, with a BLAS of its own, shows as a difference.
     """
     import numpy
     import scipy.linalg
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
-    # Wheels bring their own, and other packages bring others, which do not matter here.
+    # Wheels bundle their own; those of other packages do not matter here.
     own = []
     for package in (numpy, scipy):
         root = os.path.realpath(os.path.dirname(str(package.__file__)))
@@ -213,11 +215,11 @@ def _libc() -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value that another process has recorded, as it can stand in a line."""
+    """Return a value recorded by another process as printable text, shortened."""
     text = str(value)[:80]
     return text if text.isprintable() else ascii(text)
 
 
 def _joined(values: Sequence[str]) -> str:
-    """Return values in one text: one, where they are all the same."""
+    """Join values into one text; a single one if they are all the same."""
     return ", ".join(dict.fromkeys(values) if len(set(values)) == 1 else values) or _UNKNOWN

@@ -10,16 +10,16 @@ from typing import Any
 
 from streamgp.base import FeatureName, Features
 
-# Largest feature that is taken: its square, and the sum of many of them, are finite.
+# Largest feature accepted: its square, and the sum of many of them, are finite.
 LARGEST = 1e150
 
 
 def text_code(text: str) -> float:
-    """Return the positive whole number that stands for a text.
+    """Return the positive whole number that encodes a string.
 
-    The same everywhere and for ever, so that no table of texts has to be kept or restored, and a
-    text that was never seen differs from all others at once: of a million texts, two share a number
-    with a probability of 1 in 18 000.
+    The same everywhere and forever, so that no table of strings has to be kept or restored, and a
+    string never seen before differs from all others at once: the probability that any two of a
+    million strings share a number is 1 in 18 000.
 
     Examples
     --------
@@ -32,11 +32,11 @@ def text_code(text: str) -> float:
 
 def _code(text: str) -> float:
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    # 53 bits, and one more: what a float holds exactly, and is not 0.
+    # 53 bits, plus 1: exact in a float, and not 0.
     return float((int.from_bytes(digest) >> 11) + 1)
 
 
-# The longest text whose code is remembered: 4096 of them take less than a megabyte.
+# The longest string whose code is cached: 4096 of them take less than a megabyte.
 _SHORT = 100
 _short_code = lru_cache(maxsize=4096)(_code)
 
@@ -52,17 +52,17 @@ def is_missing(value: Any) -> bool:
     """
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA, and arrays, of which nothing can be said
+    except (TypeError, ValueError):  # pandas.NA, or an array, whose comparison has no single value
         return _is_na(value)
 
 
 def _is_na(value: object) -> bool:
-    # By its name, as pandas takes long to import.
+    # By its name, as pandas is slow to import.
     return type(value).__name__ == "NAType"
 
 
 def check_features(x: object) -> None:
-    """Refuse what is no mapping of names to features: raise TypeError.
+    """Raise TypeError for what is not a mapping of names to features.
 
     Examples
     --------
@@ -71,13 +71,13 @@ def check_features(x: object) -> None:
     TypeError: x must be a dict of features, got list
 
     """
-    if type(x) is not dict and not isinstance(x, Mapping):  # the latter takes longer
+    if type(x) is not dict and not isinstance(x, Mapping):  # the latter is slower
         to_dict = "; x.to_dict() is one" if hasattr(x, "to_dict") else ""
         raise TypeError(f"x must be a dict of features, got {type(x).__name__}{to_dict}")
 
 
 def is_number(value: object) -> bool:
-    """Whether a feature is a number, as a truth value is, and not text, a date or None.
+    """Whether a feature is a number or a boolean, not a string, a date or None.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def is_number(value: object) -> bool:
     (True, False)
 
     """
-    return hasattr(value, "__float__") and not isinstance(value, str)  # numpy's texts have both
+    return hasattr(value, "__float__") and not isinstance(value, str)  # numpy strings have both
 
 
 def as_number(name: FeatureName, value: Any) -> float:
@@ -130,10 +130,10 @@ _PYTHON = frozenset((bool, int, float, str, type(None)))
 
 
 def without_numpy(x: Features) -> Features:
-    """Return features with Python's values for scalars of numpy; the very same if there are none.
+    """Return features with numpy scalars as Python values; the same object if there are none.
 
     Arithmetic with `float32` is done in single precision, and would differ after a restart, which
-    finds plain values.
+    restores plain values.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def without_numpy(x: Features) -> Features:
 
 
 def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
-    """Return a copy of privileged features; refuses what are none.
+    """Return a copy of privileged features; refuses anything else.
 
     Raises
     ------
     TypeError
-        If they are no dictionary, or a value is neither a number nor a text.
+        If they are not a dictionary, or a value is neither a number nor a string.
     ValueError
         If a number is infinite, or larger than `LARGEST`.
 
@@ -180,27 +180,28 @@ def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
 
 
 def as_coordinate(name: FeatureName, value: Any) -> float:
-    """Return the value of a feature as `as_number` does, or the code of a text."""
+    """Return the value of a feature as `as_number` does, or the code of a string."""
     return text_code(value) if isinstance(value, str) else as_number(name, value)
 
 
 # --- Features as plain JSON values and back, for what must survive a restart.
 #
-# Values keep their types: 1, 1.0 and True stay what they are.
+# Values keep their types: 1, 1.0 and True stay distinct.
 
 
 _TEXTS, _FLOATS = frozenset({str}), frozenset({float})
 
 
 def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
-    """Return features as plain JSON values, for a snapshot; `features_of` is the way back.
+    """Return features as plain JSON values, for a snapshot; `features_of` is the inverse.
 
-    Not to be written to: what is plain already, as nearly all features are, is returned as it is.
+    Do not modify the result: features that are already plain, as nearly all are, are returned as
+    they are.
 
     Raises
     ------
     ValueError
-        If a name or a value is neither a number nor a text.
+        If a name or a value is neither a number nor a string.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
 
 
 def features_of(plain: dict[str, Any] | list[list[Any]]) -> dict[FeatureName, Any]:
-    """Return the features that plain JSON values stand for."""
+    """Return the features that plain JSON values represent."""
     pairs = plain.items() if isinstance(plain, dict) else plain
     return {
         name: float(value["float"]) if isinstance(value, dict) else value for name, value in pairs
@@ -232,10 +233,10 @@ def features_of(plain: dict[str, Any] | list[list[Any]]) -> dict[FeatureName, An
 
 
 def plain_name(name: FeatureName) -> bool | int | float | str:
-    """Return the name of a feature as a plain JSON value; raises ValueError if it is none."""
-    if type(name) is str:  # as nearly always: the state of scaling names each feature three times
+    """Return the name of a feature as a plain JSON value; raises ValueError if it has none."""
+    if type(name) is str:  # the usual case: the state of scaling names each feature three times
         return name
-    if type(name).__module__ == "numpy" and hasattr(name, "item"):  # as names of columns may be
+    if type(name).__module__ == "numpy" and hasattr(name, "item"):  # as column names may be
         name = name.item()
     if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
         return name

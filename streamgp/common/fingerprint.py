@@ -1,7 +1,7 @@
-"""Fingerprints of configurations, and the names of classes in what is recorded.
+"""Fingerprints of configurations, and the recorded names of classes.
 
-A fingerprint is equal for objects built alike and different for others. What an object has learned
-does not enter, only what it was built with.
+Fingerprints are equal for objects built alike and different for others. They do not depend on what
+an object has learned, only on what it was built with.
 
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from streamgp.common.signatures import parameters
 
-# Fingerprints and label requests lie in topics and are compared for ever: a class that moved, or
-# was renamed, keeps the name under which it was first recorded.
+# Fingerprints and label requests stay in topics and are compared forever: a class that was moved or
+# renamed keeps the name under which it was first recorded.
 _RECORDED_IN = {
     "kernels.categorical": ("Categorical",),
     "kernels.constant": ("Constant", "White"),
@@ -61,7 +61,7 @@ _RECORDED_AS = {
 
 
 def fingerprint(*parts: object) -> str:
-    """Return 16 hexadecimal digits that stand for how objects were built.
+    """Return 16 hexadecimal digits that identify how objects were built.
 
     Raises
     ------
@@ -84,10 +84,10 @@ def fingerprint(*parts: object) -> str:
 def described(value: Any) -> Any:
     """Return how a value was built, as plain JSON values.
 
-    An object is described by its class and by the arguments of its constructor that can be read
-    from it under their names, as those of River's estimators can; where they cannot, by what
-    `copy` would make another one of. Arguments that a class names in `ADDED`, because it got them
-    later, are left out while they have their default: what was built without them stays the same.
+    An object is described by its class and by its constructor arguments, if these are attributes of
+    the same names, as in River's estimators; otherwise by what `copy` would rebuild it from.
+    Arguments that a class lists in `ADDED`, because they were added later, are left out while they
+    have their default: what was built without them keeps its description.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def described(value: Any) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
-        # A whole number is the same setting, however it is written; NaN and infinity are no JSON.
+        # 1 and 1.0 are the same setting; NaN and infinity are not valid JSON.
         return int(value) if value.is_integer() else value if value - value == 0.0 else repr(value)
     if isinstance(value, bytes):
         return value.hex()
@@ -121,7 +121,7 @@ def described(value: Any) -> Any:
 
 
 def recorded_name(cls: type) -> str:
-    """Return the name of a class in messages, where it is that under which it was first recorded.
+    """Return the name of a class in messages: the one under which it was first recorded.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _described_function(value: Any) -> Any:
         return [value.__qualname__, described(value.__self__)]
     name = _name_of(value)
     if isinstance(value, FunctionType) and "<" in value.__qualname__:
-        # A function without a name of its own: all lambdas are called alike.
+        # A function without a unique name: all lambdas are called the same.
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         rest = [value.__defaults__, value.__kwdefaults__, cells]
         return [name, _described_code(value.__code__), *(described(v) for v in rest)]
@@ -177,7 +177,7 @@ def _described_object(value: Any) -> Any:
 
 
 def _name_of(value: Any) -> str:
-    """Return the full name of a class or function, as it was first recorded."""
+    """Return the full name under which a class or function was first recorded."""
     name = f"{value.__module__}.{value.__qualname__}"
     is_own = value.__module__.startswith("streamgp.")
     return _RECORDED_AS.get(value.__qualname__, name) if is_own else name

@@ -1,7 +1,7 @@
-"""Context of a label beside its value, and the parts of it that a learner's methods take.
+"""Context of a label besides its value, and the parts of it that a learner's methods take.
 
-A learner of a user's own need not take all of it: what its methods take is read off their
-signatures, once, when the learner is handed over.
+A user's own learner need not take all of it: what its methods take is read from their signatures,
+once, when the learner is passed in.
 
 """
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from streamgp.base import Features, SettledAnswer
 
 
-# A struct: two are made for each answer, and a frozen dataclass takes five times as long to make.
+# A struct: two are created for each answer, and a frozen dataclass takes five times as long.
 class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Context of a label beside its value; None for what is not known.
+    """Context of a label besides its value; None for what is not known.
 
     Parameters
     ----------
     annotator
-        Who gave the label; where a challenge was answered, the first one.
+        Who gave the label; after an answered challenge, who gave the first label.
     std
-        Standard deviation stated with a number; where a challenge was answered, with the first one.
+        Standard deviation stated with a number; after an answered challenge, with the first one.
     privileged
         What else came with the label, for learners that take privileged features.
     given_privileged
-        What else came with the first answer, where that is not what came with the label.
+        What else came with the first answer, where that differs from what came with the label.
     asked
-        Whether the label was asked for by the query strategy of the learner.
+        Whether the learner's query strategy asked for the label.
     asked_at
-        When a label was asked for that never came.
+        When a label that never came was asked for.
     event_id
-        Id of the event, for methods that are notified of the request for it: set while its label is
-        awaited, and when it is not any longer.
+        Id of the event, for methods that are notified of the request for its label: set while the
+        label is awaited, and when it no longer is.
     n_since
-        Number of events observed after the one that the label is about.
+        Number of events observed after the one that the label belongs to.
     answer
-        What is on record of the first answer, where the label comes from a log.
+        The recorded first answer, where the label comes from a log.
 
     """
 
@@ -58,7 +58,7 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
     answer: SettledAnswer | None = None
 
 
-# Every learner takes `annotator` where it judges or learns a first answer; the others are optional.
+# Every learner takes `annotator` where it judges or learns a first answer; the rest is optional.
 _OF_LABELS: Final = ("std", "privileged", "given_privileged", "asked", "n_since", "answer")
 _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "challenge_one": _OF_LABELS,
@@ -76,7 +76,7 @@ class AcceptedOptions:
     Parameters
     ----------
     learner
-        A skeptical learner. What its methods take must not change.
+        A skeptical learner. The signatures of its methods must not change.
 
     Examples
     --------
@@ -88,8 +88,8 @@ class AcceptedOptions:
 
     """
 
-    # _accepted  names of the fields of a context that each method takes; all learners of a class
-    #            share it, for there may be one for each of a hundred thousand keys
+    # _accepted  names of the fields of a context that each method takes; shared by all learners of
+    #            a class, as there may be one for each of a hundred thousand keys
     __slots__ = ("_accepted",)
 
     def __init__(self, learner: Any) -> None:
@@ -97,7 +97,7 @@ class AcceptedOptions:
         self._accepted = _fields_taken(tuple(getattr(m, "__func__", m) for m in methods))
 
     def of(self, method: str, context: LabelContext) -> dict[str, Any]:
-        """Return the optional arguments for a call of a method: what it takes, and is known."""
+        """Return the optional arguments for a method call: those that it takes and are known."""
         found = {}
         for name in self._accepted[method]:
             value = getattr(context, name)

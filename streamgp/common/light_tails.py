@@ -1,8 +1,8 @@
-"""Predictions of targets that stay nearer to their means than normal ones would.
+"""Predictive distributions with lighter tails than normal ones.
 
-Where targets are bounded, a normal distribution of the right variance ends beyond them: its
-intervals hold too much. Two normal parts, at equal distances on both sides of the mean, have the
-same variance and lighter tails. Whether they fit better is tested while the targets come.
+Where targets are bounded, a normal distribution of the right variance reaches beyond the bounds:
+its intervals cover too much. Two normal parts, at equal distances on both sides of the mean, have
+the same variance and lighter tails. Whether they fit better is tested as targets arrive.
 
 """
 
@@ -13,32 +13,32 @@ from dataclasses import dataclass
 
 from streamgp.common.normal import GaussianMixture
 
-# Three quarters of the variance are the distance of the parts from the mean: a kurtosis of 1.9,
-# where that of a uniform distribution is 1.8 and of a normal one 3.
+# Three quarters of the variance come from the distance of the parts from the mean: a kurtosis of
+# 1.9, where that of a uniform distribution is 1.8 and that of a normal one 3.
 _DISTANCE = math.sqrt(0.75)
 _WIDTH = 0.5
-# One target in twenty is as a normal distribution has it, so that an outlier costs little.
+# One target in twenty is taken to follow the normal distribution, so that an outlier costs little.
 _STRAY = 0.05
-# A test at the level of 1 %, valid at all times (Ville's inequality).
+# A test at the 1 % level, valid at any time (Ville's inequality).
 _EVIDENCE = math.log(100.0)
-# Adaptive conformal inference: steps of the logarithm of the factor, towards intervals that hold
-# 95 %. It only narrows: that variances are too small is not what was tested.
+# Adaptive conformal inference: steps of the logarithm of the factor, towards intervals that cover
+# 95 %. It only narrows: whether variances are too small was not tested.
 _STEP = 0.02
 _OUTSIDE = 0.05
 _LEAST_FACTOR = 0.5
-# Further off, all densities but that of a stray target are 0.
+# Further away, all densities but that of a stray target are 0.
 _FURTHEST = 40.0
 _ROOT_2 = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LightTailedMixture(GaussianMixture):
-    """A mixture in which each normal distribution is split into two, beside a stray share.
+    """A mixture in which each normal distribution is split in two, except for a stray share.
 
     Parameters
     ----------
     factor
-        What the standard deviations of the split ones are multiplied by.
+        Factor of the standard deviations of the split ones.
 
     Examples
     --------
@@ -67,24 +67,24 @@ class LightTailedMixture(GaussianMixture):
 
 
 class LightTails:
-    """Test of whether the errors of predictions have lighter tails than normal ones.
+    """Test of whether prediction errors have lighter tails than normal ones.
 
-    The evidence is the product of the ratios of two densities of each target, that of split
-    distributions over the predicted one. If the predictions are right, it exceeds 100 at any time
-    with a probability of at most 1 %. Only while it does are distributions split.
+    The evidence is the product, over the targets, of the density under the split distribution
+    divided by that under the predicted one. If predictions are right, the probability that it ever
+    exceeds 100 is at most 1 %. Distributions are split only while it does.
 
     Parameters
     ----------
     forgetting
-        What share of the evidence so far is kept whenever a target comes.
+        Share of the log evidence so far that is kept whenever a target arrives.
 
     Attributes
     ----------
     log_evidence
         Logarithm of the evidence, in nats.
     factor
-        What standard deviations are multiplied by, so that central intervals of split distributions
-        hold 95 % of the targets; at most 1.
+        Factor of the standard deviations that makes central intervals of split distributions cover
+        95 % of the targets; at most 1.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class LightTails:
         self.factor = 1.0
 
     def shaped(self, predicted: GaussianMixture) -> GaussianMixture:
-        """Return a prediction, with light tails if these have been shown."""
+        """Return a prediction, with light tails if the evidence calls for them."""
         if self.log_evidence <= _EVIDENCE:
             return predicted
         return LightTailedMixture(
@@ -121,7 +121,7 @@ class LightTails:
         )
 
     def learn(self, mu: float, sigma: float, y: float) -> None:
-        """Learn a target, of which this mean and standard deviation were predicted."""
+        """Learn a target for which this mean and standard deviation were predicted."""
         z = abs(y - mu) / sigma
         if not z < _FURTHEST:
             z = _FURTHEST
@@ -130,7 +130,7 @@ class LightTails:
         ratio = 0.5 * densities / (_WIDTH * self.factor)
         self.log_evidence *= self._forgetting
         self.log_evidence += math.log((1.0 - _STRAY) * ratio + _STRAY)
-        # Twice the probability of a target that is further off, on the same side.
+        # Twice the probability of a target further from the mean on the same side.
         above = 0.5 * (1.0 - _STRAY) * (math.erfc(near / _ROOT_2) + math.erfc(far / _ROOT_2))
         above += _STRAY * math.erfc(z / _ROOT_2)
         is_outside = above < _OUTSIDE

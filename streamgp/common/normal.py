@@ -1,4 +1,4 @@
-"""Normal distributions: their functions, which take no variance at all, too, and predictions."""
+"""Normal distributions, with zero variance allowed, and predictions made of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 
 
 def log_density(y: float, mu: float, sigma: float) -> float:
-    """Log density at `y`, in nats; at the only possible value, if there is one, infinite.
+    """Log density at `y`, in nats; infinite at the mean if the standard deviation is 0.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def is_inside(y: float, probability_below: float, mu: float, level: float) -> bo
     y
         A value.
     probability_below
-        That of a value of at most `y`.
+        Probability of a value of at most `y`.
     mu
         Mean of the distribution.
     level
         Probability of the interval.
 
     """
-    # A distribution without any variance is a step: all that is at its place is inside.
+    # A distribution without variance is a step: values at the step are inside.
     outside = 0.5 * (1.0 - level)
     return outside <= probability_below <= 1.0 - outside or y == mu
 
@@ -90,7 +90,7 @@ def crps(y: float, mu: float, sigma: float) -> float:
 
 
 def mixture_moments(parts: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """Mean and standard deviation of a mixture: that of the parts, and of their means (Eq. 11).
+    """Mean and standard deviation of a mixture; its variance includes that of the means (Eq. 11).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def mixture_moments(parts: Sequence[tuple[float, float, float]]) -> tuple[float,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normal:
-    """A normal distribution with the names that River's `proba.Gaussian` has.
+    """A normal distribution with the attribute names of River's `proba.Gaussian`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Normal:
         return math.exp(self.log_density(y))
 
     def log_density(self, y: float) -> float:
-        """Log density at `y`, in nats; at the only possible value, if there is one, infinite."""
+        """Log density at `y`, in nats; infinite at the mean if the standard deviation is 0."""
         return log_density(y, self.mu, self.sigma)
 
     def cdf(self, y: float) -> float:
@@ -151,12 +151,12 @@ class Normal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianMixture:
-    """A mixture of normal distributions, with what `Normal` has and its parts.
+    """A mixture of normal distributions, with the methods of `Normal` and its parts.
 
     Parameters
     ----------
     weights
-        How much each part counts; they sum to 1.
+        Weight of each part; they sum to 1.
     mus, sigmas
         Means and standard deviations of the parts.
 
@@ -191,7 +191,7 @@ class GaussianMixture:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation: that of the parts, and of their means around the mean (Eq. 11)."""
+        """Standard deviation, including the spread of the parts' means (Eq. 11)."""
         _, sigma = mixture_moments(self.parts)
         return sigma
 
@@ -219,16 +219,16 @@ class GaussianMixture:
 
 
 class MixturePosterior(Posterior, frozen=True, kw_only=True):
-    """A `Posterior` with the parts that it was made of.
+    """A `Posterior` together with the parts that it is a mixture of.
 
     Its variance is that of the class of largest mean, the differences between the parts included.
 
     Parameters
     ----------
     weights
-        How much each part counts; they sum to 1.
+        Weight of each part; they sum to 1.
     components
-        What each expert believes.
+        Posterior of each expert.
 
     """
 

@@ -1,13 +1,13 @@
-r"""Text from outside as it is shown to people: every character that cannot be seen is written out.
+r"""Display of untrusted text: invisible characters are replaced by escape sequences.
 
-A label, a key or an annotator's name may hold anything: sequences that a terminal obeys, changes of
-the direction of writing that make one word look like another, characters without ink that make two
-labels look the same. The data keep them; what is shown has `\u202e` in their place.
+A label, a key or an annotator's name may contain anything: terminal control sequences, changes of
+text direction that make one word look like another, invisible characters that make two labels look
+the same. The data keep them; what is shown has escapes such as `\u202e` in their place.
 
-Some characters without ink are part of ordinary text, and stay where they are: the joiners of
-emoji, of Persian and of the scripts of India, the selector that makes a symbol an emoji, and the
-tags that make a black flag that of England, Scotland or Wales.
-Unicode says where they belong; anywhere else they are written out, too.
+Some invisible characters are part of ordinary text, and are left alone: the joiners of emoji, of
+Persian and of Indic scripts, the selector that makes a symbol an emoji, and the tags that turn a
+black flag into that of England, Scotland or Wales. Unicode says where they belong; anywhere else
+they are escaped, too.
 
 """
 
@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
-"""Without ink, but parts of emoji and of words in some scripts."""
+"""Invisible, but parts of emoji and of words in some scripts."""
 _SELECTORS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
 _PICTURE = "\N{VARIATION SELECTOR-16}"
-_PICTURED = "\u203c\u2049\u2139\u3030\u303d"  # punctuation and a letter that are emoji, too
+_PICTURED = "\u203c\u2049\u2139\u3030\u303d"  # punctuation and a letter that can be emoji, too
 _KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
-# Unicode recommends these sequences of tags alone; of all others only the black flag is to be seen.
+# Unicode recommends only these tag sequences; any other shows only the black flag.
 _FLAG = re.compile(
     "(?<=\U0001f3f4)\U000e0067\U000e0062(?:{})\U000e007f".format(
         "|".join(
@@ -33,11 +33,11 @@ _FLAG = re.compile(
         )
     )
 )
-_VIRAMA = 9  # the combining class of the signs after which scripts of India join letters
-# Letters that are joined in writing.
+_VIRAMA = 9  # the combining class of the signs after which Indic scripts join letters
+# Prefixes of the names of letters that are joined in writing.
 _CURSIVE = ("ARABIC LETTER", "SYRIAC LETTER", "NKO LETTER", "MONGOLIAN LETTER")
-# Default_Ignorable_Code_Point, of what `str.isprintable` takes for printable, and a blank pattern
-# of dots: nothing of these is to be seen. https://www.unicode.org/reports/tr44/
+# Invisible characters that `str.isprintable` accepts: those of Default_Ignorable_Code_Point, and
+# the blank Braille pattern. https://www.unicode.org/reports/tr44/
 _INKLESS = (
     (0x034F, 0x034F),
     (0x115F, 0x1160),
@@ -52,10 +52,10 @@ _INKLESS = (
 
 
 def printable(text: str) -> str:
-    r"""Return a text with everything that cannot be seen written out, on one line.
+    r"""Return a text on one line, with all invisible characters escaped.
 
-    What it returns holds nothing that a terminal obeys, and it returns that unchanged. A backslash
-    stays one, so that `\x1b` may also have been four characters from the start.
+    The result contains no terminal control characters, and escaping it again leaves it unchanged. A
+    backslash stays as it is, so `\x1b` may also have been four characters in the original.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def printable(text: str) -> str:
     >>> printable("k\u00fcche 7 %") == "k\u00fcche 7 %"
     True
 
-    The joiner of a family of emoji stays, as does that of a Persian word:
+    The joiner of a family emoji stays, as does that of a Persian word:
 
     >>> [printable(text) == text for text in ("\U0001f469\u200d\U0001f467", "\u0645\u06cc\u200c\u0634\u0648\u062f")]
     [True, True]
@@ -76,7 +76,7 @@ def printable(text: str) -> str:
 
 
 def hidden_characters(text: str) -> list[str]:
-    r"""Return the characters of a text that cannot be seen, each once, by their numbers.
+    r"""Return the code points of a text's invisible characters, each once.
 
     Examples
     --------
@@ -90,9 +90,9 @@ def hidden_characters(text: str) -> list[str]:
 
 
 def path_text(path: str | Path) -> str:
-    r"""Return a path, or a part of one, as text that is written into files and messages.
+    r"""Return a path, or a part of one, as text for files and messages.
 
-    A name of a file need not be UTF-8, as these have to be; its other bytes are written out.
+    These are UTF-8, but a file name need not be; its invalid bytes are escaped.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def path_text(path: str | Path) -> str:
 
 
 class HiddenLabels:
-    r"""The labels met so far that hold characters which cannot be seen, to warn of each once.
+    r"""Labels met so far that hold invisible characters, to warn of each once.
 
     Examples
     --------
@@ -117,13 +117,13 @@ class HiddenLabels:
     """
 
     MOST = 100
-    """Of so many labels it warns; who sends more of them makes no more noise by that."""
+    """Largest number of labels warned of, so that a client cannot flood the log."""
 
     def __init__(self) -> None:
         self._met: set[str] = set()
 
     def warning(self, label: object) -> str | None:
-        """Return what to say of a label, None if there is nothing, or it has been said."""
+        """Return the warning for a label; None if there is none, or it was given before."""
         if not self.is_new(label):
             return None
         assert isinstance(label, str)
@@ -134,7 +134,7 @@ class HiddenLabels:
         )
 
     def is_new(self, label: object) -> bool:
-        """Return whether there is something to say of a label that has not been said."""
+        """Return whether a label calls for a warning that was not given before."""
         if not isinstance(label, str) or label.isascii() or label in self._met:
             return False
         if len(self._met) >= self.MOST or not hidden_characters(label):
@@ -144,8 +144,8 @@ class HiddenLabels:
 
 
 def _looked_at(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character, and whether it may stand as it is."""
-    before = ""  # what is seen before it; nothing at the beginning
+    """Yield each character, and whether it may be shown as it is."""
+    before = ""  # the visible character before it; empty at the beginning
     tags = {i for flag in _FLAG.finditer(text) for i in range(*flag.span())}
     for i, c in enumerate(text):
         after = text[i + 1 : i + 2]
@@ -158,13 +158,13 @@ def _is_seen(c: str, before: str, after: str) -> bool:
     if c in (_JOINER, _NON_JOINER):
         return _joins(c, before, after)
     if c in _SELECTORS:
-        # After a symbol it chooses between a sign and a picture; of a digit it makes a key.
+        # After a symbol it selects text or emoji presentation; after a digit it makes a keycap.
         is_key = before in "0123456789#*" and after == _KEYCAP
         is_emoji = c == _PICTURE and before in _PICTURED
         return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
     if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INKLESS):
         return False
-    # An accent needs a letter to stand on: alone it would change what is printed before the text.
+    # A combining accent needs a base letter: alone it would change what is printed before the text.
     return not (unicodedata.category(c).startswith("M") and before in ("", " "))
 
 

@@ -1,7 +1,7 @@
-"""Files for their owner alone: whatever holds what people did, said or answered.
+"""Files readable by their owner only: all that record what people did, said or answered.
 
-A file that is there already keeps the permissions that it has, as with any program that writes
-into a file: who has opened it to others wants it so. Devices and pipes are written to as they are.
+An existing file keeps its permissions, as with any program that writes to a file: a user who opened
+it to others did so on purpose. Devices and pipes are written to as they are.
 
 """
 
@@ -15,7 +15,7 @@ DIRECTORY_MODE = 0o700
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file for `open`; one that is made is its owner's alone, or less by the umask.
+    """Opener for `open`; a new file is for its owner only, further restricted by the umask.
 
     Examples
     --------
@@ -32,17 +32,17 @@ def private(path: str, flags: int) -> int:
 
 
 def make_directory(path: str | Path) -> None:
-    """Make a directory, and those above it, for their owner alone; one that is there stays so.
+    """Create a directory and its parents, for their owner only; existing ones stay as they are.
 
     Raises
     ------
     OSError
-        If it cannot be made, or something else is there.
+        If it cannot be created, or something else is there.
 
     """
     path = Path(path)
     if path.is_dir():
         return
-    # `Path.mkdir(parents=True)` makes the ones above as open as the umask allows.
+    # `Path.mkdir(parents=True)` creates parents as open as the umask allows.
     make_directory(path.parent)
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)

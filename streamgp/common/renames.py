@@ -1,4 +1,4 @@
-"""Names of before: a renamed public name stays for one version, with a warning."""
+"""Deprecated names: a renamed public name stays for one version, with a warning."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 
 def current_name(package: str, name: str, renamed: Mapping[str, str]) -> str:
-    """Return what a public name of a package is called now; for its `__getattr__`.
+    """Return the current name of a package's public name; for its `__getattr__`.
 
     Parameters
     ----------
     package, name
-        The package, and the name that is asked of it.
+        The package, and the name that is looked up in it.
     renamed
         The new names by the old ones.
 
     Warns
     -----
     DeprecationWarning
-        If it is an old one; the warning points at the line that asks.
+        If it is an old one; the warning points at the line that looks it up.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Mean and standard deviation of numbers that come, and sometimes go."""
+"""Running mean, median and scale of numbers, some of which may be removed again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Moments:
     Attributes
     ----------
     n
-        How many numbers there are; if they fade, the sum of what they count.
+        Number of numbers; if they have weights or fade, the sum of their weights.
     mean
         Their mean, 0 if there are none.
     m2
@@ -54,14 +54,14 @@ class Moments:
 
     @property
     def std(self) -> float:
-        """The standard deviation; 1 as long as the numbers do not differ."""
-        # Below this, the spread is rounding of a constant.
+        """The standard deviation; 1 while all numbers are equal."""
+        # Below this, the spread is rounding error of a constant.
         rounding = 1e-12 * self.mean
         variance = self.variance
         return math.sqrt(variance) if variance > rounding * rounding else 1.0
 
     def add(self, value: float, weight: float = 1) -> None:
-        """Add a number, which counts as often as its weight says; that is above 0."""
+        """Add a number with a positive weight."""
         self.n += weight
         delta = value - self.mean
         self.mean += weight * delta / self.n
@@ -76,9 +76,9 @@ class Moments:
         self.n = total
 
     def remove(self, value: float, weight: float = 1) -> None:
-        """Take a number back that was added with this weight."""
+        """Remove a number that was added with this weight."""
         self.n -= weight
-        if self.n < 1e-9 * weight:  # what is left is rounding, if anything
+        if self.n < 1e-9 * weight:  # what is left, if anything, is rounding error
             self.n, self.mean, self.m2 = 0, 0.0, 0.0
             return
         delta = value - self.mean
@@ -86,31 +86,31 @@ class Moments:
         self.m2 = max(self.m2 - weight * delta * (value - self.mean), 0.0)
 
     def fade(self, share: float) -> None:
-        """Let all numbers so far count less: as this share of what they counted."""
+        """Multiply the weights of all numbers so far by a share."""
         self.n *= share
         self.m2 *= share
 
     def plain(self) -> Sequence[float]:
-        """Return what `of` makes the same of."""
+        """Return plain values from which `of` restores this object."""
         return [self.n, self.mean, self.m2]
 
     @classmethod
     def of(cls, n: float, mean: float, m2: float) -> Moments:
-        """Return what `plain` was taken from."""
+        """Restore an object from its `plain` values."""
         moments = cls()
         moments.n, moments.mean, moments.m2 = n, float(mean), float(m2)
         return moments
 
 
-# --- Median and interquartile range of a few numbers, which a single wild one hardly moves.
+# --- Median and interquartile range of a few numbers, which a single outlier hardly changes.
 
 
-# Interquartile range of a standard normal number.
+# Interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.3489795003921634
 
 
 class Quartiles:
-    """Median, and a standard deviation by the interquartile range; all numbers are kept.
+    """Median, and a standard deviation from the interquartile range; all numbers are kept.
 
     Attributes
     ----------
@@ -142,14 +142,14 @@ class Quartiles:
 
     @property
     def scale(self) -> float:
-        """Interquartile range, in units of that of a standard normal number.
+        """Interquartile range, in units of that of the standard normal distribution.
 
-        The standard deviation if more than half of the numbers are the same, as truth values may
-        be; 1 if all are.
+        The standard deviation if the quartiles coincide, as those of booleans may; 1 if all numbers
+        are equal.
         """
         if self.n > 1:
             low, middle, high = statistics.quantiles(self.values, method="inclusive")
-            # Below this, the spread is rounding of a constant.
+            # Below this, the spread is rounding error of a constant.
             if high - low > 1e-12 * abs(middle):
                 return (high - low) / _NORMAL_RANGE
         moments = Moments()
@@ -162,10 +162,10 @@ class Quartiles:
         self.values.append(value)
 
     def plain(self) -> Sequence[float]:
-        """Return what `of` makes the same of."""
+        """Return plain values from which `of` restores this object."""
         return self.values
 
     @classmethod
     def of(cls, *plain: float) -> Quartiles:
-        """Return what `plain` was taken from."""
+        """Restore an object from its `plain` values."""
         return cls(plain)

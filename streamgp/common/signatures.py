@@ -1,4 +1,4 @@
-"""Methods of classes and parameters of functions, remembered: to ask takes long, loops are many."""
+"""Cached methods of classes and parameters of functions: inspection is slow, loops are many."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     ('function',)
 
     """
-    # Bound methods are new objects at every access; what they are bound to plays no part.
+    # Bound methods are new objects at every access; what they are bound to does not matter.
     return _parameters(getattr(function, "__func__", function))
 
 
 @lru_cache(maxsize=64)
 def has_methods(kind: type, protocol: Any) -> bool:
-    """Whether a class has all methods of a protocol that has nothing but methods.
+    """Whether a class has all methods of a protocol that consists of methods only.
 
-    Remembered: each loop asks, and to ask a protocol takes as long as a tenth of an event.
+    Cached: each loop checks, and a check takes a tenth of the time of an event.
     """
     return issubclass(kind, protocol)
 
 
 def lacking(value: object, protocol: Callable[..., Any]) -> list[str]:
-    """Return what a protocol declares and an object has not, or does not take as declared.
+    """Return what a protocol declares and an object lacks, or does not accept as declared.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def lacking(value: object, protocol: Callable[..., Any]) -> list[str]:
             missing.append(
                 f"{name}({', '.join([*in_order, *(['*'] if by_name else []), *by_name])})"
             )
-        except ValueError:  # something in C that does not say
+        except ValueError:  # a C function without a signature
             continue
     return missing
 
@@ -70,5 +70,5 @@ def lacking(value: object, protocol: Callable[..., Any]) -> list[str]:
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     try:
         return tuple(inspect.signature(function).parameters)
-    except ValueError:  # something in C that does not say
+    except ValueError:  # a C function without a signature
         return ()

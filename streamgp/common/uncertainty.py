@@ -1,7 +1,7 @@
 """Uncertainty of class probabilities: functions with values between 0 and 1.
 
-0 is sure, 1 knows nothing; the confidence of a prediction is `1 - uncertainty`. Learners weigh
-examples by it, rules ask by it, and metrics judge it.
+0 is certain, 1 knows nothing; the confidence of a prediction is `1 - uncertainty`. Learners weight
+examples by it, query strategies ask by it, and metrics evaluate it.
 
 """
 
@@ -41,10 +41,10 @@ def entropy(p: Mapping[Label, float]) -> float:
 
 
 def best_versus_second(p: Mapping[Label, float]) -> float:
-    """Second largest probability divided by the largest: 0 sure, 1 a tie, even of zeros.
+    """Second largest probability divided by the largest: 0 is certain, 1 a tie, even of zeros.
 
-    A single class is sure, no class at all is not. What rounding makes of probabilities does not
-    lead out of [0, 1].
+    A single class is certain (0), no class at all is not (1). Rounding of the probabilities does
+    not take the result outside [0, 1].
 
     Examples
     --------
@@ -64,10 +64,10 @@ def best_versus_second(p: Mapping[Label, float]) -> float:
 
 
 def normalised_entropy(p: Mapping[Label, float]) -> float:
-    """Entropy of class probabilities, divided by that of the same classes at random.
+    """Entropy of class probabilities, divided by that of the uniform distribution.
 
-    A single class is sure, no class at all is not. What rounding makes of probabilities does not
-    lead out of [0, 1].
+    A single class is certain (0), no class at all is not (1). Rounding of the probabilities does
+    not take the result outside [0, 1].
 
     Examples
     --------
@@ -93,7 +93,7 @@ UNCERTAINTIES: Mapping[str, Uncertainty] = {
 
 
 def uncertainty(name: str) -> Uncertainty:
-    """Return the function of a name.
+    """Return the uncertainty function with the given name.
 
     Raises
     ------

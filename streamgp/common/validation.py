@@ -1,6 +1,6 @@
-"""Checks of plain values given by callers, with the same error texts everywhere.
+"""Checks of plain values given by callers, with the same error messages everywhere.
 
-All functions raise TypeError if a value is of another kind, ValueError if it is out of range.
+All functions raise TypeError if a value is of the wrong kind, ValueError if it is out of range.
 
 """
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 
 
 def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bool]) -> None:
-    """Refuse what is no number, or of which something does not hold.
+    """Refuse what is not a number, or does not satisfy a condition.
 
     Parameters
     ----------
     name
         Name of the argument.
     value
-        What was handed over.
+        The value passed in.
     wanted
         What it must be, in words.
     holds
-        Whether a number is so.
+        Whether a number satisfies the condition.
 
     Examples
     --------
@@ -47,24 +47,24 @@ def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bo
 def _shown(value: object) -> str:
     try:
         return repr(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits in tens
+    except ValueError:  # Python writes no integer of more than 4300 digits in decimal
         return "a number of thousands of digits"
 
 
 def _holds(value: float, holds: Callable[[Any], bool]) -> bool:
     try:
         return holds(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond the largest float
         return False
 
 
 def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) -> int:
-    """Return a whole number from `least` to `most`, by default what a machine can count up to.
+    """Return a whole number from `least` to `most`, by default `sys.maxsize`.
 
-    Give `most` where memory or time grow with the number at once, so that one that is mistyped is
-    refused before the machine is exhausted.
+    Give `most` where memory or time are claimed in proportion to the number, so that a mistyped one
+    is refused before it exhausts the machine.
 
-    True and False are refused, for `max_points=True` would keep one point.
+    True and False are refused, since `max_points=True` would keep one point.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def check_whole(name: str, value: float, least: int, most: int = sys.maxsize) ->
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return a truth value, Python's or numpy's.
+    """Return a boolean, Python's or numpy's, as Python's.
 
-    Texts are refused, for "no" would count as true.
+    Strings are refused, since "no" would count as true.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def check_flag(name: str, value: object) -> bool:
 
     """
     kind = type(value)
-    # numpy's by name: the loop, which has such arguments, is to load without numpy.
+    # numpy's by name: the loop, which has such arguments, must load without numpy.
     if (kind.__module__, kind.__name__) not in (("builtins", "bool"), ("numpy", "bool")):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
@@ -115,7 +115,7 @@ def check_flag(name: str, value: object) -> bool:
 def check_several(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
     """Return several values as a tuple.
 
-    A text is refused: it would count as its letters.
+    A string is refused: it would count as its characters.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def check_several(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
 
 
 def check_path(name: str, value: str | os.PathLike[str]) -> Path:
-    """Return where a file or directory is.
+    """Return the path of a file or directory.
 
     A number is refused: it would count as the descriptor of an open file.
 
@@ -151,7 +151,7 @@ def check_path(name: str, value: str | os.PathLike[str]) -> Path:
 
 
 def check_bytes(name: str, value: bytes) -> None:
-    """Refuse what is no bytes, a text among it: its encoding is for the caller to choose.
+    """Refuse anything but bytes, strings included: their encoding is up to the caller.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def check_bytes(name: str, value: bytes) -> None:
 
 
 def check_column(name: str, value: str | None) -> None:
-    """Refuse what is no name of a column; None names none.
+    """Refuse what is not the name of a column; None stands for no column.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def check_column(name: str, value: str | None) -> None:
 
 
 def check_up_to(name: str, value: float, most: float, unit: str = "") -> None:
-    """Refuse what is not from 0 to `most`; `unit` is said after that."""
+    """Refuse what is not from 0 to `most`; the message appends `unit`."""
     check_number(name, value, f"from 0 to {most:g}{unit}", lambda v: 0.0 <= v <= most)
 
 
@@ -191,7 +191,7 @@ def check_rate(name: str, value: float) -> None:
 
 
 def check_forgetting(forgetting: float) -> None:
-    """Refuse a share of the past to keep that is not above 0 and at most 1."""
+    """Refuse a share to keep that is not above 0 and at most 1."""
     check_number(
         "forgetting", forgetting, "above 0 and at most 1", lambda share: 0.0 < share <= 1.0
     )
