@@ -1,4 +1,4 @@
-"""Agreement of first and second answers, counted off the consensus log."""
+"""Agreement of first and second answers, counted from the consensus log."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import LabelledExample
 
 N_REMEMBERED = 100_000
-"""Events whose first answers are kept: a second one is about an event of not long ago."""
+"""Number of events whose first answers are kept: a second answer concerns a recent event."""
 N_CLASSES_SHOWN = 12
 
 
 class AgreementCounts:
-    """Agreement of each pair of annotators, and of each annotator with what they said before.
+    """Agreement of each pair of annotators, and of each annotator with their earlier answers.
 
-    Compared is what was said first, before any challenge, with the answer to the second question,
-    as it was corrected last.
+    The first answer, before any challenge, is compared with the answer to the second question, in
+    its latest correction.
 
     Attributes
     ----------
     n
-        Events with a second answer.
+        Number of events with a second answer.
 
     Examples
     --------
@@ -44,10 +44,10 @@ class AgreementCounts:
 
     """
 
-    # _first   first answer about each of the latest events, and by whom
-    # _second  what was counted of its second answer: both annotators, in the order of their names,
-    #          and both labels
-    # _pairs   agreement by the names of two annotators, of one with herself under the name twice
+    # _first   first answer about each of the latest events, and its annotator
+    # _second  what was counted of its second answer: both annotators, ordered by name, and both
+    #          labels
+    # _pairs   agreement by the names of two annotators; self-agreement under the same name twice
     def __init__(self) -> None:
         self._first: OrderedDict[tuple[str | None, str], tuple[Label, str]] = OrderedDict()
         self._second: OrderedDict[tuple[str | None, str], tuple[str, str, Label, Label]] = (
@@ -57,11 +57,11 @@ class AgreementCounts:
 
     @property
     def n(self) -> int:
-        """Events with a second answer."""
+        """Number of events with a second answer."""
         return sum(one.n for one in self._pairs.values())
 
     def take(self, line: LabelledExample) -> None:
-        """Take a line of the consensus log."""
+        """Count a line of the consensus log."""
         event = line.key, line.event_id
         if line.origin == "aggregated":
             self._take_back(event)
@@ -80,27 +80,27 @@ class AgreementCounts:
     def compare(
         self, event: tuple[str | None, str], first: tuple[Label, str], second: tuple[Label, str]
     ) -> None:
-        """Count two answers about an event: each a label, and who gave it."""
+        """Count two answers about an event, each a label and its annotator."""
         (y, one), (said, other) = sorted((first, second), key=lambda answer: answer[1])
         self._note(event, one, other, y, said)
 
     def pairs(self) -> dict[tuple[str, str], AnnotatorAgreement]:
-        """Return the agreement of each two annotators, by their names in alphabetical order."""
+        """Return the agreement of each pair of annotators, by their names in alphabetical order."""
         return {names: one for names, one in self._counted() if names[0] != names[1]}
 
     def repeats(self) -> dict[str, AnnotatorAgreement]:
-        """Return the agreement of each annotator with what the same one said before."""
+        """Return the agreement of each annotator with their own earlier answers."""
         return {names[0]: one for names, one in self._counted() if names[0] == names[1]}
 
     def classes(self) -> dict[Label, AnnotatorAgreement]:
-        """Return the agreement of all pairs together on whether an event is of each class."""
+        """Return, by class, the agreement of all pairs together on whether an event is of it."""
         together = AnnotatorAgreement()
         for one in self.pairs().values():
             together = together.plus(one)
         return {label: together.of_class(label) for label in together.labels}
 
     def summary(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values; {} if there is no second answer."""
+        """Return all agreements as plain JSON values; {} if there is no second answer."""
         if not self.n:
             return {}
         return {
@@ -112,28 +112,28 @@ class AgreementCounts:
         }
 
     def remove(self, part: AgreementCounts) -> None:
-        """Take out what another one counted of the same lines."""
+        """Uncount what another object counted of the same lines."""
         for event in list(part._second):
             self._take_back(event)
         for event in part._first:
             self._first.pop(event, None)
 
     def state(self) -> State:
-        """Return what later counts depend on."""
+        """Return the state on which later counts depend."""
         return {
             "first": [[*event, *said] for event, said in self._first.items()],
             "second": [[*event, *said] for event, said in self._second.items()],
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         for key, event_id, y, annotator in state["first"]:
             self._first[key, event_id] = y, annotator
         for key, event_id, *said in state["second"]:
             self._note((key, event_id), *said)
 
     def _counted(self) -> list[tuple[tuple[str, str], AnnotatorAgreement]]:
-        """Return all that has counts, with one number of labels for all."""
+        """Return all agreements that have events, with the same number of labels for all."""
         labels = {label for one in self._pairs.values() for label in one.labels}
         found = []
         for names, one in sorted(self._pairs.items()):
@@ -151,7 +151,7 @@ class AgreementCounts:
             self._second.popitem(last=False)
 
     def _take_back(self, event: tuple[str | None, str]) -> None:
-        """Take the second answer about an event out of the counts: it is another one, or none."""
+        """Uncount the second answer about an event: it was replaced or withdrawn."""
         counted = self._second.pop(event, None)
         if counted is not None:
             one, other, y, said = counted
@@ -159,7 +159,7 @@ class AgreementCounts:
 
 
 def agreement_lines(counts: AgreementCounts) -> list[str]:
-    """Return a line on each pair, each annotator asked again and each class, none without any.
+    """Return a line on each pair and on each annotator asked again, and one on the classes.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _words(found: AnnotatorAgreement) -> str:
 
 
 def _short(number: float) -> str:
-    """Return a number without the zero before the point, as tables have it."""
+    """Return a number without the zero before the point, as in tables."""
     return f"{number:.2f}".replace("0.", ".", 1) if abs(number) < 0.995 else f"{number:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Predictions that need no features: what any learner should beat."""
+"""Baselines: predictions without features, which any learner should beat."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NO_CHANGE, MAJORITY, MEAN = "no change", "majority class", "mean so far"
 def class_baselines(labels: Iterable[tuple[str | None, Label]]) -> dict[str, Confusion]:
     """Score the last label of a key, and its most frequent one so far, as predictions of the next.
 
-    Both know the true label of every event, from the next event of the key on: more than a learner
-    that has to ask. The first event of a key is predicted by neither.
+    Both know the true label of every event from the next event of the key on, which is more than a
+    learner that has to ask knows. Neither predicts the first event of a key.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def class_baselines(labels: Iterable[tuple[str | None, Label]]) -> dict[str, Con
             found[MAJORITY].count(y, frequent[key])
         last[key] = y
         counts[key, y] += 1
-        # Of classes that are as frequent, the one that was so first.
+        # Among equally frequent classes, the one that got there first.
         if counts[key, y] > counts[key, frequent.setdefault(key, y)]:
             frequent[key] = y
     return found

@@ -1,4 +1,4 @@
-"""The confusion matrix of a run, kept sparse, and the scores that follow from it."""
+"""Counts of a run by the truth: confusion matrix, calibration, numeric errors, first answers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Confusion:
     Attributes
     ----------
     n
-        Events counted.
+        Number of events counted.
     n_hits
-        Those predicted rightly.
+        Number of them predicted correctly.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class Confusion:
 
     """
 
-    # _labels  every label that occurred or was predicted, in order of appearance.
-    # _cells   number of events by (true, predicted) label; those that are not 0.
+    # _labels  every label that occurred or was predicted, in order of appearance
+    # _cells   number of events by (true, predicted) label, where it is not 0
 
     def __init__(self) -> None:
         self.n = 0
@@ -65,7 +65,7 @@ class Confusion:
         self.n_hits += predicted == truth
 
     def remove(self, part: Confusion) -> None:
-        """Take out events that were counted here and in `part`; labels without any go, too."""
+        """Uncount events that were counted here and in `part`; drop labels without events."""
         for cell, n in part._cells.items():
             self._cells[cell] -= n
             if not self._cells[cell]:
@@ -77,7 +77,7 @@ class Confusion:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of events predicted rightly; None before the first."""
+        """Share of events predicted correctly; None before the first."""
         return self.n_hits / self.n if self.n else None
 
     @property
@@ -94,7 +94,7 @@ class Confusion:
         return sum(scores) / len(self._labels)
 
     def summary(self) -> dict[str, Any]:
-        """Return the matrix as plain JSON values: rows are true, columns predicted labels."""
+        """Return the matrix as plain JSON values: rows are true labels, columns predicted ones."""
         labels = list(self._labels)
         counts = [
             [self._cells.get((truth, predicted), 0) for predicted in labels] for truth in labels
@@ -108,7 +108,7 @@ class Confusion:
         return {"labels": list(self._labels), "cells": cells}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         labels = state["labels"]
         self._labels = dict.fromkeys(labels)
         for truth, predicted, n in state["cells"]:
@@ -128,13 +128,13 @@ _CELLS_PER_OCTAVE = 32
 class Calibration:
     """Counts over predictions with class probabilities, of events whose truth is known.
 
-    The numbers are those of `streamgp.metrics`; confidence is one minus the second largest
-    probability divided by the largest.
+    The values are those of `streamgp.metrics`; confidence is one minus the ratio of the second
+    largest probability to the largest.
 
     Attributes
     ----------
     n
-        Predictions counted.
+        Number of predictions counted.
 
     Examples
     --------
@@ -148,10 +148,10 @@ class Calibration:
 
     """
 
-    # _by_probability  of the predicted class
-    # _by_confidence, _fine  the same predictions by confidence, in equal steps and by octaves
-    # _doubt, _confidence  sums of the uncertainties of right predictions, and of the confidences of
-    #                      wrong ones
+    # _by_probability  predictions by the probability of the predicted class
+    # _by_confidence, _fine  predictions by confidence, in equal steps and by octaves
+    # _doubt, _confidence  sums of the uncertainties of right predictions, and of the confidences
+    #                      of wrong ones
     # _squares         sum of the squared distances of the probabilities from the truth
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class Calibration:
         self._doubt = self._confidence = self._squares = 0.0
 
     def count(self, truth: Label, p: Mapping[Label, float]) -> None:
-        """Count a prediction; one of no class is passed over."""
+        """Count a prediction; one without classes is ignored."""
         if not p:
             return
         uncertainty, right = best_versus_second(p), is_right(p, truth)
@@ -175,7 +175,7 @@ class Calibration:
         self._squares += squared_distance(p, truth)
 
     def remove(self, part: Calibration) -> None:
-        """Take out what was counted here and in `part`; means are exact up to rounding."""
+        """Uncount what was counted here and in `part`; means are exact up to rounding."""
         self._by_probability.remove(part._by_probability)
         self._by_confidence.remove(part._by_confidence)
         self._fine.remove(part._fine)
@@ -218,7 +218,7 @@ class Calibration:
         return self._squares / self.n if self.n else None
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers and what diagrams are drawn of, as plain JSON values."""
+        """Return the scores and the data for diagrams, as plain JSON values."""
         bins = self._by_probability.filled()
         right, wrong = zip(*self._by_confidence.counts(), strict=True)
         names = ("overconfidence", "underconfidence", "auc", "calibration_error", "brier")
@@ -243,7 +243,7 @@ class Calibration:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         self._by_probability.load_state(state["by_probability"])
         self._by_confidence.load_state(state["by_confidence"])
         self._fine.load_state(state["fine"])
@@ -256,7 +256,7 @@ class Calibration:
         return int(sum(right for right, _ in counts)), int(sum(wrong for _, wrong in counts))
 
 
-# --- Errors of numeric predictions, quality of their distributions, and what is
+# --- Errors of numeric predictions, quality of their distributions, and which numbers count as
 # wrong.
 
 
@@ -265,14 +265,14 @@ LEVEL = 0.9
 
 
 class NumberErrors:
-    """Errors of the predictions of a run, and scores of their distributions, taken as normal.
+    """Errors of the predictions of a run, and scores of their distributions, assumed normal.
 
     Attributes
     ----------
     n
-        Events counted.
+        Number of events counted.
     n_with_std
-        Those of them whose prediction had a standard deviation above 0.
+        Number of them whose prediction had a standard deviation above 0.
 
     Examples
     --------
@@ -286,7 +286,7 @@ class NumberErrors:
 
     # _absolute, _squared  sums over the errors
     # _truths              mean and variance of the truths of the events counted
-    # _log_densities, _crps, _n_inside  sums over those with a standard deviation
+    # _log_densities, _crps, _n_inside  sums over events with a standard deviation
     def __init__(self) -> None:
         self.n_with_std = 0
         self._log_densities = self._crps = 0.0
@@ -300,7 +300,7 @@ class NumberErrors:
         return int(self._truths.n)
 
     def count(self, truth: Label, predicted: Label, std: float | None = None) -> None:
-        """Count an event; what is no number is passed over."""
+        """Count an event; it is ignored if either value is not a number."""
         if not (is_number(truth) and is_number(predicted)):
             return
         y, mu = float(truth), float(predicted)
@@ -315,7 +315,7 @@ class NumberErrors:
             self._n_inside += normal.is_inside(y, normal.cdf(y, mu, std), mu, LEVEL)
 
     def remove(self, part: NumberErrors) -> None:
-        """Take out events that were counted here and in `part`, exact up to rounding."""
+        """Uncount events that were counted here and in `part`, exact up to rounding."""
         mine, theirs = self._truths, part._truths
         left = Moments()
         left.n = mine.n - theirs.n
@@ -339,7 +339,7 @@ class NumberErrors:
 
     @property
     def nmse(self) -> float | None:
-        """Mean squared error over the variance of the truths, 1 - R²; None while there is none."""
+        """Mean squared error over the variance of the truths, 1 - R²; None while that is 0."""
         return self._squared / self._truths.m2 if self._truths.m2 > 0.0 else None
 
     @property
@@ -380,20 +380,20 @@ class NumberErrors:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         self._absolute, self._squared = float(state["absolute"]), float(state["squared"])
         truths = self._truths = Moments()
         truths.n, truths.mean, truths.m2 = state["truths"]
-        if "scores" in state:  # else of a replay that was begun before there were any
+        if "scores" in state:  # not in the state of a replay begun before there were any
             self.n_with_std, self._log_densities, self._crps, self._n_inside = state["scores"]
 
 
 class Tolerances:
     """Largest distance from the truth at which a number still counts as right.
 
-    By the standard deviation of all truths up to and including that of the event: a number that is
-    further off says less than their mean does, which everybody knows without asking. As long as the
-    truths do not differ, only the truth itself is right.
+    It is the standard deviation of all truths up to and including that of the event: a number
+    further off says less than the mean of the truths, which is known without asking. While all
+    truths are equal, only the truth itself is right.
 
     Examples
     --------
@@ -407,7 +407,7 @@ class Tolerances:
         self._truths = Moments()
 
     def next(self, truth: Label) -> float:
-        """Return the tolerance for the next event, once each."""
+        """Return the tolerance for the next event; call it once for each event."""
         if not is_number(truth):
             return 0.0
         self._truths.add(float(truth))
@@ -415,41 +415,41 @@ class Tolerances:
 
 
 def is_off(y: Any, truth: Any, tolerance: float) -> bool:
-    """Whether a number is further from the truth than the tolerance, or is no number."""
+    """Whether a number is further from the truth than the tolerance, or is not a number."""
     if not (is_number(y) and is_number(truth)):
         return bool(y != truth)
     return abs(float(y) - float(truth)) > tolerance
 
 
-# --- Outcome of the first answers of one annotator, judged by the truth and by the learner.
+# --- Outcomes of the first answers of one annotator, judged by the truth and by the learner.
 
 
 @dataclass(slots=True)
 class FirstAnswers:
-    """Counts over the first answers of one annotator that the learner made an example of.
+    """Counts over the first answers of one annotator that became examples.
 
-    A first answer is one to a label request, or a volunteered label; answers to
-    challenges and corrections are none. It counts once it has come to something: learned as it is,
-    or upheld, revised or kept after a challenge.
+    A first answer is an answer to a label request, or a volunteered label; answers to challenges
+    and corrections are not. It counts once it is settled: learned as it is, or upheld, revised or
+    kept after a challenge.
 
     Attributes
     ----------
     n_answers
-        First answers.
+        Number of first answers.
     sum_wrong
-        How much the learner counts as wrong of them, in all.
+        Sum of the learner's probabilities that they are wrong.
     n_judged
-        Those of events whose truth is known.
+        Number of answers about events whose truth is known.
     n_wrong
-        Those judged that were wrong.
+        Number of judged answers that were wrong.
     n_contested
-        Those judged that were challenged.
+        Number of judged answers that were challenged.
     n_justified
-        Those judged that were wrong and challenged.
+        Number of judged answers that were wrong and challenged.
     n_quarantines
-        Loops, one for each key, in which the annotator is in quarantine.
+        Number of loops, one for each key, in which the annotator is in quarantine.
     n_taken_back
-        Labels that were taken back there.
+        Number of labels that were taken back there.
 
     Examples
     --------
@@ -476,7 +476,7 @@ class FirstAnswers:
         Parameters
         ----------
         probability_wrong
-            How much it counts as wrong for the learner, as the consensus log says.
+            The learner's probability that it is wrong, as in the consensus log.
         is_wrong
             Whether it was wrong; None if unknown.
         contested
@@ -492,20 +492,20 @@ class FirstAnswers:
             self.n_justified += is_wrong and contested
 
     def note_challenge(self, *, is_wrong: bool) -> None:
-        """Count that an answer counted and judged before was challenged after all."""
+        """Count a later challenge of an answer that was already counted and judged."""
         self.n_contested += 1
         self.n_justified += is_wrong
 
     def note_quarantine(self, n_taken_back: int) -> None:
-        """Count that a loop hears the annotator no longer, and the labels it took back."""
+        """Count that a loop no longer learns from the annotator, and the labels it took back."""
         self.n_quarantines += 1
         self.n_taken_back += n_taken_back
 
     def remove(self, part: FirstAnswers) -> None:
-        """Take out answers that were counted here and in `part`."""
+        """Uncount answers that were counted here and in `part`."""
         for name, n in asdict(part).items():
             setattr(self, name, getattr(self, name) - n)
-        # Rounding must not leave less than nothing.
+        # Rounding must not leave a negative sum.
         self.sum_wrong = max(0.0, self.sum_wrong)
 
     @property
@@ -521,7 +521,7 @@ class FirstAnswers:
     def summary(self) -> dict[str, Any]:
         """Return counts and rates as plain JSON values, in a fixed order.
 
-        Those of quarantines only where there are any.
+        Those of quarantines are included only if there are any.
         """
         names = ["n_answers", "n_wrong", "error_rate", "estimate"]
         if self.n_quarantines:

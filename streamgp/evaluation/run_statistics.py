@@ -1,6 +1,6 @@
-"""Counts over the messages of a loop: how good it was, and what it cost the annotator.
+"""Statistics of the messages of a loop: how good it was, and what it cost the annotator.
 
-The truth comes with the events and nowhere else. Nothing here changes what the loop does.
+The truth comes with the events only. Nothing here changes what the loop does.
 
 """
 
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from streamgp.base import Label, State
 
 
-# --- The consensus log judged by the truth: which labels are wrong, whose, and what challenges
-# did.
-#
-# The truth comes with the events and nowhere else.
+# --- The consensus log judged by the truth: which labels are wrong, whose they are, and the effect
+# of challenges.
 
 
 _Id: TypeAlias = "tuple[str | None, str]"
@@ -55,7 +53,7 @@ class LabelQuality:
     """Follows the label of each event through the log.
 
     A label is wrong if it differs from the truth; a number, if it is off by more than the standard
-    deviation of all truths so far, as `Tolerances` says.
+    deviation of all truths so far: see `Tolerances`.
 
     Parameters
     ----------
@@ -65,16 +63,16 @@ class LabelQuality:
     Attributes
     ----------
     n_judged
-        Labels in the log now of events whose truth is known.
+        Number of labels now in the log of events whose truth is known.
     n_wrong_kept
-        Those of them that are wrong.
+        Number of them that are wrong.
     n_repaired
-        Contested labels that were wrong as given, and are right in the log now.
+        Number of contested labels that were wrong as given, and are right in the log now.
     n_spoiled
-        Contested labels that were right as given, and are wrong in the log now.
+        Number of contested labels that were right as given, and are wrong in the log now.
     annotators
-        What became of the first answers of each annotator, by name, in order of appearance. The
-        name is None for labels that came with their events.
+        Outcomes of the first answers of each annotator, by name, in order of appearance. The name
+        is None for labels that came with their events.
 
     Examples
     --------
@@ -91,12 +89,12 @@ class LabelQuality:
 
     """
 
-    # _truths     truth of every event that has one.
-    # _tolerances, _tolerance  for numbers, and that of each event; None and empty for classes.
-    # _held       the label of each event in the log, as its last revision says.
-    # _contested  the label contested last, and who gave it, by event. It changes between two calls
-    #             of `_count`, which takes out exactly what it put in.
-    # _pending    those of them whose first challenge has not been resolved yet.
+    # _truths     truth of every event that has one
+    # _tolerances, _tolerance  for numbers, the tolerances and that of each event; else None and {}
+    # _held       the label of each event in the log, in its last revision
+    # _contested  the label contested last, and its annotator, by event. It changes only between two
+    #             calls of `_count`, so that what is subtracted is exactly what was added
+    # _pending    contested events whose first challenge has not been resolved yet
 
     def __init__(self, target: Target = "label") -> None:
         self.target = target
@@ -142,7 +140,7 @@ class LabelQuality:
             self._judge(name, (example.y, example.annotator), example.probability_wrong)
         elif name in self._pending and example.origin != "aggregated":
             self._judge_again(name)
-        # Take the old label out of the counts, then put the new one in.
+        # Subtract the old label from the counts, then add the new one.
         self._count(name, -1)
         if example.y is None:
             self._held.pop(name, None)
@@ -151,18 +149,18 @@ class LabelQuality:
         self._count(name, 1)
 
     def take_back(self, retraction: Retraction) -> None:
-        """Record that an annotator is in quarantine; what becomes of the lines follows as lines."""
+        """Record that an annotator is in quarantine; changed labels follow as lines of the log."""
         answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
         answers.note_quarantine(len(retraction.taken))
 
     def remove(self, part: Self) -> None:
-        """Subtract what another judge recorded of the same events, as if not recorded here.
+        """Subtract what another object recorded of the same events, as if not recorded here.
 
         Parameters
         ----------
         part
-            A judge that recorded some of these events, and everything about them. What is left of
-            the sums of floats is exact up to rounding.
+            An object that recorded some of these events, with everything about them. The remaining
+            sums of floats are exact up to rounding.
 
         """
         for count in _COUNTS:
@@ -180,12 +178,12 @@ class LabelQuality:
 
     @property
     def n_known(self) -> int:
-        """Events whose truth is known."""
+        """Number of events whose truth is known."""
         return len(self._truths)
 
     @property
     def n_learned(self) -> int:
-        """Events whose label is in the log now."""
+        """Number of events whose label is now in the log."""
         return len(self._held)
 
     @property
@@ -197,7 +195,7 @@ class LabelQuality:
     def challenge_precision(self) -> float | None:
         """Share of wrong answers among the first answers challenged; None without any.
 
-        Counted are answers whose challenge is resolved and whose truth is known.
+        Counts answers whose challenge is resolved and whose truth is known.
         """
         n_contested = sum(answers.n_contested for answers in self.annotators.values())
         return self._n_justified / n_contested if n_contested else None
@@ -206,8 +204,7 @@ class LabelQuality:
     def challenge_recall(self) -> float | None:
         """Share of challenged answers among the first answers that were wrong; None without any.
 
-        Counted are answers that came to something, as `FirstAnswers` says, and whose truth is
-        known.
+        Counts answers that are settled (see `FirstAnswers`) and whose truth is known.
         """
         n_wrong = sum(answers.n_wrong for answers in self.annotators.values())
         return self._n_justified / n_wrong if n_wrong else None
@@ -217,7 +214,7 @@ class LabelQuality:
         return sum(answers.n_justified for answers in self.annotators.values())
 
     def state(self) -> State:
-        """Return all counts, and what later counts depend on, but for the truths of the events.
+        """Return all counts, and what later counts depend on, except for the truths of the events.
 
         Every label in the log is part of it, so it grows with the log.
         """
@@ -230,7 +227,7 @@ class LabelQuality:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from, once `see` has been told the events again."""
+        """Restore a state, after `see` has been given the events again."""
         for name in _COUNTS:
             setattr(self, name, state["counts"][name])
         self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
@@ -282,7 +279,7 @@ SCORES: dict[Target, tuple[str, str]] = {
     "label": ("accuracy", "macro_f1"),
     "number": ("mae", "nmse"),
 }
-"""What says how good the predictions were; for classes more is better, for numbers less."""
+"""Scores of the predictions; for classes larger is better, for numbers smaller."""
 
 _SENT = (
     "n_events",
@@ -299,8 +296,8 @@ _SENT = (
 class RunStatistics(LabelQuality):
     """Counts over events, answers and messages.
 
-    Tell it every event before the messages that the loop returns for it, and every answer handed
-    to the loop.
+    Pass it every event before the messages that the loop returns for it, and every answer given to
+    the loop.
 
     Parameters
     ----------
@@ -312,35 +309,36 @@ class RunStatistics(LabelQuality):
     Attributes
     ----------
     n_events
-        Events.
+        Number of events.
     n_asked
-        Label requests, without challenges and second questions.
+        Number of label requests, without challenges and second questions.
     n_second
-        Second questions about events, to another annotator or to the same one.
+        Number of second questions about events, to another annotator or to the same one.
     n_challenges
-        Challenges.
+        Number of challenges.
     n_answered
-        Answers with a label, whatever became of them.
+        Number of answers with a label, whatever their outcome.
     n_declined
-        Answers without one.
+        Number of answers without a label.
     n_expired
-        Requests, challenges included, that were not answered in time.
+        Number of requests, challenges included, that were not answered in time.
     n_rejected
-        Inputs and examples that could not be used.
+        Number of inputs and examples that could not be used.
     confusion
         Predictions by true and predicted label, of events whose truth is known; empty for numbers.
     calibration
-        What their probabilities were worth; empty for numbers.
+        Quality of their probabilities; empty for numbers.
     agreement
-        What second answers say beside the first ones.
+        Agreement of second answers with first ones.
     errors
-        How far the predictions of numbers are off; empty for classes.
+        Errors of the predictions of numbers; empty for classes.
     n_judged, n_wrong_kept, n_repaired, n_spoiled
-        Labels in the consensus log now whose truth is known; those that are wrong; contested
-        labels that were wrong as given and are right in the log now; that were right and are wrong.
+        Number of labels now in the consensus log whose truth is known; of those that are wrong; of
+        contested labels that were wrong as given and are right now; of those that were right and
+        are wrong now.
     annotators
-        What became of the first answers of each annotator, by name, in order of appearance. The
-        name is None for labels that came with their events.
+        Outcomes of the first answers of each annotator, by name, in order of appearance. The name
+        is None for labels that came with their events.
 
     Examples
     --------
@@ -385,7 +383,7 @@ class RunStatistics(LabelQuality):
         self.see(event)
 
     def answer(self, answer: Answer) -> None:
-        """Count an answer that was handed to the loop."""
+        """Count an answer that was given to the loop."""
         if answer.declined:
             self.n_declined += 1
         else:
@@ -398,7 +396,7 @@ class RunStatistics(LabelQuality):
             if truth is not None and message.y is not None:
                 self._score(truth, message.y, message)
         elif isinstance(message, LabelRequest):
-            # The answer to one that is asked again does not count.
+            # A request that repeats an earlier one does not count.
             if message.reason != ASKED_AGAIN:
                 self.n_asked += not message.is_second
                 self.n_second += message.is_second
@@ -424,7 +422,7 @@ class RunStatistics(LabelQuality):
             self.calibration.count(truth, prediction.proba)
 
     def remove(self, part: Self) -> None:
-        """Take out what another statistics counted of the same messages; see `LabelQuality.remove`.
+        """Uncount what another object counted of the same messages; see `LabelQuality.remove`.
 
         Examples
         --------
@@ -448,7 +446,7 @@ class RunStatistics(LabelQuality):
 
     @property
     def n_scored(self) -> int:
-        """Predictions with a label, of events whose truth is known."""
+        """Number of predictions with a label, of events whose truth is known."""
         return self.confusion.n if self.target == "label" else self.errors.n
 
     @property
@@ -458,21 +456,21 @@ class RunStatistics(LabelQuality):
 
     @property
     def macro_f1(self) -> float | None:
-        """Mean F1 of the classes that occurred or were predicted; None as for the accuracy."""
+        """Mean F1 of the classes that occurred or were predicted; None as for `accuracy`."""
         return self.confusion.macro_f1
 
     @property
     def mae(self) -> float | None:
-        """Mean absolute error of the predictions of numbers; None before the first, and else."""
+        """Mean absolute error of predicted numbers; None before the first, and for classes."""
         return self.errors.mae
 
     @property
     def nmse(self) -> float | None:
-        """Their mean squared error over the variance of the truths; 1 - R²."""
+        """Mean squared error of predicted numbers over the variance of the truths, 1 - R²."""
         return self.errors.nmse
 
     def baselines(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores, by name, of predictions that need no features but all true labels."""
+        """Return the scores, by name, of baselines that use no features but all true labels."""
         truths = ((key, y) for (key, _), y in self._truths.items())
         found: Mapping[str, Confusion | NumberErrors] = (
             number_baselines(truths) if self.target == "number" else class_baselines(truths)
@@ -491,7 +489,7 @@ class RunStatistics(LabelQuality):
     def summary(self) -> dict[str, Any]:
         """Return all counts and rates as plain JSON values, in a fixed order.
 
-        None stands where nothing could be counted since no truth is known.
+        A value is None where nothing could be counted because no truth is known.
         """
         names = (
             "n_events",
@@ -512,7 +510,7 @@ class RunStatistics(LabelQuality):
             "wrong_kept",
             "label_rate",
         )
-        # A count of nothing that could be judged is no 0 but unknown.
+        # If nothing could be judged, the count is unknown, not 0.
         unknown = set() if self.is_judged else {"n_repaired", "n_spoiled"}
         if self.n_learned and not self.n_judged:
             unknown.add("n_wrong_kept")
@@ -521,7 +519,7 @@ class RunStatistics(LabelQuality):
 
     @property
     def is_judged(self) -> bool:
-        """Whether it is known what challenges did: of one of them the truth, or there were none."""
+        """Whether the effect of challenges is known: some with a known truth, or no challenges."""
         return self.challenge_precision is not None or not self.n_challenges
 
     def state(self) -> State:
@@ -531,7 +529,7 @@ class RunStatistics(LabelQuality):
             "sent": {name: n for name in _SENT if (n := getattr(self, name)) or name != "n_second"},
             **({"agreement": self.agreement.state()} if self.asks_twice else {}),
             "confusion": self.confusion.state(),
-            # Each kind without what is for the other.
+            # Each target without the part of the other.
             **(
                 {"calibration": self.calibration.state()}
                 if self.target == "label"
@@ -540,7 +538,7 @@ class RunStatistics(LabelQuality):
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from, once `see` has been told the events again."""
+        """Restore a state, after `see` has been given the events again."""
         super().load_state(state)
         for name in _SENT:
             setattr(self, name, state["sent"].get(name, 0))
@@ -550,5 +548,5 @@ class RunStatistics(LabelQuality):
         self.confusion.load_state(state["confusion"])
         if self.target == "number":
             self.errors.load_state(state["errors"])
-        elif "calibration" in state:  # else of a replay that was begun before there was any
+        elif "calibration" in state:  # not in the state of a replay begun before there was any
             self.calibration.load_state(state["calibration"])

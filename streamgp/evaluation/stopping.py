@@ -1,7 +1,7 @@
-"""Stopping advice: what further labels are expected to gain, by the learning curve of a run.
+"""Stopping advice: expected gain from further labels, based on the learning curve of a run.
 
-The curve is the prequential record: how many predictions were right while so many labels had been
-asked for. It knows nothing of what is to come, a new class for one.
+The curve is the prequential record: how many predictions were right at each number of labels asked
+for. It knows nothing of what is to come, such as a new class.
 
 """
 
@@ -17,16 +17,15 @@ from streamgp.base import Array
 MORE = 50
 """Number of further labels that the advice is about."""
 
-# With fewer labels or points than these a curve says nothing of how it goes on.
+# With fewer labels or points than these, a curve cannot be extrapolated.
 _FEWEST_LABELS, _FEWEST_POINTS = 20, 40
-# Shapes of curves, all as probable: error ∝ ρ + (1 - ρ) ((n + m) / (N + m))^-b. A large m beside a
-# large b is nearly an exponential fall.
+# Shapes of curves, equally probable a priori: error ∝ ρ + (1 - ρ) ((n + m) / (N + m))^-b. A large m
+# with a large b is nearly an exponential decay.
 _SHIFTS = (10.0, 50.0, 200.0)
 _EXPONENTS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LASTING = np.linspace(0.0, 0.95, 12)
 _N_LEVELS = 40
-# What a curve passes through on the way is compared with it in so many parts; three numbers of it
-# have been fitted.
+# The record is compared with a curve in this many parts; three of its parameters were fitted.
 _N_PARTS, _N_FITTED = 20, 3
 _LOW, _HIGH = 0.05, 0.95
 
@@ -38,11 +37,11 @@ class Gain:
     Parameters
     ----------
     n_labels
-        How many.
+        Number of further labels.
     expected
         Mean of the posterior.
     low, high
-        Its quantiles of 5 and 95 %.
+        Its 5 % and 95 % quantiles.
 
     """
 
@@ -66,22 +65,22 @@ def expected_gain(
     n_scored: int,
     n_labels: int = MORE,
 ) -> Gain | None:
-    """Estimate what further labels gain: a Bayesian fit of power laws to the record of a run.
+    """Estimate the gain from further labels by a Bayesian fit of power laws to the record of a run.
 
-    Of the error after n labels it is assumed that a share ρ stays and the rest falls as
-    `(n + m)^-b`. All ρ, m, b on a grid, and all levels of the error in their logarithm, are as
-    probable. The likelihood is binomial, divided by the dispersion (at least 1) of the record
+    A share ρ of the error is assumed to stay, and the rest to fall as `(n + m)^-b` after n labels.
+    All ρ, m, b on a grid, and all levels of the error on a log scale, are equally probable a
+    priori. The log likelihood is binomial, divided by the dispersion (at least 1) of the record
     around the best curve, since errors come in runs.
 
     Parameters
     ----------
     n_events, accuracy, n_asked
-        Points of the run, as in `summary.json`: events, accuracy of all predictions so far, and
-        labels asked for so far.
+        Points of the run, as in `summary.json`: number of events, accuracy of all predictions so
+        far, and number of labels asked for so far.
     n_scored
-        Predictions whose truth is known, of the whole run.
+        Number of predictions of the whole run whose truth is known.
     n_labels
-        How many further labels.
+        Number of further labels.
 
     Returns
     -------
@@ -106,7 +105,7 @@ def expected_gain(
     n_unscored = n_events[-1] - n_scored
     if n_unscored > 0.05 * n_events[-1]:
         return None
-    # What is not scored are first events, for which nothing could be predicted.
+    # Events not scored are the first ones, for which nothing could be predicted.
     events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
     scores = np.array([accuracy[i] for i in kept], dtype=float)
     labels = np.array([n_asked[i] for i in kept], dtype=float)
@@ -132,7 +131,7 @@ def expected_gain(
 
 
 def _shapes(labels: Array, now: float, more: int) -> tuple[Array, Array]:
-    """Return the error of each curve, 1 now, along the record; and by how much it will fall."""
+    """Return the error of each curve along the record, 1 at present, and its further decrease."""
     shapes, falls = [], []
     for shift in _SHIFTS:
         for b in _EXPONENTS:
@@ -154,7 +153,7 @@ def _log_likelihoods(errors: Array, n: Array, wrong: Array) -> Array:
 
 
 def _dispersion(p: Array, n: Array, wrong: Array) -> float:
-    """Return Pearson's statistic of a curve per degree of freedom, at least 1."""
+    """Return Pearson's chi-squared statistic of a curve per degree of freedom, at least 1."""
     parts = np.array_split(np.arange(len(n)), _N_PARTS)
     squares = [
         (wrong[i] - n[i] * p[i]).sum() ** 2 / (n[i] * p[i] * (1.0 - p[i])).sum() for i in parts
