@@ -1,7 +1,7 @@
-"""Streams to try things on: a recorded sensor log and the synthetic classes of the ISGP paper.
+"""Example streams: a recorded sensor log and the synthetic classes of the ISGP paper.
 
-The data sets are River's, whose own load scikit-learn and pandas where they are installed: they are
-loaded when one is asked for.
+The data sets subclass River's, which load scikit-learn and pandas where these are installed; so
+they are imported only when one is accessed.
 
 """
 

@@ -1,4 +1,4 @@
-"""Recorded sensor logs that come with the package, row by row."""
+"""Recorded sensor logs included in the package, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets as River has them: a recorded sensor log, synthetic classes."""
+"""Data sets in River's format: a recorded sensor log, synthetic classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgp.datasets.readings import wifi_readings
 
 __all__ = ["GaussianClasses", "WiFiRooms"]
 
-# Grid cells of the six class means, jittered, in units of their distance.
+# Jittered grid positions of the six class means, in units of the grid step.
 _MEANS = ((0.0, 0.0), (1.05, 0.15), (2.0, -0.1), (0.1, 1.0), (0.95, 1.15), (2.1, 0.95))
 _DISTANCE = 5.0
 # All points are drawn at once: this many take a few hundred megabytes.
@@ -24,7 +24,7 @@ _MOST_PER_CLASS = 1_000_000
 
 
 class WiFiRooms(base.Dataset):
-    """Room that a phone is in, one of four, from the signal strength of seven WiFi stations.
+    """Room that a phone is in, one of four, from the signal strengths of seven Wi-Fi access points.
 
     2000 readings in recorded order, 500 in each room, one room after the other: new classes keep
     appearing. Signal strengths are in dBm. Licence: CC BY 4.0.
@@ -64,7 +64,7 @@ class GaussianClasses(base.SyntheticDataset):
     std
         Standard deviation of each coordinate.
     order
-        `random`, or `sequential`: class after class, the classes in random order.
+        `random`, or `sequential`: class after class, with the classes in random order.
     seed
         Seed of points and order. None draws one.
 
