@@ -1,6 +1,6 @@
 """Types shared by all layers: labels, features, beliefs about an event, decisions.
 
-Nothing here computes more than a line; everything here is passed between layers.
+Everything here is passed between layers; nothing computes more than a few lines.
 
 """
 
@@ -58,7 +58,7 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
     {'work': 0.5, 'home': 0.5}
 
     """
-    # A plain loop: with a handful of classes it beats numpy by far.
+    # A plain loop: with a handful of classes it is much faster than numpy.
     total = 0.0
     for m in means:
         if m > 0.0:
@@ -150,7 +150,7 @@ def _dataclass_fields(kind: type[msgspec.Struct]) -> dict[str, dataclasses.Field
 class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
     """Base of messages: frozen, and created and decoded several times as fast as a dataclass.
 
-    The functions of `dataclasses` nevertheless accept instances as those of a dataclass.
+    The functions of `dataclasses` nevertheless accept instances as if they were dataclasses.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
 class PendingQuestion(NamedTuple):
     """An open question about an event: `x` as received, and the value that stands for its answer.
 
-    `target` is the part of 1 that the means of the known classes left when the question was asked.
+    `target` is 1 less the means of the known classes when the question was asked.
     """
 
     x: Features
@@ -429,7 +429,7 @@ class Budget(Protocol):
         """Whether the question may be asked now; changes nothing."""
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Record an event, once each, and whether it was asked about."""
+        """Record an event and whether it was asked about; called once for each event."""
 
     def refund(self, now: float) -> None:
         """Record that a question ended without an answer.

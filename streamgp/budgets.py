@@ -1,4 +1,4 @@
-"""Budgets of `streamgp.query`, under a name of their own."""
+"""Budgets of `streamgp.query`, under a shorter path."""
 
 from streamgp.base import Budget
 from streamgp.query.budgets import (

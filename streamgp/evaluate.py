@@ -89,7 +89,7 @@ class InteractiveResult:
     wrong_kept
         Share of the labels held in the end that are wrong; None if there are none.
     quarantined
-        Annotators who are in quarantine in the end, so that their answers are not learned any more.
+        Annotators who are in quarantine in the end, so that their answers are no longer learned.
     n_taken_back
         Number of their labels that had been learned and were retracted.
     n_second
@@ -180,7 +180,7 @@ def interactive_val_score(
         `river.metrics.base.Metrics`. Metrics of questions, not of predictions, are refused.
     annotator
         The annotator who answers. None stands for one who answers at once and never errs. For
-        regression use `SimulatedMeasurer`. For which numbers count as wrong see `docs/numbers.md`.
+        regression use `SimulatedMeasurer`. For which numbers count as wrong, see `docs/numbers.md`.
     moment
         Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
         feature's name or a function of `x`. None stands for the number of the event.
@@ -260,7 +260,7 @@ def interactive_val_score(
             line += f" – {humanize_bytes(learner._raw_memory_usage)}"
         print(line)
 
-    # A model that has learned events by their ids, as in a call before, has other events now.
+    # A model that learned events by their ids in an earlier call now gets other events.
     named = any(example.event_id is not None for example in learner.examples())
     run = f"{learner.n_learned}/" if named else ""
     n = 0
@@ -321,7 +321,7 @@ class _Game:
         self._x: Features = {}
 
     def play(self, event: Event) -> None:
-        """Play an event, after the answers that came before it and before those it causes."""
+        """Play an event, after the answers due before it and before those it causes."""
         at = event.occurred_at
         self._hear_answers(at)
         self._queue.see(event)
@@ -364,7 +364,7 @@ class _Game:
         self._metric.update(y_true=self._truth, y_pred=predicted)
 
     def _score_distribution(self, truth: Label, mean: Label) -> None:
-        # Nothing was learned since the prediction, which itself has only mean and variance.
+        # Nothing was learned since the prediction, whose message has only mean and variance.
         distribution = _with_density(self._model.predict_one(self._x, with_dist=True))
         for metric in self._parts:
             wants = _needs_distribution(metric)
@@ -385,7 +385,7 @@ def _parts(metric: Any) -> list[Any]:
 
 
 def _needs_distribution(metric: Any) -> bool:
-    """Whether a metric, or that of which one of River is a window, judges distributions."""
+    """Whether a metric, or the one inside a wrapper of River's, evaluates distributions."""
     return isinstance(getattr(metric, "obj", metric), DistributionMetric)
 
 
@@ -425,7 +425,7 @@ def _skeptical(model: Any) -> Any:
 
 
 def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
-    """Refuse a metric that cannot judge the predictions of the model."""
+    """Refuse a metric that cannot evaluate the predictions of the model."""
     if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
         raise TypeError(f"metric must be a metric such as metrics.Accuracy(), got {metric!r}")
     if isinstance(metric, ConversationMetric):

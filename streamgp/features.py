@@ -1,7 +1,7 @@
 """Conversion of River's dictionaries to vectors: stable columns, features that come and go.
 
-This is the only place where a dictionary of features becomes an array. Scaling is not done here,
-and the weight of a text's coordinate relative to a number is up to the kernel.
+This is the only place where a dictionary of features becomes an array. Scaling is done elsewhere,
+and the weight of a string's coordinate relative to a number is up to the kernel.
 
 """
 
@@ -23,24 +23,24 @@ from streamgp.common.feature_values import as_coordinate, check_features, is_mis
 class Columns:
     """The columns of a matrix whose rows are dictionaries of features.
 
-    Numbers and booleans are used as they are, a text is replaced by its `text_code`. A feature that
-    is absent, None or NaN counts as missing and has the value 0: the mean of standardised features,
-    and the code of no text. Columns never move; new ones are appended. A feature that is sometimes
-    a number and sometimes a text has a column for each.
+    Numbers and booleans are used as they are, a string is replaced by its `text_code`. A feature
+    that is absent, None or NaN counts as missing and has the value 0: the mean of standardised
+    features, and the code of no string. Columns never move; new ones are appended. A feature that
+    is sometimes a number and sometimes a string has a column for each.
 
     Parameters
     ----------
     names
         Names of the columns, in order.
     texts
-        Positions of the columns that hold texts.
+        Positions of the columns that hold strings.
 
     Attributes
     ----------
     names
         Names of the columns, in order.
     texts
-        Positions of the columns that hold texts, in order.
+        Positions of the columns that hold strings, in order.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Columns:
 
     """
 
-    # _known  names and kinds (name, is text); _names only the names
+    # _known  names and kinds (name, is string); _names only the names
     # _pick and _pack  convert a dictionary to bytes
     # _last   the last values and their vector: learning comes after predicting the same event
     __slots__ = ("_known", "_last", "_names", "_pack", "_pick", "names", "texts")
@@ -129,13 +129,13 @@ class Columns:
     def vector(self, x: Features) -> Array:
         """Convert features to a vector of shape (d,), read only.
 
-        Features without a column are left out (but must be numbers or texts), and columns
-        without a feature have the value of a missing one.
+        Features without a column are left out (but must be numbers or strings), and columns without
+        a feature have the value of a missing one.
 
         Raises
         ------
         TypeError
-            If a value is neither a number nor a text.
+            If a value is neither a number nor a string.
         ValueError
             If a number is infinite, or larger than 1e150.
 
@@ -156,8 +156,8 @@ class Columns:
     def distances(self, points: Array, x: Array) -> Array:
         """Euclidean distances of points (n, d) from `x` of shape (d,).
 
-        A text is a point at distance 1 from a missing one, in a direction of its own: two different
-        texts are √2 apart.
+        A string is a point at distance 1 from a missing one, in a direction of its own: two
+        different strings are √2 apart.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class Columns:
 
 
 class ColumnsWithGaps(Columns):
-    """Columns for callers that distinguish a missing number from 0: it is NaN. A missing text is 0.
+    """Columns with NaN for a missing number, which is not 0 here. A missing string is 0.
 
     Examples
     --------
@@ -197,14 +197,14 @@ class ColumnsWithGaps(Columns):
             check_features(x)
         if len(x) != len(names) or any(not isinstance(x.get(names[i]), str) for i in self.texts):
             return None
-        return super().known_vector(x)  # refuses None, NaN, and a text where a number should be
+        return super().known_vector(x)  # refuses None, NaN, and a string where a number should be
 
 
 class _Coder:
-    """Packs values, some columns of which are texts, as `struct` packs numbers."""
+    """Packs values like `struct`, where some columns hold strings."""
 
-    # _kinds  for each column, whether it holds texts, and whether its feature has no other column,
-    #         so that a value of the other kind has no place
+    # _kinds  for each column, whether it holds strings, and whether its feature has no other
+    #         column, so that a value of the other kind has no place
     __slots__ = ("_kinds", "_pack")
 
     def __init__(

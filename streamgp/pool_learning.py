@@ -1,4 +1,4 @@
-"""Rounds of active learning from a pool, one after the other."""
+"""Pool-based active learning in rounds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ThresholdRule(Protocol):
         """Threshold that a score has to exceed."""
 
 
-# --- Settings of pool-based learning: first labels, draws per round, relearning.
+# --- Settings of pool-based learning: first labels, draws per round, replay.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class Plan:
     initial
         Share of the pool whose labels are given.
     per_round
-        Share of the pool that is drawn in each round; or how many events, round by round.
+        Share of the pool that is drawn in each round; or the number of events for each round.
     replay
-        Whether all labels known are learned once more in each round, in random order, and not the
-        new ones only.
+        Whether each round learns all known labels again, in random order, rather than the new ones
+        only.
 
     """
 
@@ -72,7 +72,7 @@ class Plan:
             check_rate("per_round", self.per_round)
 
     def n_drawn(self, number: int, n: int) -> int:
-        """Return how many of a pool of `n` are drawn in a round, 1 the first."""
+        """Return how many of a pool of `n` events are drawn in a round, the first being 1."""
         if isinstance(self.per_round, float | int):
             return round(self.per_round * n)
         return self.per_round[number - 1]
@@ -82,7 +82,7 @@ PLANS: Mapping[Preset, Plan] = {
     "default": Plan(initial=0.02, per_round=0.14, replay=True),
     "paper": Plan(initial=0.06, per_round=0.14, replay=False),
 }
-"""How a pool is played, by preset; the paper gives no numbers, which were measured."""
+"""Plan of each preset; the paper gives no numbers, so these were chosen by measurement."""
 
 
 def plan_of(
@@ -92,7 +92,7 @@ def plan_of(
     per_round: float | Sequence[int] | None,
     replay: bool | None,
 ) -> Plan:
-    """Return the plan of a preset, but for what is given.
+    """Return the plan of a preset, with the given values in place of its own.
 
     Raises
     ------
@@ -113,16 +113,16 @@ def plan_of(
 
 
 class Beliefs:
-    """Events, and what a classifier believes of them while it learns.
+    """Events, and a classifier's beliefs about them while it learns.
 
-    Posteriors are asked for where there are any. Probabilities come in batches from a classifier
-    that has `predict_proba_many`, if pandas is there, and all events have the same features, all of
-    them numbers: others do not fit into a data frame as they are.
+    Posteriors are used where the classifier has them. Probabilities come in batches from a
+    classifier with `predict_proba_many` if pandas is installed and all events have the same
+    features, all of them numbers: others do not fit into a data frame as they are.
 
     Parameters
     ----------
     model
-        A River classifier; nothing here teaches it.
+        A River classifier; it learns elsewhere.
     events
         Features of each event.
 
@@ -146,7 +146,7 @@ class Beliefs:
         self._frame = _frame(events) if batches else None
 
     def of(self, which: Iterable[int]) -> list[Belief]:
-        """Return what is believed now of some of the events, by their numbers."""
+        """Return the current beliefs about some of the events, given by number."""
         if self._frame is None:
             one = self._model.predict_proba_one
             return [one(self._events[i], **self._options) for i in which]
@@ -166,14 +166,14 @@ def _frame(events: Sequence[Features]) -> Any:
     return pd.DataFrame.from_records(events, columns=list(names))
 
 
-# --- A model and a pool in play: who has a label, who is drawn and asked, and how it is judged.
+# --- A model and a pool: which events have a label, which are drawn and asked about, and scoring.
 
 
 Pair: TypeAlias = tuple[Features, Label]
 
 
 class Learner(Protocol):
-    """Protocol of a model: River's classifiers and pipelines have it."""
+    """Protocol of a model, satisfied by River's classifiers and pipelines."""
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn an example."""
@@ -191,15 +191,15 @@ class Round:
     number
         0 for the initial set, whose labels are given.
     n_drawn
-        Events drawn from the pool.
+        Number of events drawn from the pool.
     labelled
-        Events whose labels became known, by their numbers in the pool.
+        Numbers, in the pool, of the events whose labels became known.
     n_labels
-        Labels known by now, those of the initial set included.
+        Number of labels known by now, those of the initial set included.
     threshold
-        What the rule compared with, if it has an attribute of that name.
+        The rule's threshold, if it has an attribute of that name.
     error
-        Share of the test set that is predicted wrong.
+        Share of the test set that is predicted wrongly.
     overconfidence, underconfidence
         Mean confidence of the wrong predictions, mean uncertainty of the right ones.
     right_wrong_auc
@@ -219,14 +219,14 @@ class Round:
 
     @property
     def n_asked(self) -> int:
-        """Events that were asked about; the labels of the initial set are given."""
+        """Number of events asked about; the labels of the initial set are given."""
         return len(self.labelled) if self.number else 0
 
 
 class Game:
     """A model, a pool, and which of its labels are known."""
 
-    # _known      numbers of the events whose labels are known, in the order learned first
+    # _known      numbers of the events whose labels are known, in the order first learned
     # _unlabelled the others, ascending
     def __init__(
         self,
@@ -256,7 +256,7 @@ class Game:
         return self._shuffled(self._unlabelled, number, "draw")[:n]
 
     def asked(self, number: int, drawn: list[int], rule: AskRule) -> list[int]:
-        """Return which of the events drawn are asked about; the rule hears of their labels."""
+        """Return which of the events drawn are asked about; a learning rule gets their labels."""
         beliefs = self._beliefs.of(drawn)
         asked: list[int] = []
         for i, belief in zip(drawn, beliefs, strict=True):
@@ -269,7 +269,7 @@ class Game:
         return asked
 
     def learn(self, number: int, asked: list[int], *, replay: bool) -> None:
-        """Teach labels that have become known, or all that are."""
+        """Learn the labels that have become known, or all that are known."""
         self._known += asked
         known = set(self._known)
         self._unlabelled = [i for i in self._unlabelled if i not in known]
@@ -279,7 +279,7 @@ class Game:
     def judged(
         self, number: int, *, n_drawn: int, labelled: list[int], threshold: float | None
     ) -> Round:
-        """Predict the test set."""
+        """Predict the test set, and return the scores of the round."""
         over, under = Overconfidence(self._uncertainty), Underconfidence(self._uncertainty)
         area, n_wrong = RightWrongAUC(self._uncertainty), 0
         beliefs = self._tested.of(range(len(self._test)))
@@ -305,7 +305,7 @@ class Game:
         return [events[i] for i in np.argsort(keys, kind="stable").tolist()]
 
 
-# The model predicts events in each, also when nothing is asked.
+# The model predicts events in each, even if nothing is asked.
 _MOST_ROUNDS = 10_000
 
 
@@ -323,11 +323,11 @@ def active_learning_rounds(
     uncertainty: str = "bvsb",
     seed: int | None = None,
 ) -> list[Round]:
-    """Play rounds of active learning with a pool.
+    """Run rounds of pool-based active learning.
 
-    The model learns a random share of the pool. In each round others are drawn from what has no
-    label yet, the model predicts them, the rule decides about which of them to ask, and the model
-    learns their labels. What was not asked about goes back to the pool.
+    The model learns a random share of the pool. In each round, events without a label are drawn,
+    the model predicts them, the rule decides which of them to ask about, and the model learns their
+    labels. Events not asked about go back to the pool.
 
     Parameters
     ----------
@@ -336,36 +336,36 @@ def active_learning_rounds(
     pool
         Events that may be asked about, with their labels.
     test
-        Events that the model is judged by, with their labels.
+        Events that the model is scored on, with their labels.
     rule
-        Decides about what to ask; a rule that learns is a template. None stands for
-        `EqualErrorRounds`, which asks about all drawn in the first round, and later below a
-        threshold of confidence that adapts. For passive learning take `AlwaysAsk()`, with numbers
-        for `per_round` if it is to be compared at equal labels.
+        Decides what to ask about; a rule that learns serves as a template. None stands for
+        `EqualErrorRounds`, which asks about all events drawn in the first round, and later about
+        those below an adaptive threshold of confidence. For passive learning use `AlwaysAsk()`,
+        with numbers for `per_round` to compare at equal numbers of labels.
     n_rounds
-        Number of rounds after the initial set; there are fewer if the pool is used up.
+        Number of rounds after the initial set; fewer if the pool is used up.
     preset
         `default`: 2 % of the pool at first, 14 % drawn in each round, all labels replayed. `paper`:
         6 %, 14 %, every label learned once.
     initial, per_round, replay
-        What is to differ from the preset: see `Plan`.
+        Values that replace those of the preset: see `Plan`.
     uncertainty
         Measure of over- and underconfidence: `bvsb` or `entropy`.
     seed
-        Seed of all that is drawn. None draws one.
+        Seed of all draws. None draws one.
 
     Returns
     -------
-    The initial set as round 0, and the rounds.
+    The initial set as round 0, then the rounds.
 
     Raises
     ------
     TypeError
-        If a share or the number of rounds is no number, or the seed no whole one.
+        If a share or the number of rounds is not a number, or the seed not a whole one.
     ValueError
         If there is no such preset or uncertainty, a share is not between 0 and 1, the number of
-        rounds is not whole or negative, there are fewer numbers than rounds, or pool or test set
-        are empty.
+        rounds is negative or not whole, `per_round` has fewer numbers than rounds, or pool or test
+        set is empty.
 
     Examples
     --------

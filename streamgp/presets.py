@@ -1,4 +1,4 @@
-"""Learners and rules with named settings."""
+"""Ready-made learners with query strategies, in named presets."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 def srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
     """Return the skeptical random forest that preceded `isgp`, as an online forest.
 
-    It has a hundred trees, as in the papers. They split their leaves early, as labels are few:
-    after ten labels, which at 300 labels is as good as a forest trained on all at once.
+    It has a hundred trees, as in the papers. As labels are few, they split their leaves early,
+    after ten labels; with 300 labels it is then as good as a forest trained on all at once.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Scaling that is learned from the events of a stream and changes only at a few times.
 
 A learner that keeps its examples must never mix points scaled with different statistics. So the
-statistics in use change only at a few times, when the learner is rebuilt from the raw
-examples: during the warm-up whenever the number of events has doubled, and at its end. After that
-they stay fixed, or change whenever the number of events has doubled again (`RenewedScaling`), or
-follow the latest events (`RecentScaling`).
+statistics in use change only at a few times, when the learner is rebuilt from the raw examples:
+during the warm-up, whenever the number of events has doubled, and at its end. After that they stay
+fixed, change whenever the number of events has doubled again (`RenewedScaling`), or follow the
+latest events (`RecentScaling`).
 
 """
 
@@ -33,13 +33,13 @@ class Scaling(Protocol):
     """Transformation of features before they reach the learner."""
 
     def observe(self, x: Features) -> bool:
-        """Update with an event, once each; return whether the learner must be rebuilt."""
+        """Update with an event, once for each; return whether the learner must be rebuilt."""
 
     def n_with(self, x: Features) -> int:
         """Return the number of features that are kept, together with those of an event."""
 
     def extract(self, x: Features) -> Features:
-        """Return the features that an event has for good; `x` itself if they are its own."""
+        """Return the features that an event keeps; `x` itself if they are its own."""
 
     def learn(self, x: Features, y: Label) -> None:
         """Update with a label, for transformers that use it; `x` is what `extract` returned."""
@@ -89,7 +89,7 @@ class StandardScaling:
 
     A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
     then, or appears later, is left out until it has `warm_up` values of its own. Booleans are the
-    numbers 0 and 1. Values that are not numbers, such as texts, pass unchanged; None and NaN are
+    numbers 0 and 1. Values that are not numbers, such as strings, pass unchanged; None and NaN are
     missing and dropped.
 
     Parameters
@@ -124,7 +124,7 @@ class StandardScaling:
         self._in_use: list[list[Any]] | None = None
 
     def __getstate__(self) -> State:
-        # What is only remembered for speed is not part of the state: asking changes nothing.
+        # A cache is not part of the state: transforming changes nothing.
         return {**self.__dict__, "_in_use": None}
 
     def observe(self, x: Features) -> bool:
@@ -206,7 +206,7 @@ class StandardScaling:
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
-        # The state is needed after every few events, and these never change any more.
+        # The state is needed every few events, and these values rarely change.
         if self._in_use is None:
             self._in_use = [
                 [plain_name(name), location, self._factors[name]]
@@ -250,7 +250,7 @@ _BATCH: Final = 50
 
 
 class RenewedScaling(StandardScaling):
-    """Standardise and clip by statistics that are renewed whenever the events have doubled.
+    """Standardise and clip by statistics that are renewed at each doubling of the number of events.
 
     That is after `warm_up` events, and after 2, 4, 8, ... times as many.
 
@@ -260,7 +260,7 @@ class RenewedScaling(StandardScaling):
 
     Values are clipped at 3 standard deviations from the mean, so that no feature decides alone. If
     more than half of the values are 0, the others are rare but not outliers. The unit is then
-    larger, so that values within 3 of their own standard deviations around their own mean are not
+    larger, so that values within 3 of their own standard deviations of their own mean are not
     clipped and remain distinct.
 
     Parameters
@@ -280,7 +280,7 @@ class RenewedScaling(StandardScaling):
     """
 
     # _running   statistics of all features, including those in use
-    # _n_zeros   how many values of each feature are 0; features without zeros are missing
+    # _n_zeros   number of zeros of each feature; features without zeros are missing
     # _n_labels  labels learned
     # _columns   names of the features of the event of the last renewal, if all are in use
     # _pending   values of later events with these features, event after event in this order, still
@@ -339,7 +339,7 @@ class RenewedScaling(StandardScaling):
 
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return scaled features; those without statistics in use are left out."""
-        scaled = StandardScaling.transform(self, x)  # super() takes longer
+        scaled = StandardScaling.transform(self, x)  # super() is slower
         distances = scaled.values()
         try:
             if not scaled or (min(distances) >= -_FAR and max(distances) <= _FAR):
@@ -348,7 +348,7 @@ class RenewedScaling(StandardScaling):
                 name: d if -_FAR <= d <= _FAR else math.copysign(_FAR, d)
                 for name, d in scaled.items()
             }
-        except TypeError:  # there are texts
+        except TypeError:  # there are strings
             return {
                 name: min(max(d, -_FAR), _FAR) if is_number(d) else d for name, d in scaled.items()
             }
@@ -361,7 +361,7 @@ class RenewedScaling(StandardScaling):
             "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
-            # As text: the state is needed after every few events.
+            # As text: the state is needed every few events.
             "pending": [len(rows), text_of(rows)],
         }
 
@@ -377,7 +377,7 @@ class RenewedScaling(StandardScaling):
     @property
     def _rows(self) -> Array:
         """Values still to be added, one event in each row."""
-        # By way of an array: numpy takes longer to inspect the contents of a list.
+        # Via an array: numpy takes longer to inspect the contents of a list.
         return np.array(array("d", self._pending)).reshape(-1, len(self._columns) or 1)
 
     def _add_pending(self) -> None:
@@ -411,11 +411,11 @@ class RenewedScaling(StandardScaling):
         return True
 
     def _renewed_at(self) -> int:
-        """Return the number of events at the renewal after the present one."""
+        """Return the number of events at the renewal after the current one."""
         return 2 * self._n
 
     def _weight(self) -> float:
-        """Return the total weight of all events at the present renewal."""
+        """Return the total weight of all events at the current renewal."""
         return self._n
 
     def _freeze_late(self) -> bool:
@@ -538,7 +538,7 @@ _FLOATS = frozenset({float})
 def _is_plain(x: Features) -> bool:
     """Whether all values are ordinary numbers: none missing, infinite or too large."""
     try:
-        # Absolute values, as huge ones may add up to 0.
+        # Absolute values, as huge ones may cancel to 0.
         return float(sum(map(abs, x.values()), 0.0)) <= LARGEST
     except (TypeError, OverflowError, AttributeError):
         return False
@@ -559,7 +559,7 @@ def check_finite(x: Features) -> None:
 
 
 def _finite_numbers(x: Features) -> dict[FeatureName, float]:
-    # NaN and infinity survive a sum; features whose sum is too large only take the longer way.
+    # NaN and infinity survive a sum; features whose sum is too large only take the slower path.
     if _FLOATS.issuperset(map(type, x.values())) and sum(map(abs, x.values())) <= LARGEST:
         return dict(x)
     return {
