@@ -1,1 +1,1 @@
-"""Configuration files: their settings, and what is built from them."""
+"""Configuration files: their settings, and the objects built from them."""

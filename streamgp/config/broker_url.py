@@ -1,7 +1,7 @@
 """Addresses of brokers: `kafka://host:9092,host2:9092`, `file://DIR` and `memory://`.
 
-`SCHEMES` has a row for each kind of address, which reads it and opens the topics that are there.
-The connectors are imported then, so that no client of an unused broker is loaded.
+`SCHEMES` has a row for each kind of address, which parses it and opens the topics there. Connectors
+are imported only then, so that no client of an unused broker is loaded.
 
 """
 
@@ -26,15 +26,15 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
 class Address(Protocol):
-    """Address of a broker, read."""
+    """Parsed address of a broker."""
 
     def open(self, config: WorkerConfig) -> Topics:
-        """Return the topics that are there.
+        """Return the topics at this address.
 
         Raises
         ------
         ConfigError
-            If what the broker asks for (a password, a certificate) is not there.
+            If something that the broker requires (a password, a certificate) is missing.
         BrokerError
             If the broker cannot be reached.
 
@@ -61,7 +61,7 @@ class KafkaAddress:
                 replication=config.topics.replication,
                 security=security,
             )
-        except ValueError as error:  # a certificate that is none, and the like
+        except ValueError as error:  # an invalid certificate, for instance
             raise ConfigError(f"broker.security: {error}") from None
 
     def security(self, config: WorkerConfig) -> Security:
@@ -70,7 +70,7 @@ class KafkaAddress:
         Raises
         ------
         ConfigError
-            If a password or a certificate is not there.
+            If a password or a certificate is missing.
 
         """
         assert config.broker is not None
@@ -141,9 +141,9 @@ class Scheme(NamedTuple):
     Parameters
     ----------
     form
-        What such an address looks like, in words.
+        Form of such an address, for messages.
     read
-        Reads what follows on `://`; None if it does not look like that.
+        Parses the part after `://`; None if it is malformed.
 
     """
 
@@ -156,26 +156,26 @@ SCHEMES: dict[str, Scheme] = {
     "file": Scheme("file://DIR", _file),
     "memory": Scheme("memory://", _memory),
 }
-"""The kinds of addresses by what they begin with; a new one is a row."""
+"""The kinds of addresses by their prefix; a new kind is a new row."""
 
 *_FORMS, _LAST = (f'"{scheme.form}"' for scheme in SCHEMES.values())
 ALLOWED = f"{', '.join(_FORMS)} or {_LAST}"
-"""What addresses look like, for messages and help texts."""
+"""The forms of addresses, for messages and help texts."""
 
 
 def parse_address(url: str) -> Address:
-    """Read the address of a broker.
+    """Parse the address of a broker.
 
     Parameters
     ----------
     url
-        The address. A Kafka server without a port has 9092; a path that does not begin with a
-        slash is relative to the working directory, and stands for itself: `%20` is no space.
+        The address. The port of a Kafka server defaults to 9092; a path that does not begin with a
+        slash is relative to the working directory. Paths are taken literally: `%20` is not a space.
 
     Raises
     ------
     ValueError
-        If it is none; the text follows on the name of whatever held the address.
+        If it is not one; the text continues a message that begins with the setting's name.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def parse_address(url: str) -> Address:
 
     """
     if "@" in url and not url.startswith("file://"):
-        # Not repeated: what stands before the @ is a password as often as not.
+        # Not repeated: the part before the @ may well contain a password.
         raise ValueError(
             "holds a user name or a password; leave them out, and say in [broker.security] where "
             "the password is kept"

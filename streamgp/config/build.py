@@ -1,7 +1,7 @@
 """From a configuration to objects: learner, rules, budget, loop, annotator.
 
-Which class a name stands for is said by `streamgp.query.registry`. Learners are imported when
-one is built: with numpy, scipy and River they take longer to load than most commands do.
+`streamgp.query.registry` maps names to classes. Learners are imported when one is built: with
+numpy, scipy and River they take longer to load than most commands take to run.
 
 """
 
@@ -49,12 +49,12 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     config
         What to build.
     source
-        Where the configuration came from, named in front of error messages.
+        Where the configuration came from; error messages begin with it.
 
     Raises
     ------
     ConfigError
-        If the learner cannot be found, does not take its options or does not go with the scaling.
+        If the learner cannot be found, does not take its options or does not fit the scaling.
 
     Examples
     --------
@@ -78,13 +78,15 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     }
     if config.target == "number":
         return SkepticalRegressor(learner, **shared)
-    looks = {kind: _build(kind, config, source) for kind in _LATER}
-    _check_looks(looks, config, learner, source)
+    retrospective = {kind: _build(kind, config, source) for kind in _RETROSPECTIVE}
+    _check_retrospective(retrospective, config, learner, source)
     temporal = TemporalFilter() if config.temporal.enabled else None
     rescale = config.rescale or False
     try:
-        return SkepticalClassifier(learner, **shared, **looks, temporal=temporal, rescale=rescale)
-    except ValueError as error:  # a pipeline of a user's own that does not go with warm_up, rescale
+        return SkepticalClassifier(
+            learner, **shared, **retrospective, temporal=temporal, rescale=rescale
+        )
+    except ValueError as error:  # a user's own pipeline that does not fit warm_up or rescale
         raise ConfigError(f"{source}: {error}") from error
 
 
@@ -103,9 +105,9 @@ def _check_second_questions(config: settings.Config, source: str) -> None:
         )
 
 
-# Which rules a model always has, and which ones only where the past is looked at again.
+# Rules that a model always has, and rules for questions about earlier events.
 _ALWAYS: tuple[Kind, ...] = ("query", "challenge", "budget")
-_LATER: tuple[Kind, ...] = ("review", "reservoir")
+_RETROSPECTIVE: tuple[Kind, ...] = ("review", "reservoir")
 
 
 def _build(kind: Kind, config: settings.Config, source: str) -> Any:
@@ -113,18 +115,18 @@ def _build(kind: Kind, config: settings.Config, source: str) -> Any:
     return build_rule(kind, rule, seed=config.seed, source=source, path=kind)
 
 
-def _check_looks(
-    looks: Mapping[Kind, Any], config: settings.Config, learner: Learner, source: str
+def _check_retrospective(
+    retrospective: Mapping[Kind, Any], config: settings.Config, learner: Learner, source: str
 ) -> None:
     from streamgp.query.skeptical_base import check_reservoir
 
-    if looks["review"] is not None and not hasattr(learner, "leave_one_out"):
+    if retrospective["review"] is not None and not hasattr(learner, "leave_one_out"):
         raise ConfigError(
             f'{source}: review.rule = "{config.review.rule()}" is not allowed with learner.name = '
             f'"{config.learner.name}", which cannot leave an example out; expected "never"'
         )
     try:
-        check_reservoir(looks["reservoir"], learner)
+        check_reservoir(retrospective["reservoir"], learner)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f'{source}: reservoir.rule = "{config.reservoir.rule()}" is not allowed: {error}'
@@ -134,7 +136,7 @@ def _check_looks(
 def build_learner(
     learner: settings.Learner, seed: int, *, target: TargetName = "label", source: str
 ) -> Learner:
-    """Build one of the learners of streamgp, or find and build one of River."""
+    """Build one of streamgp's learners, or find and build one of River's."""
     from streamgp.query.skeptical_base import as_classifier, as_regressor, split
 
     if learner.name == "gp":
@@ -148,7 +150,7 @@ def build_learner(
                 raise ConfigError(
                     f"{source}: {unknown(f'learner.options.{option}', option, arguments)}"
                 )
-    if "seed" in arguments:  # otherwise no two runs would be alike
+    if "seed" in arguments:  # otherwise no two runs would be the same
         options.setdefault("seed", seed)
     for option in _OBJECTS & options.keys():
         options[option] = _object(option, options[option], f"{source}: learner.options.{option}")
@@ -165,7 +167,7 @@ def build_learner(
     return built
 
 
-# Options that are objects, which a file names as `module:name`.
+# Options whose values are objects, which a file names as `module:name`.
 _OBJECTS = frozenset(("kernel", "privileged_kernel", "kernels", "model"))
 
 
@@ -196,14 +198,14 @@ def _gaussian_process(learner: settings.Learner, target: TargetName, source: str
 
     learner = settings.resolved(settings.Config(learner=learner, target=target)).learner
     scale, noise = learner.length_scale, learner.noise_variance
-    assert noise is not None  # the preset says it
+    assert noise is not None  # the preset sets it
     learn = learner.learn_hyperparameters
     assert learn is not None
     kernel = None if scale is None else SquaredExponential(length_scale=scale)
     if "kernel" in learner.options:
         kernel = _object("kernel", learner.options["kernel"], f"{source}: learner.options.kernel")
     points = None if learner.max_points == "all" else learner.max_points
-    if target == "number":  # a window and drift are refused with the configuration
+    if target == "number":  # `consistent` has refused window and drift
         return GPRegressor(kernel, noise, points, learn)
     return GPClassifier(kernel, noise, points, learn, window=learner.window, drift=learner.drift)
 
@@ -211,7 +213,7 @@ def _gaussian_process(learner: settings.Learner, target: TargetName, source: str
 def find_learner(name: str, *, target: TargetName = "label", source: str) -> Callable[..., Any]:
     """Find a learner of streamgp by its name, or import another one by its path.
 
-    Paths are `module:name`, or those of River with dots alone.
+    Paths are `module:name`, or dotted paths for River.
 
     Examples
     --------
@@ -269,18 +271,18 @@ def build_loop(
     store: LoopStore | None = None,
     snapshot: bytes | None = None,
 ) -> InteractiveLoop | KeyedLoops:
-    """Build one loop, or, where the log has a key column, one loop per key.
+    """Build one loop, or, if the log has a key column, one loop per key.
 
     Parameters
     ----------
     config
         What to build.
     source
-        Where the configuration came from, named in front of error messages.
+        Where the configuration came from; error messages begin with it.
     store
-        Where the loops of keys wait that are not held ready; None for memory.
+        Store for evicted loops; None for memory.
     snapshot
-        Snapshot of such a loop to go on with, or None to start over.
+        Snapshot of such a loop to continue from, or None to start over.
 
     Raises
     ------
@@ -330,16 +332,16 @@ def build_windows(
     source: str = "configuration",
     keep_changes: bool = False,
 ) -> EventWindows | None:
-    """Build what makes events of raw rows; None where the configuration has no windows.
+    """Build the windows that turn raw rows into events; None if the configuration has none.
 
     Parameters
     ----------
     config
         What to build.
     label
-        Which field of the rows the label of a window is made of.
+        Field of the rows from which the label of a window is made.
     source
-        Where the configuration came from, named in front of error messages.
+        Where the configuration came from; error messages begin with it.
     keep_changes
         As in `EventWindows`.
 
@@ -370,7 +372,7 @@ def build_annotator(
 ) -> SimulatedAnnotator | AwayAnnotator | AnnotatorPanel:
     """Build the simulated annotator, or a panel of several.
 
-    An annotator without a seed of its own gets that of the rules.
+    An annotator without a seed of its own gets that of the configuration.
 
     Examples
     --------
@@ -410,7 +412,7 @@ def _one_annotator(
 
 
 def build_total_budget(config: settings.Config, *, source: str = "configuration") -> Budget | None:
-    """Build the budget for all keys together, None for none."""
+    """Build the budget for all keys together; None if there is none."""
     rule = config.total_budget
     if rule.rule() == "unlimited":
         return None
@@ -421,12 +423,12 @@ def build_total_budget(config: settings.Config, *, source: str = "configuration"
 def build_counting_budgets(
     config: settings.Config, *, source: str = "configuration"
 ) -> tuple[CountingBudget | None, CountingBudget | None]:
-    """Build `[budget]` and `[total_budget]` where they can say what is left, None where not.
+    """Build `[budget]` and `[total_budget]`, each None if it cannot tell how much is left.
 
-    One of a user's own is None, too: it may not be installed where annotators are served.
+    A user's own budget is None, too: it may not be installed where annotators are served.
     """
     rule = settings.resolved(config).budget
-    assert rule is not None  # the preset says it
+    assert rule is not None  # the preset sets it
     sections = {"budget": rule, "total_budget": config.total_budget}
     built = [
         None

@@ -1,6 +1,6 @@
-"""Reading a configuration: from a TOML file and from `--annotator`, and what cannot be together.
+"""Parsing of configurations, from TOML files and `--annotator`, and checks for contradictions.
 
-Whatever is wrong is one ConfigError that names the file, the key, the value and what is allowed.
+Any mistake raises one ConfigError that names the file, the key, the value and what is allowed.
 
 """
 
@@ -43,7 +43,7 @@ from streamgp.query.registry import Kind, TargetName, rules
 
 # --- Contradictory settings of a worker.
 #
-# Types and ranges are in `settings`; here stands what one setting has to do with another.
+# Types and ranges are in `settings`; here are the relations between settings.
 
 
 _LONGEST_TOPIC = 249  # Kafka's limit
@@ -64,7 +64,7 @@ def check_worker(config: WorkerConfig, *, source: str) -> None:
 
 
 def check_bind(bind: str, *, where: str) -> None:
-    """Raise ConfigError if a text is no address to listen at."""
+    """Raise ConfigError if a text is not an address to listen on."""
     try:
         parse_bind(bind)
     except ValueError as error:
@@ -92,7 +92,7 @@ def check_url(url: str, *, where: str) -> None:
 
 
 def check_name(name: str, *, where: str) -> None:
-    """Raise ConfigError if a text from the command line cannot be a name.
+    """Raise ConfigError if a text from the command line is not a valid name.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _check_topics(topics: Topics, source: str) -> None:
             )
         if re.fullmatch(r"\.{1,2}", name):
             raise ConfigError(f"{source}: topics.{field} = {name!r} is not a valid topic name")
-        # Kafka itself refuses names that differ in nothing else: they share one metric.
+        # Kafka itself refuses names that differ only in this: they share one metric.
         alike = name.replace(".", "_")
         if alike in names:
             raise ConfigError(
@@ -165,7 +165,7 @@ def _check_security(security: Security, source: str) -> None:
 
 
 def parse(text: str, *, source: str) -> Config:
-    """Read the configuration of a replay from TOML text; what is for workers is checked, too.
+    """Parse the configuration of a replay from TOML text; settings of workers are checked, too.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def parse(text: str, *, source: str) -> Config:
 
 
 def parse_worker(text: str, *, source: str) -> WorkerConfig:
-    """Read the configuration of a worker from TOML text.
+    """Parse the configuration of a worker from TOML text.
 
     Examples
     --------
@@ -213,19 +213,19 @@ def parse_worker(text: str, *, source: str) -> WorkerConfig:
 
 
 def _advice(text: str) -> str:
-    """Explain what TOML says of `broker = "..."` with a section [broker.security] below."""
+    """Explain the TOML error for `broker = "..."` together with a section [broker.security]."""
     if re.search(r"(?m)^\s*broker\s*=", text) and re.search(r"(?m)^\s*\[broker\b", text):
         return "; with a section [broker...] the address is url = ... in the section [broker]"
     return ""
 
 
 def load(path: Path) -> Config:
-    """Read the configuration file of a replay; what is wrong with it becomes one ConfigError."""
+    """Read the configuration file of a replay; any mistake in it raises one ConfigError."""
     return replay_part(load_worker(path))
 
 
 def load_worker(path: Path) -> WorkerConfig:
-    """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
+    """Read a configuration file; any mistake in it raises one ConfigError."""
     return parse_worker(text_of(path), source=str(path))
 
 
@@ -235,7 +235,7 @@ def text_of(path: Path) -> str:
     Raises
     ------
     ConfigError
-        If it cannot be read, is no UTF-8 text, or is too long for a configuration.
+        If it cannot be read, is not UTF-8 text, or is too long for a configuration.
 
     """
     try:
@@ -246,7 +246,7 @@ def text_of(path: Path) -> str:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{path}: has more than {_MAX_BYTES} bytes; expected a configuration")
     try:
-        return data.decode("utf-8-sig")  # some editors begin with a mark
+        return data.decode("utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
@@ -254,10 +254,10 @@ def text_of(path: Path) -> str:
 
 
 def with_annotators(config: Config, texts: Sequence[str]) -> Config:
-    """Return a configuration with what `--annotator` says, given once or several times.
+    """Return a configuration updated by `--annotator`, given once or several times.
 
-    Settings that are not named stay as they are in the configuration: in the annotator's own
-    section, or in that of the only one.
+    Settings that are not named keep their values from the configuration: from the annotator's own
+    section, or from [annotator].
 
     Examples
     --------
@@ -290,7 +290,7 @@ def with_annotators(config: Config, texts: Sequence[str]) -> Config:
 
 
 def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # noqa: B008 (frozen)
-    """Read one value of `--annotator`; settings it does not name stay as in `base`.
+    """Parse one value of `--annotator`; settings that it does not name stay as in `base`.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
     """
     try:
         text.encode()
-    except UnicodeEncodeError:  # bytes of another encoding than that of the terminal
+    except UnicodeEncodeError:  # bytes in an encoding other than the terminal's
         raise ConfigError(
             f"--annotator must be valid Unicode, got {text!r}; type it in the encoding of the "
             "terminal (LC_ALL)"
@@ -326,7 +326,7 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
 
 
 def _plain(text: str) -> object:
-    """Turn a word of the command line into the bool, int or float it spells, else leave it."""
+    """Convert a word of the command line to the bool, int or float it spells, or leave it."""
     if text in ("true", "false"):
         return text == "true"
     for number in (int, float):
@@ -338,7 +338,7 @@ def _plain(text: str) -> object:
 
 
 def _labels(text: str) -> list[PlainLabel]:
-    """Read labels as those of a CSV log are read: integers if all of them are, else texts."""
+    """Parse labels as in a CSV log: as integers if all of them are, else as strings."""
     words = [word.strip() for word in text.split("|")]
     return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]
 
@@ -425,7 +425,7 @@ def _check_experts(config: Config, source: str) -> None:
 
 
 def _check_target(config: Config, source: str) -> None:
-    """Refuse rules and annotators that are for targets of the other kind."""
+    """Refuse rules and annotators that are for the other kind of target."""
     if config.target == "number":
         _check_numbers(config, source)
     else:
@@ -504,17 +504,17 @@ def _check_annotators(config: Config, source: str) -> None:
 
 
 def with_options(config: Config, *, annotator: Sequence[str] = (), **options: Any) -> Config:
-    """Let what was given on the command line replace what the file says.
+    """Let command-line options override the file.
 
     Parameters
     ----------
     config
-        What the file says.
+        Configuration from the file.
     annotator
         The values of `--annotator`.
     options
-        Settings of the top level, of [log] or of [loop], by their names; None, or no value of
-        several, where an option was not given.
+        Settings of the top level, of [log] or of [loop], by name; None, or an empty tuple, where an
+        option was not given.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Sections of a configuration whose `rule` says which further keys they have.
+"""Sections of a configuration whose `rule` determines their further keys.
 
-The settings of a rule are what its constructor takes (`streamgp.query.registry`). A rule that is
-not of streamgp is named by where it is, as `module:name`; that module is imported, and so runs,
-when the rule is built, not when the file is read.
+The settings of a rule are the arguments of its constructor (`streamgp.query.registry`). A rule from
+outside streamgp is named as `module:name`; that module is imported, and so executed, when the rule
+is built, not when the file is read.
 
 """
 
@@ -28,7 +28,7 @@ from streamgp.common.signatures import lacking, parameters
 from streamgp.config.validation import ConfigError, check, converted, not_allowed, one_of, unknown
 from streamgp.query.registry import Kind, Rule, rules
 
-# What the rules of a kind have to do, for those that may be of a user's own.
+# Protocols of the kinds of rules that users may write themselves.
 _METHODS: dict[Kind, str] = {
     "query": "streamgp.query.strategies:AskRule",
     "challenge": "streamgp.query.strategies:ChallengeRule",
@@ -38,13 +38,13 @@ _METHODS: dict[Kind, str] = {
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A section of the file; an unknown key in it is an error."""
+    """A section of the file; unknown keys are an error."""
 
 
 class RuleSection(Section, frozen=True, kw_only=True, tag_field="rule"):
-    """A section whose `rule` says which further keys it has; each rule has a class of its own."""
+    """A section whose `rule` determines its further keys; each rule has a class of its own."""
 
-    # What builds the rule, None where that is found by its name; no setting is called so.
+    # Builds the rule; None if that is found by name. No setting has this name.
     _made_by_: ClassVar[Callable[..., Any] | None] = None
 
     @classmethod
@@ -54,18 +54,18 @@ class RuleSection(Section, frozen=True, kw_only=True, tag_field="rule"):
 
 
 class _AnyRule(ABC):
-    """Type of a setting that is a section of a rule, for msgspec and for `check`."""
+    """Type of a setting that is the section of a rule, for msgspec and for `check`."""
 
     kind: ClassVar[Kind]
     left_out: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def check(cls, value: object, path: str) -> None:
-        """Raise ConfigError, with the key path in front, if a value is no such section."""
+        """Raise ConfigError, beginning with the key path, if a value is not such a section."""
         if not isinstance(value, dict):
             raise not_allowed(path, value, f"a section [{path}]")
         if "rule" not in value:
-            # Where a learner is named, the key is called so.
+            # In the section of a learner, the key is called `name`.
             meant = ["name"] if "name" in value else get_close_matches("rule", list(value), n=1)
             if meant:
                 raise ConfigError(f'{path}.{meant[0]} is not known, did you mean "rule"?')
@@ -83,7 +83,7 @@ class _AnyRule(ABC):
 
     @classmethod
     def convert(cls, value: dict[str, Any]) -> RuleSection:
-        """Return the section that checked data stand for."""
+        """Return the section for checked data."""
         name = value["rule"]
         keys = tuple(key for key in value if key != "rule")
         found = _own_class(name, keys) if ":" in name else section_class(cls.kind, name)
@@ -91,7 +91,7 @@ class _AnyRule(ABC):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the rules that streamgp has."""
+        """Return the names of streamgp's rules."""
         return [name for name in rules(cls.kind) if name not in cls.left_out]
 
     @classmethod
@@ -124,7 +124,7 @@ else:
 
 
 def section(kind: Kind, name: str, **settings: Any) -> RuleSection:
-    """Return the section of a rule; settings that are left out have their defaults.
+    """Return the section of a rule; omitted settings have their defaults.
 
     Examples
     --------
@@ -139,18 +139,18 @@ def section(kind: Kind, name: str, **settings: Any) -> RuleSection:
 
 @cache
 def section_class(kind: Kind, name: str) -> type[RuleSection]:
-    """Return the class of the sections of a rule of streamgp."""
+    """Return the section class of a rule of streamgp."""
     return _section_class(name, rules(kind)[name].cls)
 
 
 @cache
 def _own_class(name: str, keys: tuple[str, ...]) -> type[RuleSection]:
-    """Return the class of the sections of a rule that is not of streamgp, with these keys."""
+    """Return the section class of a rule from outside streamgp, with these keys."""
     return _defined(name, name, [(key, Any) for key in keys])
 
 
 def _section_class(name: str, makes: Callable[..., Any]) -> type[RuleSection]:
-    # An object that can be called, such as a partial, has no name of its own.
+    # A callable object, such as a partial, has no name.
     called = getattr(makes, "__name__", type(makes).__name__)
     called = "Never" if makes is type(None) else called
     return _defined(called, name, _fields(makes), _made_by_=staticmethod(makes))
@@ -167,12 +167,12 @@ def _defined(called: str, tag: str, fields: Iterable[Any], **members: object) ->
 
 def _fields(makes: Callable[..., Any]) -> Iterable[tuple[str, Any] | tuple[str, Any, Any]]:
     """Yield name, type and, if it has one, default of each setting of a rule."""
-    # The fields of a dataclass are annotated where they are declared, maybe in another module.
+    # The fields of a dataclass are annotated where they are declared, perhaps in another module.
     is_plain = isinstance(makes, type) and "__dataclass_fields__" not in vars(makes)
-    told_by: Any = vars(makes).get("__init__") if is_plain else makes
+    declared_in: Any = vars(makes).get("__init__") if is_plain else makes
     try:
-        hints = typing.get_type_hints(told_by, include_extras=True) if told_by else {}
-    except (NameError, TypeError):  # annotations that only a type checker understands
+        hints = typing.get_type_hints(declared_in, include_extras=True) if declared_in else {}
+    except (NameError, TypeError):  # annotations that only a type checker can resolve
         hints = {}
     for name, parameter in _arguments(makes).items():
         hint = hints.get(name, Any)
@@ -191,7 +191,7 @@ def _fields(makes: Callable[..., Any]) -> Iterable[tuple[str, Any] | tuple[str, 
 
 
 def _arguments(makes: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return what is a setting of what a constructor takes."""
+    """Return the arguments of a constructor that are settings."""
     if not parameters(makes):
         return {}
     return {
@@ -202,7 +202,7 @@ def _arguments(makes: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _known(hint: Any) -> Any:
-    """Return a type whose values can be checked; anything for another."""
+    """Return a type if its values can be checked, else Any."""
     parts = (
         typing.get_args(hint) if typing.get_origin(hint) in (UnionType, typing.Union) else (hint,)
     )
@@ -218,23 +218,23 @@ def _known(hint: Any) -> Any:
 
 
 def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, path: str) -> Any:
-    """Build the rule of a section; None for none.
+    """Build the rule of a section; None for None.
 
     Parameters
     ----------
     kind
-        What kind of rule it is.
+        Kind of the rule.
     rule
         The section.
     seed
         Seed of a rule that takes one.
     source, path
-        Where the section is, named in front of error messages: a file, and a key in it.
+        Where the section is, a file and a key in it; error messages begin with them.
 
     Raises
     ------
     ConfigError
-        If the rule cannot be found, or does not take its settings, or is no rule of that kind.
+        If the rule cannot be found, does not take its settings, or is not a rule of that kind.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, 
     whole = msgspec.convert(data, cls, dec_hook=converted)
     try:
         made = _made(makes, whole, seed=seed, source=source, path=path)
-    except ConfigError:  # of a budget within
+    except ConfigError:  # from a nested budget
         raise
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ConfigError(f"{where} cannot be built with its settings: {error}") from None
@@ -294,19 +294,19 @@ def _made(
 
 
 def find(name: str, where: str) -> Callable[..., Any]:
-    """Import what `module:name` stands for: a class, or a function that returns an object.
+    """Import the object named by `module:name`: a class, or a function that returns an object.
 
     Parameters
     ----------
     name
-        Where it is.
+        Its module and name.
     where
-        What begins error messages: the file, the key and the name.
+        Beginning of error messages: the file, the key and the name.
 
     Raises
     ------
     ConfigError
-        If there is no such module, nothing of that name in it, or nothing that can be called.
+        If there is no such module, no such name in it, or it is not callable.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def find(name: str, where: str) -> Callable[..., Any]:
         _missing(module_name, error, where)
     except (ImportError, SyntaxError) as error:
         raise ConfigError(f"{where}: {module_name} cannot be imported: {error}") from None
-    except (Exception, SystemExit) as error:  # it is a user's own, and runs as it is imported
+    except (Exception, SystemExit) as error:  # it is the user's code, which importing executes
         raise ConfigError(
             f"{where}: {module_name} cannot be imported, it raises {type(error).__name__}: {error}"
         ) from error
@@ -362,5 +362,5 @@ def _split(name: str, where: str) -> tuple[str, str]:
 
 
 def rule_of(kind: Kind, section: RuleSection) -> Rule | None:
-    """Return the entry of the rule of a section, None if it is not of streamgp."""
+    """Return the registry entry of a section's rule, None if it is not from streamgp."""
     return rules(kind).get(section.rule())

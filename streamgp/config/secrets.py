@@ -1,7 +1,7 @@
-"""Secrets where they are kept: in an environment variable or a file, and nowhere else.
+"""Secrets, read from where they are kept: an environment variable or a file, nowhere else.
 
-No message repeats a secret, nor what stands where the name of its keeper should: that is where a
-secret ends up by mistake.
+No message repeats a secret, nor the value of a setting that should name such a variable or file:
+that is where users paste secrets by mistake.
 
 """
 
@@ -29,20 +29,20 @@ def kept_secret(
     Parameters
     ----------
     name
-        What it is called in its section.
+        Its name within its section.
     variable
         Environment variable that holds it, or None.
     file
-        File that holds it, or None; one line break at its end does not belong to the secret.
+        File that holds it, or None; one line break at its end is not part of the secret.
     section
         The section of the configuration.
     longest
-        How many bytes of a file are read at most.
+        Largest number of bytes that a file may have.
 
     Raises
     ------
     ConfigError
-        If it is not there.
+        If it is missing or cannot be read.
 
     Examples
     --------

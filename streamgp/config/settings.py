@@ -1,8 +1,8 @@
-"""The settings: what the sections of a configuration are called and what they may hold.
+"""The settings: sections of a configuration and the values they may hold.
 
-Only names, types, ranges and defaults stand here, those of rules in `rules`; `load` reads them from
-a file, `build` makes objects of them. A setting that is None is taken from the preset, or, where
-the preset has none either, is switched off.
+Here are only names, types, ranges and defaults; those of rules are in `rules`. `load` reads them
+from a file, `build` makes objects from them. A setting that is None is taken from the preset or,
+if the preset has none either, is off.
 
 """
 
@@ -40,14 +40,14 @@ from streamgp.query.registry import (
     TargetName,
 )
 
-# numpy, inside some River learners, takes no larger seed.
+# numpy, used by some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Wait: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_S)]
 End: TypeAlias = Annotated[float, Meta(ge=-(10**12), le=10**12)]
 PresetName: TypeAlias = Literal["default", "paper"]
 
-# What a label in a log can be.
+# Types of a label in a log.
 PlainLabel: TypeAlias = bool | int | float | str
 
 _HOUR = r"(\d|1\d|2[0-4])"
@@ -62,7 +62,7 @@ DEFAULT_SEED = 1
 
 
 class Learner(Section, frozen=True, kw_only=True):
-    """One of streamgp, such as the Gaussian process ("gp"), or a River learner by its path."""
+    """A learner of streamgp, such as the Gaussian process ("gp"), or a River learner by path."""
 
     name: Text = "gp"
     length_scale: Positive | None = None
@@ -83,10 +83,10 @@ class Temporal(Section, frozen=True, kw_only=True):
 class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
-    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`, and only to such a one belong
-    `half_life_s`, `response_s`, `slowing` and `response_spread`. `noise`, `outlier` and
-    `states_noise` are for numbers, see `streamgp.SimulatedMeasurer`. One with `hours` is away at
-    all others, see `streamgp.simulation.AwayAnnotator`.
+    One with a `tiring_rate` tires, see `streamgp.TiredAnnotator`; only then do `half_life_s`,
+    `response_s`, `slowing` and `response_spread` apply. `noise`, `outlier` and `states_noise` are
+    for numbers, see `streamgp.SimulatedMeasurer`. One with `hours` is away at all other hours, see
+    `streamgp.simulation.AwayAnnotator`.
     """
 
     name: Text | None = None
@@ -108,7 +108,7 @@ class Annotator(Section, frozen=True, kw_only=True):
 
 
 OF_TIRED = ("tiring_rate", "half_life_s", "response_s", "slowing", "response_spread")
-"""The settings of an annotator who gets tired."""
+"""The settings of an annotator who tires."""
 
 
 class Log(Section, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class Log(Section, frozen=True, kw_only=True):
 
 
 class Windows(Section, frozen=True, kw_only=True):
-    """Windows over raw rows, see `streamgp.windows.Windows`; each of them is an event."""
+    """Windows over raw rows, see `streamgp.windows.Windows`; each window is an event."""
 
     length_s: Seconds
     hop_s: Seconds | None = None
@@ -151,7 +151,7 @@ class Questions(Section, frozen=True, kw_only=True):
     repeat: Share = 0.0
 
     def budgets(self) -> tuple[RuleSection, ...]:
-        """Return the budgets that they stand for.
+        """Return the budgets that implement these settings.
 
         Examples
         --------
@@ -165,7 +165,7 @@ class Questions(Section, frozen=True, kw_only=True):
 
 
 class People(Section, frozen=True, kw_only=True):
-    """Who may say what, see `streamgp.interactive.People`."""
+    """Permissions and limits of annotators, see `streamgp.interactive.People`."""
 
     owners: bool = DEFAULT_PEOPLE.owners
     supervisors: tuple[Text, ...] = ()
@@ -181,7 +181,7 @@ class People(Section, frozen=True, kw_only=True):
     max_unasked_per_hour: Count = DEFAULT_PEOPLE.max_unasked_per_hour
 
     def state(self) -> dict[str, Any]:
-        """Return the settings that are rules of loops, by the names that these have there."""
+        """Return the settings that are rules of loops, by their names there."""
         names = (field.name for field in fields(Rules))
         return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
@@ -219,7 +219,7 @@ class Config(Section, frozen=True, kw_only=True):
     loop: Loop = Loop()
 
     def rules(self) -> Rules:
-        """Return the rules that loops keep to.
+        """Return the rules that loops enforce.
 
         Examples
         --------
@@ -234,14 +234,14 @@ class Config(Section, frozen=True, kw_only=True):
 
 @cache
 def preset(name: PresetName, target: TargetName = "label") -> Config:
-    """Return what a preset decides, as `streamgp.isgp` does; a test holds the two together."""
+    """Return the values of a preset, as in `streamgp.isgp`; a test keeps the two in step."""
     query, challenge = section("query", "skeptical"), section("challenge", "skeptical")
     if name == "paper":
         query, challenge = section("query", "paper"), section("challenge", "paper")
     budget = section("budget", "unlimited")
     if target == "number":
         query, challenge = section("query", "variance"), section("challenge", "outside_interval")
-        # Every number is uncertain: without a rate the rule would ask for all of them.
+        # Every number is uncertain: without a rate, the rule would ask for all of them.
         budget = section("budget", "rate", rate=0.1)
     learner = Learner(noise_variance=0.5, max_points=500, learn_hyperparameters=False)
     if target == "number":
@@ -262,7 +262,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
 
 
 def resolved(config: Config) -> Config:
-    """Fill in what the preset decides, so that the result says everything.
+    """Fill in the values of the preset, so that the result is complete.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def resolved(config: Config) -> Config:
     given = preset(config.preset, config.target)
     learner = config.learner
     if learner.name == "gp":
-        # A window is a bound itself, in place of the preset's.
+        # A window is itself a bound, in place of the preset's.
         bound = given.learner.max_points if learner.window is None else None
         # A kernel has a length scale of its own.
         scale = None if "kernel" in learner.options else given.learner.length_scale
@@ -288,11 +288,11 @@ def resolved(config: Config) -> Config:
                 learner.learn_hyperparameters, given.learner.learn_hyperparameters
             ),
         )
-    # A query strategy that was named asks as it does.
+    # An explicit query strategy is not limited by the preset's budget.
     budget = given.budget if config.query is None else section("budget", "unlimited")
     of_questions = config.questions.budgets()
     if of_questions:
-        # A limit of questions replaces that of the preset; availability is none.
+        # A limit on questions replaces the preset's; availability is not a limit.
         is_limit = config.questions.per_day is not None or config.questions.per_hour is not None
         own = config.budget if is_limit else _first(config.budget, budget)
         is_own = own is not None and own.rule() != "unlimited"
@@ -303,12 +303,12 @@ def resolved(config: Config) -> Config:
         learner=learner,
         temporal=Temporal(enabled=_first(config.temporal.enabled, given.temporal.enabled)),
         warm_up=_first(config.warm_up, given.warm_up),
-        # What it is worth was measured for the Gaussian process alone.
+        # Its benefit was measured for the Gaussian process only.
         rescale=_first(config.rescale, given.rescale and learner.name == "gp"),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
         budget=budget if of_questions else _first(config.budget, budget),
-        # Once: what is resolved already stays as it is.
+        # Cleared, so that resolving twice changes nothing.
         questions=replace(config.questions, per_day=None, per_hour=None, availability=False),
     )
 
@@ -317,13 +317,12 @@ def _first(value: T, default: T) -> T:
     return default if value is None else value
 
 
-# --- The settings of a worker: its broker, its topics, and how it goes about its work.
-#
-# They stand in the same file as those of a replay, which takes no notice of them; names, types,
-# ranges and defaults as in `settings`. Secrets are never settings: only where one is kept is.
+# --- The settings of a worker: its broker, its topics, and how it works.
+# They are in the same file as those of a replay, which ignores them. Secrets are never settings;
+# only the places where they are kept are.
 
 
-# What Kafka allows in names of topics, and what is safe as the name of a directory.
+# Allowed by Kafka in names of topics, and safe as the name of a directory.
 _NAME = r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,200}\Z"
 _NAME_WORDS = 'a name of at most 200 letters, digits, ".", "_" and "-"'
 Name: TypeAlias = Annotated[str, Meta(pattern=f"^{_NAME}", extra={"expected": _NAME_WORDS})]
@@ -396,7 +395,7 @@ class Topics(Section, frozen=True, kw_only=True):
     dead_letters: Name = "dead-letters"
 
     def names(self) -> dict[TopicName, str]:
-        """Return what each topic is called on the broker.
+        """Return the name of each topic on the broker.
 
         Examples
         --------
@@ -433,7 +432,7 @@ class Worker(Section, frozen=True, kw_only=True):
 
 
 class Page(Section, frozen=True, kw_only=True):
-    """What annotators are shown of the numbers that they are asked for."""
+    """How annotators are shown the numbers that they are asked for."""
 
     unit: Text | None = None
     low: End | None = None
@@ -441,14 +440,14 @@ class Page(Section, frozen=True, kw_only=True):
 
 
 class Observe(Section, frozen=True, kw_only=True):
-    """Where a worker tells others how it is; nowhere without `bind`."""
+    """Where a worker serves metrics and its health; nowhere without `bind`."""
 
     bind: Text | None = None
     annotators: bool = False
 
 
 class WorkerConfig(Config, frozen=True, kw_only=True):
-    """The whole file: what a replay needs, what a worker needs, and what its annotators see."""
+    """The whole file: settings of replays, of workers, and of what annotators see."""
 
     broker: Broker | None = None
     topics: Topics = Topics()
@@ -458,7 +457,7 @@ class WorkerConfig(Config, frozen=True, kw_only=True):
 
 
 def replay_part(config: WorkerConfig) -> Config:
-    """Return what a replay takes notice of.
+    """Return the settings that a replay uses.
 
     Examples
     --------

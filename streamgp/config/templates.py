@@ -1,8 +1,8 @@
 """The text of the configuration files that `streamgp init` prints.
 
-Settings stand with their value; those that are off by default stand as `#name = example`, so that
-taking away the `#` gives a valid file. Other comments begin with `# `. What is said of rules and
-learners stands where they are registered, in `streamgp.query.registry`.
+Settings appear with their values; those that are off by default appear as `#name = example`, so
+that removing the `#` gives a valid file. Other comments begin with `# `. Descriptions of rules and
+learners are where these are registered, in `streamgp.query.registry`.
 
 """
 
@@ -382,7 +382,7 @@ _WORKER = (
 
 
 def template(preset: PresetName = "default", *, worker: bool = False) -> str:
-    """Write the configuration file of a preset, for a replay or for a worker."""
+    """Return the configuration file of a preset, for a replay or for a worker."""
     config = resolved(Config(preset=preset))
     scale = config.learner.length_scale
     return (_WORKER if worker else _REPLAY).format(
@@ -441,7 +441,7 @@ _JOINED = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def _listed(texts: Mapping[str, str]) -> str:
-    """Return comments, a paragraph for each name, with the texts below each other."""
+    """Return comments, one paragraph per name, with the texts aligned."""
     width = max(map(len, texts)) + 4
     lines = [
         fill(

@@ -1,11 +1,11 @@
-"""Plain data against declared types, with messages a person can act on.
+"""Validation of plain data against declared types, with messages that tell users what to do.
 
-msgspec converts; before it does, `check` walks the same types and says of the first thing that is
-wrong which key it is, what was found and what is allowed. Nothing here knows what the keys mean.
+msgspec converts; before that, `check` walks the same types and reports the first mistake: its key,
+the value found and what is allowed. Nothing here knows what the keys mean.
 
-A type may say in `Meta(extra=...)` what its values are called (`expected`: a text), and that a
-wrong one may be a password and is not to be repeated (`secret`: True). A class that msgspec does
-not know has two class methods: `check(value, path)`, as `check` here, and `convert(value)`.
+A type may specify in `Meta(extra=...)` how its values are described (`expected`: a string), and
+that a wrong one may be a password and must not be repeated (`secret`: True). A class that msgspec
+does not know has two class methods: `check(value, path)`, like `check` here, and `convert(value)`.
 
 """
 
@@ -33,18 +33,18 @@ def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
     Parameters
     ----------
     data
-        What was read: dicts, lists, texts and numbers.
+        Parsed data: dicts, lists, strings and numbers.
     cls
-        The struct to make.
+        The struct to create.
     source
-        Where the data comes from (a file, an option), named in front of every message.
+        Where the data comes from (a file, an option); every message begins with it.
     root
         Key path of the data within its source.
 
     Raises
     ------
     ConfigError
-        If a key is unknown or missing, or a value has a wrong type or is out of range.
+        If a key is unknown or missing, or a value has the wrong type or is out of range.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def converted(cls: type, value: object) -> object:
 
 
 def check(value: object, kind: inspect.Type, path: str) -> None:
-    """Raise ConfigError, with the key path in front, if `value` is not of the type `kind`."""
+    """Raise ConfigError, beginning with the key path, if `value` is not of the type `kind`."""
     if _is_uncountable(value, kind):
         raise not_allowed(path, value, f"a whole number of at most {sys.maxsize}")
     if isinstance(kind, inspect.Metadata):
@@ -81,7 +81,7 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
         return
     if isinstance(kind, inspect.UnionType):
         # TOML has no null: the value of an `X | None` must be an X.
-        kinds = _but_none(kind)
+        kinds = _without_none(kind)
         if len(kinds) > 1:
             if not any(_fits(value, simple) for simple in kinds):
                 raise not_allowed(path, value, expected(kind))
@@ -128,14 +128,14 @@ def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
 
 
 def _is_uncountable(value: object, kind: inspect.Type) -> bool:
-    """Whether a whole number counts something, and is larger than all that a machine can count."""
-    kinds = _but_none(kind) if isinstance(kind, inspect.UnionType) else [kind]
+    """Whether an integer is a count, and larger than `sys.maxsize`."""
+    kinds = _without_none(kind) if isinstance(kind, inspect.UnionType) else [kind]
     counts = any(isinstance(one, inspect.IntType) for one in kinds)
     measures = any(isinstance(one, inspect.FloatType) for one in kinds)
     return counts and not measures and type(value) is int and abs(value) > sys.maxsize
 
 
-def _but_none(kind: inspect.UnionType) -> list[inspect.Type]:
+def _without_none(kind: inspect.UnionType) -> list[inspect.Type]:
     return [t for t in kind.types if not isinstance(t, inspect.NoneType)]
 
 
@@ -147,7 +147,7 @@ def _fits(value: object, kind: inspect.Type) -> bool:
     if isinstance(kind, inspect.IntType):
         return type(value) is int and _in_range(value, kind)
     if isinstance(kind, inspect.FloatType):
-        # A whole number stands for a float; one too large for a float compares as infinite.
+        # An integer may stand for a float; one too large for that compares as infinite.
         if not isinstance(value, int | float) or isinstance(value, bool):
             return False
         return abs(value) <= sys.float_info.max and _in_range(value, kind)
@@ -174,7 +174,7 @@ def _in_range(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
 
 
 def expected(kind: inspect.Type) -> str:
-    """Say in words which values a type allows.
+    """Return in words which values a type allows.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def expected(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra or {}).get("expected") or expected(kind.type))
     if isinstance(kind, inspect.UnionType):
-        kinds = _but_none(kind)
+        kinds = _without_none(kind)
         if len(kinds) == 1 or any(isinstance(each, inspect.LiteralType) for each in kinds):
             return ", or ".join(map(expected, kinds))
         return "a text, a number, true or false"
@@ -224,7 +224,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def unknown(path: str, name: str, allowed: Iterable[str]) -> str:
-    """Say that a name is not known, which one was probably meant, and which there are."""
+    """Return a message: a name is not known, which one was probably meant, which are allowed."""
     names = list(allowed)
     near = nearest(name, names)
     hint = f", {near}" if near else ""
@@ -232,7 +232,7 @@ def unknown(path: str, name: str, allowed: Iterable[str]) -> str:
 
 
 def nearest(name: object, names: Iterable[str]) -> str:
-    """Ask whether the name most like what was found was meant; say nothing where none is.
+    """Return a hint at the most similar name; an empty string if none is similar.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def nearest(name: object, names: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a value as TOML would, on one line and not too long."""
+    """Return a value in TOML syntax, on one line and shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -257,13 +257,13 @@ def shown(value: object) -> str:
         return "a list" if value else "[]"
     try:
         text = str(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits in tens
+    except ValueError:  # Python writes no integer of more than 4300 digits in decimal
         return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def not_allowed(path: str, value: Any, what: str, names: Iterable[str] = ()) -> ConfigError:
-    """Say that a value is not allowed, what is, and which of some names was probably meant."""
+    """Return an error: a value is not allowed, what is, which of some names was probably meant."""
     near = nearest(value, names)
     hint = f"; {near}" if near else ""
     return ConfigError(f"{path} = {shown(value)} is not allowed, expected {what}{hint}")
@@ -274,7 +274,7 @@ def _join(path: str, key: str) -> str:
 
 
 def is_host(host: str) -> bool:
-    """Say whether a text can be looked up; for others the system has an error of its own kind."""
+    """Whether a text can be looked up as a host; for others the system raises a different error."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -288,7 +288,7 @@ def parse_bind(text: str) -> tuple[str, int]:
     Raises
     ------
     ValueError
-        If it is none.
+        If the text is not an address.
 
     Examples
     --------
