@@ -1,5 +1,5 @@
-"""Results as people read them: a table for the terminal, a picture, a page.
+"""Results for people to read: a table for the terminal, a picture, a web page.
 
-Works from plain values and writes nothing but to the path it is given.
+Works from plain values and writes only to the path it is given.
 
 """

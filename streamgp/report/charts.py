@@ -1,9 +1,9 @@
 """Line charts: on a page as inline SVG with labels in HTML, and in a file by matplotlib.
 
-On a page a few polylines are all that is drawn, and no charting library is needed: the picture is
-stretched to the room there is, its lines keep their width (`vector-effect`), and the labels beside
-it, which are no part of the picture, keep their size. matplotlib (extra `plot`) is imported when a
-file is drawn.
+A page needs only a few polylines, and no charting library: the picture is stretched to the
+available space, its lines keep their width (`vector-effect`), and the labels beside it, which are
+not part of the picture, keep their size. matplotlib (extra `plot`) is imported when a file is
+drawn.
 
 """
 
@@ -28,14 +28,14 @@ _STEPS = (0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a chart; x does not fall. y is None where nothing is drawn."""
+    """A line of a chart; x never decreases. y is None where nothing is drawn."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
 
     def points(self) -> list[tuple[float, float]]:
-        """Return what is drawn."""
+        """Return the points that are drawn."""
         return [(x, y) for x, y in zip(self.x, self.y, strict=True) if y is not None]
 
 
@@ -46,11 +46,11 @@ class DrawnLine:
     Parameters
     ----------
     name
-        What the legend says.
+        Its name in the legend.
     points
-        Of the polyline, in units of the picture.
+        Points of the polyline, in units of the picture.
     last
-        The height at the end of the line, in words; None if the legend does not say it.
+        Text of the height at the end of the line; None if the legend leaves it out.
 
     """
 
@@ -66,16 +66,15 @@ class Chart:
     Parameters
     ----------
     title, of
-        What is drawn upwards and to the right.
+        Names of the vertical and the horizontal axis.
     lines
-        What is drawn; the n-th looks as the style sheet says for class `s<n>`. Empty if no line has
-        a point.
+        The lines; the n-th has the style of class `s<n>`. Empty if no line has a point.
     grid
-        Path of the lines behind them.
+        Path of the grid lines behind them.
     label
-        The chart in words, for those who cannot see it.
+        The chart in words, for readers who cannot see it.
     left, below
-        Numbers beside the chart: their place (a declaration of CSS) and their text.
+        Numbers beside the chart: their position (a CSS declaration) and their text.
     numbers
         Rows of the table below the chart: x, and the height of each line there.
 
@@ -108,18 +107,18 @@ def chart(
     lines
         What to draw.
     title
-        What is drawn upwards.
+        Name of the vertical axis.
     of
-        What is counted, or measured, to the right.
+        Name of the horizontal axis.
     show
-        How a number is written.
+        Formats a number of the vertical axis.
     top
         Upper end of the chart; None for the next round number above all points.
     least
-        Least distance of two numbers beside the chart: 1 for counts.
+        Smallest step between numbers beside the chart: 1 for counts.
     shares
-        Whether shares of 1 go to the right, and not counts. What a line ends with says nothing
-        then, and does not stand in the legend.
+        Whether the horizontal axis shows shares from 0 to 1 instead of counts. The end of a line
+        then means nothing, and the legend leaves it out.
 
     Examples
     --------
@@ -160,9 +159,9 @@ def chart(
 
 
 def ticks(largest: float, *, over: bool = False, least: float = 0.0) -> list[float]:
-    """Return a few round numbers from 0 up to a number, or to the next one over it.
+    """Return a few round numbers from 0 up to a number, or to the next one above it.
 
-    They are multiples of `least`, if that is not 0.
+    They are multiples of `least`, unless that is 0.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def ticks(largest: float, *, over: bool = False, least: float = 0.0) -> list[flo
     if largest <= 0:
         return [0.0, 1.0] if over else [0.0]
     size = 10.0 ** floor(log10(largest))
-    # A little more than 4 steps, for numbers such as 0.4 / 0.1.
+    # Slightly more than 4 steps, for numbers such as 0.4 / 0.1.
     steps = (max(least, f * size) for f in _STEPS)
     step = next(s for s in steps if largest <= 4.0001 * s and not (least and s % least))
     n = ceil(largest / step - 1e-9) if over else floor(largest / step + 1e-9)
@@ -191,7 +190,7 @@ def _points(points: Sequence[tuple[float, float]], right: float, top: float) -> 
 
 
 def _n(value: float) -> str:
-    """Return a coordinate in as few characters as it needs."""
+    """Return a coordinate in as few characters as possible."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -222,7 +221,7 @@ def _numbers(
 
 
 def _at(line: Line, x: float) -> float | None:
-    """Return the height of a line at the last point that is not beyond x."""
+    """Return the height of a line at its last point up to x."""
     i = bisect_right(line.x, x)
     return None if i == 0 or x > line.x[-1] else line.y[i - 1]
 
@@ -241,11 +240,11 @@ class Curve:
     name
         The learner.
     n_events
-        Events predicted so far.
+        Number of events predicted so far.
     accuracy
-        Share of them predicted right, between 0 and 1; nan where that is not known.
+        Share of them predicted correctly, between 0 and 1; nan where that is not known.
     questions
-        Label requests and challenges sent so far.
+        Number of label requests and challenges sent so far.
 
     """
 
@@ -263,7 +262,7 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
     curves
         What to draw, in this order.
     path
-        File to write; its ending (png, svg, pdf) decides the format; png without one.
+        File to write; its extension (png, svg, pdf) determines the format, png without one.
     title
         Headline of the picture.
 
@@ -275,8 +274,8 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         If the file cannot be written.
 
     """
-    # Figure alone, without pyplot: no global state, no window, no backend to choose. One that the
-    # environment names would be refused on import where it is not known.
+    # Figure alone, without pyplot: no global state, no window, no backend to choose. An unknown
+    # backend named by the environment would make the import fail.
     named = os.environ.pop("MPLBACKEND", None)
     try:
         from matplotlib.figure import Figure
@@ -287,7 +286,7 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
     figure = Figure(figsize=(9.0, 6.5), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     for i, curve in enumerate(curves):
-        # The first is a broad line beneath the others, so that curves that coincide all show.
+        # The first is a broad line beneath the others, so that coinciding curves all show.
         style = {
             "color": f"C{i}",
             "linewidth": 3.0 if i == 0 else 1.4,
@@ -312,6 +311,6 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         with open(path, "wb", opener=private) as file:
             file.write(picture.getbuffer())
     except OSError:
-        if is_new:  # half a picture is none
+        if is_new:  # half a picture is useless
             path.unlink(missing_ok=True)
         raise

@@ -1,8 +1,8 @@
-"""Templates of the page, and how texts, numbers and times are written in them.
+"""Templates of the page, and the formatting of texts, numbers and times in them.
 
-Labels, keys and names of columns come from strangers: Jinja escapes everything that is not markup
-already, a text is cut where it is too long, and what does not print is replaced. Jinja is imported
-when a page is made, and not before.
+Labels, keys and names of columns are untrusted: Jinja escapes everything that is not already
+markup, long texts are truncated, and unprintable characters are replaced. Jinja is imported only
+when a page is made.
 
 """
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 N_SHOWN = 60
-"""Characters of a text that are shown."""
+"""Number of characters shown of a text."""
 
 N_TOLD = 200
-"""Characters of it in its tooltip."""
+"""Number of characters shown of it in its tooltip."""
 
 N_ROWS = 200
-"""Rows of a table that are shown."""
+"""Number of rows shown of a table."""
 
 N_REASON = 500
-"""Characters of a note, or of the reason of a rejection, that are shown."""
+"""Number of characters shown of a note, or of the reason for a rejection."""
 
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 _START = datetime(1970, 1, 1)
@@ -43,7 +43,7 @@ def render(template: str, **values: Any) -> str:
     template
         Its file name.
     values
-        Its variables; one that is missing is an error.
+        Its variables; a missing one is an error.
 
     """
     return environment().get_template(template).render(values)
@@ -51,7 +51,7 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the templates with their filters."""
+    """Return the template environment with its filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
@@ -68,7 +68,7 @@ def environment() -> Environment:
 
 
 def foreign(value: object) -> Markup:
-    """Return a text of unknown origin: a label, a key, an id.
+    """Return the markup of an untrusted text: a label, a key, an id.
 
     Examples
     --------
@@ -88,13 +88,13 @@ def foreign(value: object) -> Markup:
     if not text.strip():
         return Markup("<i>blank</i>" if text else "<i>empty</i>")
     if len(text) <= N_SHOWN:
-        # bdi: a text that is written from right to left does not turn its neighbours around.
+        # bdi: right-to-left text does not reorder its neighbours.
         return Markup("<bdi>{}</bdi>").format(text)
     return Markup('<bdi title="{}">{}</bdi>').format(cut(text, N_TOLD), cut(text, N_SHOWN))
 
 
 def setting(value: object) -> Markup:
-    """Return the value of a setting.
+    """Return the markup of the value of a setting.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def setting(value: object) -> Markup:
 
 
 def cut(text: str, n: int) -> str:
-    """Return a text of at most n characters.
+    """Return a text truncated to at most n characters.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def cut(text: str, n: int) -> str:
 
 
 def short(y: object) -> object:
-    """Return a label; a number with six significant digits.
+    """Return a label, floats rounded to six significant digits.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def short(y: object) -> object:
 
 
 def count(n: float) -> str:
-    """Return a count; groups of three digits from 10 000 on.
+    """Return a count as text, in groups of three digits from 10 000 on.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def count(n: float) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Return a number with a unit of its own, or a dash for None.
+    """Return a number in three significant digits, in whole units from 1000 on; a dash for None.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def amount(value: float | None) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """Return a share in percent, or a dash for None; what is not all or nothing never reads so.
+    """Return a share in percent, or a dash for None; only exact 0 and 1 read as 0 % and 100 %.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def utc(at: float) -> str:
-    """Return a moment in ISO 8601, or the number of seconds beyond the years 1 to 9999.
+    """Return a time in ISO 8601, or as seconds if outside the years 1 to 9999.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def utc(at: float) -> str:
 
 
 def seconds(at: float) -> str:
-    """Return a moment of a log without times, whose rows count as seconds.
+    """Return a time in a log without times, where each row counts as a second.
 
     Examples
     --------

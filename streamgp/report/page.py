@@ -1,7 +1,7 @@
-"""A run as one web page that needs nothing else: no script, no font, no picture from elsewhere.
+"""A run as one self-contained web page: no script, and no font or picture from elsewhere.
 
-The same run gives the same bytes. The page is put together by the templates in `templates/`, a file
-for each of its parts; here is what they show and cannot read off the run itself.
+The same run gives the same bytes. The page is assembled by the templates in `templates/`, one file
+for each part; this module computes what they cannot read from the run itself.
 
 """
 
@@ -17,14 +17,14 @@ from streamgp.report.html import amount, count, foreign, percent, render
 from streamgp.report.run import Calibration, Confusion, Outcome, Progress, Run
 
 N_CLASSES = 30
-"""Classes with a row and a column of their own in the confusion matrix."""
+"""Number of classes with a row and a column of their own in the confusion matrix."""
 
-# The palest and the strongest shade, in percent: text stays readable on both.
+# The palest and the strongest shade, in percent: text stays legible on both.
 _SHADES = (6, 42)
 
 _OWN_LEARNERS = {"gp": "Gaussian process", "ensemble": "ensemble of Gaussian processes"}
 
-# In this order wherever they are counted.
+# Outcomes are listed in this order wherever they are counted.
 _OUTCOMES: dict[Outcome, str] = {
     "revised": "revised",
     "upheld": "upheld",
@@ -36,7 +36,7 @@ _OUTCOMES: dict[Outcome, str] = {
 
 
 def page(run: Run) -> str:
-    """Return the page."""
+    """Return the HTML of the page."""
     learner = run.setting("learner", "name")
     return render(
         "page.html",
@@ -53,7 +53,7 @@ def page(run: Run) -> str:
 
 
 def _parts(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield name and title of each part of the page; its template has its name."""
+    """Yield the name and title of each part of the page; the name is that of its template."""
     yield "results", "Results"
     yield "curves", "Curves"
     if not run.of_numbers:
@@ -74,7 +74,7 @@ def _parts(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _curves(run: Run) -> tuple[Chart, Chart]:
-    """Return the score and the questions over the events."""
+    """Return the charts of the score and of the questions over the events."""
     curve = _to_the_end(run)
     if run.of_numbers:
         score = chart(
@@ -105,7 +105,7 @@ def _curves(run: Run) -> tuple[Chart, Chart]:
 
 
 def _to_the_end(run: Run) -> Progress:
-    """Return a curve that ends with the results: its last point may come a little before."""
+    """Return a curve that ends with the results: its last point may lie slightly before them."""
     curve, results = run.curve, run.results
     n = sum(at < results.n_events for at in curve.n_events)
     return Progress(
@@ -119,7 +119,7 @@ def _to_the_end(run: Run) -> Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Events of one true and one predicted class; kind and shade (percent) colour it."""
+    """Number of events of one true and one predicted class; kind and shade (percent) colour it."""
 
     n: int
     kind: str
@@ -130,7 +130,7 @@ class Cell:
 class ClassRow:
     """A row of the confusion matrix, and the precision of its column.
 
-    `label` is the class, None for the least frequent ones together, which are `n_others`.
+    `label` is the class, or None for the `n_others` least frequent ones together.
     """
 
     label: Label | None
@@ -158,7 +158,7 @@ def confusion_matrix(confusion: Confusion, n_classes: int = N_CLASSES) -> Matrix
     confusion
         The matrix.
     n_classes
-        How many classes have a row and a column; the least frequent share one.
+        Number of classes with a row and a column of their own; all others share one.
 
     """
     if not any(map(any, confusion.counts)):
@@ -168,7 +168,7 @@ def confusion_matrix(confusion: Confusion, n_classes: int = N_CLASSES) -> Matrix
         [sum(confusion.counts[i][j] for i in rows for j in columns) for columns in groups]
         for rows in groups
     ]
-    # Within the others a prediction may be right or wrong, so the diagonal does not tell.
+    # In the cell of the others, predictions may be right or wrong, so the diagonal does not tell.
     hits = [sum(confusion.counts[i][i] for i in group) for group in groups]
     true = [sum(row) for row in counts]
     predicted = [sum(column) for column in zip(*counts, strict=True)]
@@ -188,7 +188,7 @@ def confusion_matrix(confusion: Confusion, n_classes: int = N_CLASSES) -> Matrix
 
 
 def _groups(confusion: Confusion, n_classes: int) -> list[list[int]]:
-    """Return the numbers of the classes of each row: one each, and the least frequent together."""
+    """Return the indices of the classes of each row: one each, and the least frequent together."""
     every = range(len(confusion.labels))
     if len(every) <= n_classes:
         return [[i] for i in every]
@@ -238,7 +238,7 @@ def _reliability(calibration: Calibration | None) -> tuple[Chart, ...]:
 
 
 def _steps(name: str, counts: Sequence[int]) -> Line:
-    """Return the outline of a histogram, in shares of all that it counts."""
+    """Return the outline of a histogram, in shares of its total."""
     total, n = sum(counts), len(counts)
     if not total:
         return Line(name=name, x=(), y=())
@@ -250,7 +250,7 @@ def _estimates(run: Run) -> Chart:
     """Return the estimated share of wrong answers of each annotator."""
     lines = [Line(name=e.name or "no name", x=e.n_answers, y=e.estimate) for e in run.estimates]
     if len(lines) == len(run.annotators) == 1 and run.annotators[0].error_rate is not None:
-        # With several annotators it would not be clear whose it is.
+        # With several annotators it would not be clear whose share it is.
         ends = (lines[0].x[0], lines[0].x[-1])
         lines.append(Line(name="true share", x=ends, y=(run.annotators[0].error_rate,) * 2))
     return chart(lines, title="Estimated share of wrong answers", of="first answers", show=percent)
@@ -259,7 +259,7 @@ def _estimates(run: Run) -> Chart:
 def _settings(
     title: str, settings: Mapping[str, Any], above: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the title of a section and its settings, and then those of the sections within it."""
+    """Yield the title and settings of a section, then those of its subsections."""
     within = {name: v for name, v in settings.items() if isinstance(v, Mapping) and v}
     own = {name: value for name, value in settings.items() if name not in within}
     if own:

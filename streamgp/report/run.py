@@ -1,8 +1,8 @@
-"""A run as plain values for a page, and the outcomes of its challenges by its messages.
+"""A run as plain values for a page, and the outcomes of its challenges from its messages.
 
-The parts named like the fields of `summary.json` are read from it as they stand. `Outcomes` takes
-the messages in the order of the files of a run, so the requests come before all answers and those
-before all labels learned, whatever their times.
+Parts that are named like fields of `summary.json` are read from it unchanged. `Outcomes` takes the
+messages in the order of a run's files: all requests, then all answers, then all labels learned,
+whatever their times.
 
 """
 
@@ -29,10 +29,10 @@ from streamgp.interactive.messages import (
 )
 
 Outcome: TypeAlias = Literal["revised", "upheld", "declined", "expired", "cancelled", "open"]
-"""What came of a challenge.
+"""Outcome of a challenge.
 
-`upheld`: the same label again. `revised`: another one. `declined`: the annotator could not say.
-`expired`: no answer in time. `cancelled`: taken back. `open`: the run ended before an answer.
+`upheld`: the same label again. `revised`: another label. `declined`: the annotator could not say.
+`expired`: no answer in time. `cancelled`: withdrawn. `open`: the run ended before an answer.
 """
 
 
@@ -40,7 +40,7 @@ Outcome: TypeAlias = Literal["revised", "upheld", "declined", "expired", "cancel
 class Counts:
     """Counts and rates of a run, or of one key; None where nothing could be counted.
 
-    Where targets are numbers, `mae` and `nmse` stand in place of `accuracy` and `macro_f1`.
+    If targets are numbers, `mae` and `nmse` take the place of `accuracy` and `macro_f1`.
     """
 
     n_events: int
@@ -69,7 +69,7 @@ class Counts:
 class Progress:
     """Progress of the run: parallel sequences, one entry per point.
 
-    `accuracy`, or `mae` where targets are numbers, is that of all predictions so far, None before
+    `accuracy`, or `mae` if targets are numbers, covers all predictions so far and is None before
     the first that could be scored; the other one is empty.
     """
 
@@ -104,7 +104,7 @@ class Confusion:
 class Reliability:
     """Predictions by the probability of the predicted class: parallel sequences, ascending.
 
-    `mean` is that probability, `share` how many were right.
+    `mean` is the mean of that probability, `share` the share of right predictions.
     """
 
     n: Sequence[int]
@@ -130,7 +130,7 @@ class ByConfidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Quality of class probabilities; a number is None where nothing could be counted."""
+    """Quality of class probabilities; a value is None where nothing could be counted."""
 
     n: int
     overconfidence: float | None
@@ -147,7 +147,7 @@ class Distributions:
     """Scores of predicted distributions of numbers; None where nothing could be counted.
 
     `n` is the number of predictions with a standard deviation, `coverage` the share of the truths
-    within the central interval of 90 %.
+    within the central 90 % interval.
     """
 
     n: int
@@ -160,12 +160,12 @@ class Distributions:
 class AnnotatorCounts:
     """First answers of one annotator.
 
-    `n_wrong` and `error_rate` (their share) are about answers whose truth is known. `estimate` is
-    what the learner made of the annotator as the answers came, without the truth; `by_all_answers`
-    what it makes of all of them together in the end, and `insistence` the share of wrong answers
-    that the annotator stands by when challenged; None where they are not estimated.
-    `n_quarantines` are loops in which the annotator is in quarantine, `n_taken_back` the labels
-    that were taken back there.
+    `n_wrong` and `error_rate` (their share) cover answers whose truth is known. `estimate` is the
+    learner's running estimate of the error rate, without the truth; `by_all_answers` is its
+    estimate from all answers together at the end, and `insistence` that of the share of wrong
+    answers that the annotator upholds when challenged; both None where they are not estimated.
+    `n_quarantines` is the number of loops in which the annotator is in quarantine, `n_taken_back`
+    that of labels taken back there.
     """
 
     name: str | None
@@ -181,9 +181,9 @@ class AnnotatorCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
-    """How often two answers about one event were alike: share, Gwet's AC1, standard error of that.
+    """Agreement of two answers about one event: share, Gwet's AC1 and its standard error.
 
-    Of `annotators` two, of one `annotator` with what the same one said before, or of all pairs on
+    Of two `annotators`, of one `annotator` with their own earlier answers, or of all pairs on
     whether an event has a `label`.
     """
 
@@ -197,7 +197,7 @@ class Agreed:
 
     @property
     def name(self) -> str:
-        """Whose agreement it is, or on what."""
+        """The annotators, or the label, of the agreement."""
         if self.annotators:
             return " and ".join(self.annotators)
         return str(self.label) if self.annotator is None else self.annotator
@@ -232,10 +232,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contested:
-    """A challenge and what came of it.
+    """A challenge and its outcome.
 
-    `y` is the annotator's last word on it, None where there was none; `late` says that it came
-    after the challenge had expired.
+    `y` is the annotator's final label, None if there was none; `late` tells whether it came after
+    the challenge had expired.
     """
 
     event_id: str
@@ -261,7 +261,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that a page shows.
+    """Everything that a page shows.
 
     Parameters
     ----------
@@ -272,34 +272,34 @@ class Run:
     configuration
         Sections and their settings.
     notes
-        What the log's reader had to say.
+        Notes of the reader of the log.
     interrupted
-        Whether the run was ended before the log did.
+        Whether the run ended before the log.
     results
-        Counts over everything.
+        Counts over the whole run.
     keys
-        The same for each key shown; None if the run knows no keys.
+        The same for each key shown; None if the run has no keys.
     n_keys
-        Number of keys there are.
+        Total number of keys.
     curve, confusion, annotators
         As in `summary.json`.
     estimates
-        Error estimates over time, of the annotators with most answers.
+        Error estimates over time, of the annotators with the most answers.
     challenges
         The first challenges, in order.
     outcomes
-        How many of all challenges, those not in `challenges` included, came to what.
+        Number of challenges by outcome, including those not in `challenges`.
     refusals
         The first inputs rejected.
     calibration, distributions
         As in `summary.json`, the first for classes, the second for numbers; None for the other
-        kind, and for runs that were made before they were counted.
+        kind, and for runs of versions that did not count them.
     baselines
-        Scores of predictions that need no features, by name; empty for runs made before them.
+        Scores of baselines without features, by name; empty for runs of versions that had none.
     gain
-        What further labels are expected to gain; None where too little is known of it.
+        Expected gain from further labels; None if too little is known.
     agreement
-        Of first and second answers; None if there were no second questions.
+        Agreement of first and second answers; None if there were no second questions.
 
     """
 
@@ -330,13 +330,13 @@ class Run:
         return self.configuration.get("target") == "number"
 
     def setting(self, section: str, name: str) -> Any:
-        """Return one setting of the configuration, or None if it has none of that name."""
+        """Return one setting of the configuration, or None if there is none of that name."""
         settings = self.configuration.get(section)
         return settings.get(name) if isinstance(settings, Mapping) else None
 
 
-# Faults of an answer that the loop refused. One that the learner could not take was accepted, and a
-# duplicate bears the id of one that was.
+# Faults for which the loop refused an answer. An answer that the learner could not learn was
+# accepted, and a duplicate has the id of an accepted one.
 _REFUSED = ("late", "ended", "unknown", "malformed")
 
 N_POINTS = 400
@@ -355,16 +355,16 @@ class _Question:
     given
         The contested label.
     annotator
-        Who gave it.
+        The annotator who gave it.
     at
         When it was contested.
     replies
-        Answers to it: their ids, and their labels (None: declined).
+        Answers to it: their ids and labels (None: declined).
     ended
         How it ended without an answer.
     settled
-        The event's label in the consensus log since then, which may be None for one taken back;
-        empty if there is none.
+        The event's label in the consensus log since then, or None if it was taken back; empty if
+        there is none.
 
     """
 
@@ -385,7 +385,7 @@ class Outcomes:
     Parameters
     ----------
     n_shown
-        How many challenges to keep in full.
+        Number of challenges to keep in full.
 
     Examples
     --------
@@ -404,10 +404,10 @@ class Outcomes:
 
     """
 
-    # _questions  every challenge, by key and request id, in order.
-    # _by_event   the challenges of each event, in order.
-    # _refused    ids of the answers that the loop refused.
-    # _lines      estimate of each annotator so far.
+    # _questions  every challenge, by key and request id, in order
+    # _by_event   the challenges of each event, in order
+    # _refused    ids of the answers that the loop refused
+    # _lines      estimates of each annotator so far
 
     def __init__(self, n_shown: int = 200) -> None:
         self._n_shown = n_shown
@@ -437,7 +437,7 @@ class Outcomes:
         return len(self._questions)
 
     def counts(self) -> Counter[Outcome]:
-        """Return how many challenges came to what."""
+        """Return the number of challenges by outcome."""
         return Counter(self._outcome(name)[0] for name in self._questions)
 
     def challenges(self) -> list[Contested]:
@@ -446,7 +446,7 @@ class Outcomes:
         return [self._contested(name, challenge) for name, challenge in shown]
 
     def estimates(self, n_annotators: int) -> list[Estimate]:
-        """Return the estimates over time of the annotators with most answers."""
+        """Return the estimates over time of the annotators with the most answers."""
         most = sorted(self._lines.items(), key=lambda item: -item[1].rate.n)[:n_annotators]
         for _, line in most:
             line.keep()
@@ -477,12 +477,12 @@ class Outcomes:
         if before:
             before[-1].settled = (example.y,)
         if example.probability_wrong is not None:
-            # It counts for the annotator who was contradicted, not for the one of the last answer.
+            # It counts for the annotator who was challenged, not for the one who answered last.
             annotator = before[-1].annotator if before else example.annotator
             self._lines[annotator].add(example.probability_wrong)
 
     def _outcome(self, name: _Id) -> tuple[Outcome, Label | None]:
-        """Return what came of a challenge, and the annotator's last word on it."""
+        """Return the outcome of a challenge, and the annotator's final label."""
         question = self._questions[name]
         key = name[0]
         accepted = [y for answer_id, y in question.replies if (key, answer_id) not in self._refused]
@@ -519,7 +519,7 @@ class Outcomes:
 
 
 class _Line:
-    """An annotator's estimate over time, in a bounded number of points.
+    """An annotator's estimates over time, in a bounded number of points.
 
     Every k-th is kept, and k doubles when there would be more than the limit.
     """
@@ -540,7 +540,7 @@ class _Line:
                 self.estimates = self.estimates[::2]
 
     def keep(self) -> None:
-        """Add a point for now, unless there is one."""
+        """Add the current point, unless it is already there."""
         if self.at[-1] != self.rate.n:
             self.at.append(self.rate.n)
             self.estimates.append(self.rate.estimate)

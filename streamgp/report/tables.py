@@ -1,4 +1,4 @@
-"""Results as a table of text, for the terminal."""
+"""Results as a text table, for the terminal."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Row:
     Parameters
     ----------
     name
-        The learner, or whatever the rows differ in.
+        The learner, or whatever distinguishes the rows.
     n_events
-        Events predicted.
+        Number of events predicted.
     accuracy, macro_f1
-        Of the predictions made before any label of the event was seen, between 0 and 1, or None
-        where nothing could be scored.
+        Scores of the predictions made before any label of the event was seen, between 0 and 1; None
+        if nothing could be scored.
     mae, nmse
         The same for numbers: mean absolute error, in units of the target, and mean squared error
         over the variance of the truths.
     n_asked, n_challenges
-        Label requests and challenges sent; None for a baseline that knows all labels.
+        Number of label requests and challenges sent; None for a baseline that knows all labels.
     challenge_precision
-        Share of the challenged labels that were wrong, or None without challenges.
+        Share of the challenged labels that were wrong; None without challenges.
     wrong_kept
-        Share of the labels in the consensus log that are wrong, or None if it is empty.
+        Share of the labels in the consensus log that are wrong; None if it is empty.
     microseconds
         Time per event, learning included.
 
@@ -51,7 +51,7 @@ class Row:
     nmse: float | None = None
 
 
-# The breaks in the titles let all columns fit into 80 characters without cutting a word.
+# The line breaks in the titles let all columns fit into 80 characters without breaking a word.
 _SCORES = ("accuracy", "macro\nF1")
 _NUMBER_SCORES = ("mean abs.\nerror", "NMSE")
 _TITLES = (
@@ -113,7 +113,7 @@ def text_table(
     first: str = "learner",
     width: int = MINIMAL_WIDTH,
 ) -> str:
-    """Lay out rows of a name and cells below titles; `first` and `width` as for `table`."""
+    """Lay out rows, each a name and cells, below titles; `first` and `width` as for `table`."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -124,9 +124,9 @@ def text_table(
     for title in titles:
         grid.add_column(title, justify="right", no_wrap=True, vertical="bottom")
     for name, cells in rows:
-        # Text, not str: a learner's name or a log's key is never read as rich's markup.
+        # Text, not str: a learner's name or a log's key must not be parsed as rich markup.
         grid.add_row(Text(printable(name)), *cells)
-    # A long key makes the table wider; it is never cut.
+    # A long key makes the table wider; it is never truncated.
     longest = max((len(word) for name, _ in rows for word in printable(name).split()), default=0)
     width = max(width, MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
     out = io.StringIO()

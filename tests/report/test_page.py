@@ -223,7 +223,7 @@ def test_keys_are_shown_where_there_are_keys() -> None:
     )
     shown = text(keyed)
     assert "phone 2" in shown
-    assert "all keys are taken together" in shown
+    assert "all keys are combined" in shown
     many = run(keys=[(f"k{n}", COUNTS) for n in range(N_ROWS)], n_keys=5000)
     assert "The first 200 are shown; there are 4800 more." in text(many)
 
