@@ -1,7 +1,7 @@
-"""The command line: the only place that builds learner, loop and connectors together.
+"""The command line: the only place that assembles learner, loop and connectors.
 
-The package index has another project whose package is called `connectors`. In one environment each
-overwrites the other's files, so it is said here, before anything of it is imported.
+The package index has another project with a package called `connectors`. In one environment each
+overwrites the other's files, so that is checked here, before anything else imports it.
 
 """
 
@@ -12,14 +12,14 @@ from importlib import import_module
 from typing import Final
 
 COMPLETE_VARIABLE: Final = "_STREAMGP_COMPLETE"
-"""Environment variable by which a shell asks what can follow a word."""
+"""Environment variable by which a shell asks for completions."""
 
 
 def _refuse_foreign_connectors() -> None:
-    """End the program, in one line, where `connectors` is not streamgp's own."""
+    """Exit with a one-line error if `connectors` is not streamgp's own package."""
     try:
         found = import_module("connectors")
-    except Exception as error:  # whatever a foreign package does when it is imported
+    except Exception as error:  # importing a foreign package may raise anything
         found, where = None, str(error) or type(error).__name__
     else:
         where = str(getattr(found, "__file__", None) or "no __init__.py")

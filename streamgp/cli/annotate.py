@@ -1,4 +1,4 @@
-"""The command `streamgp annotate`: a person, or a simulated one, answers on a deployment."""
+"""The command `streamgp annotate`: a person or a simulated annotator answers a deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `streamgp demo`: its options, and what it shows."""
+"""The command `streamgp demo`: its options, and the texts that it prints."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def demo(
 
 
 def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bool) -> None:
-    """Play the stream until the page is closed by a signal."""
+    """Play the stream until a signal closes the page."""
     check_installed()
     from streamgp.apps.page.program import serve_alone
     from streamgp.apps.replay.demo_stream import DemoStream
@@ -175,21 +175,21 @@ def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bo
 
 
 def _check_alone(*names: str, why: str) -> None:
-    """Refuse options that would change nothing."""
+    """Refuse options that would have no effect."""
     for parameter in _given():
         if parameter.name not in (*names, "on_page"):
             raise click.UsageError(f"{why}; leave out {parameter.opts[0]}")
 
 
 def _check_unused(*names: str) -> None:
-    """Refuse options of the page where there is none."""
+    """Refuse options of the page if there is no page."""
     for parameter in _given():
         if parameter.name in names:
             raise click.UsageError(f"{parameter.opts[0]} can be used only with --page")
 
 
 def _given() -> list[click.Parameter]:
-    """Return the options that stand on the command line."""
+    """Return the options given on the command line."""
     context = click.get_current_context()
     return [
         parameter
@@ -199,7 +199,7 @@ def _given() -> list[click.Parameter]:
 
 
 def _check_picture(picture: Path, no_picture: bool) -> None:
-    """Say what is wrong before the work, not after it."""
+    """Report mistakes before the work, not after it."""
     from streamgp.report.charts import PICTURE_FORMATS
 
     if no_picture:

@@ -1,4 +1,4 @@
-"""The command `streamgp flink`: the conversation as a job of Apache Flink."""
+"""The command `streamgp flink`: the workers' task as an Apache Flink job."""
 
 from __future__ import annotations
 

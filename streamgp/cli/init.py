@@ -1,4 +1,4 @@
-"""The command `streamgp init`: a commented configuration file with the values in force."""
+"""The command `streamgp init`: a commented configuration file with the values of a preset."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ def init(preset: PresetName, worker: bool) -> None:
     click.echo(template(preset, worker=worker), nl=False)
 
 
-# --- The command `streamgp completion`: what a shell needs to complete our words.
-#
-# The script that it prints asks `streamgp` itself, whenever the user presses Tab, with a variable
-# that says so in the environment; click answers.
+# --- The command `streamgp completion`: the script by which a shell completes our words.
+# Whenever the user presses Tab, the script that it prints runs `streamgp` itself, with a variable
+# in the environment that requests completions; click answers.
 
 
 PROGRAM = "streamgp"
@@ -48,7 +47,7 @@ PROGRAM = "streamgp"
 def directories(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Leave it to the shell to complete the name of a directory."""
+    """Leave the completion of directory names to the shell."""
     return [CompletionItem(incomplete, type="dir")]
 
 
@@ -68,8 +67,8 @@ def completion(shell: str) -> None:
       streamgp completion fish > ~/.config/fish/completions/streamgp.fish
     """
     kind = get_completion_class(shell)
-    assert kind is not None  # click knows all three
+    assert kind is not None  # click supports all three
     root = click.get_current_context().find_root().command
-    # Not `source()`: for bash that starts one to ask for its version, and there may be none here.
+    # Not `source()`: for bash, that runs bash to ask for its version, and there may be none here.
     script = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
     click.echo(script.source_template % script.source_vars())

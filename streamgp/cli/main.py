@@ -1,7 +1,7 @@
 """The command `streamgp`: its subcommands, and how every command ends.
 
-The modules imported here are light; what takes long to load (numpy, River, rich) is imported by a
-command when it runs, so that help appears at once.
+The modules imported here are light; slow ones (numpy, River, rich) are imported by a command when
+it runs, so that help appears at once.
 
 """
 
@@ -56,7 +56,7 @@ class _UnreadError(Exception):
 
 
 @contextmanager
-def _noticing() -> Iterator[None]:
+def _detecting_closed_pipe() -> Iterator[None]:
     """Detect a closed pipe before click or rich do: they end the process with status 1."""
     try:
         yield
@@ -69,14 +69,14 @@ def _noticing() -> Iterator[None]:
 
 
 class _Streamgp(click.Group):
-    """A group whose expected errors are one line on stderr and an exit status, mostly 2."""
+    """A group whose expected errors give one line on stderr and an exit status, mostly 2."""
 
     def main(
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002 (always answered with an exit status)
+        standalone_mode: bool = True,  # noqa: ARG002 (it always exits with a status)
         **extra: Any,
     ) -> NoReturn:
         try:
@@ -89,7 +89,7 @@ class _Streamgp(click.Group):
             sys.exit(_fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)"))
         except click.ClickException as error:
             sys.exit(_fail(error.format_message()))
-        except click.Abort:  # what click makes of Ctrl-C
+        except click.Abort:  # click's form of Ctrl-C
             tell("interrupted")
             sys.exit(INTERRUPTED)
         except ConfigError as error:
@@ -109,29 +109,29 @@ class _Streamgp(click.Group):
                 )
             )
         except OSError as error:
-            sys.exit(_fail(_told(error)))
+            sys.exit(_fail(_message_of(error)))
         sys.exit(status if isinstance(status, int) else 0)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
-        """Read the arguments, which may print a help text."""
-        with _noticing():
+        """Parse the arguments, which may print a help text."""
+        with _detecting_closed_pipe():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _noticing():
+        with _detecting_closed_pipe():
             try:
                 return super().invoke(ctx)
             except click.UsageError as error:
                 name = ctx.invoked_subcommand
-                # click leaves it out where an option has no value.
+                # click leaves the context out if an option lacks its value.
                 if error.ctx is None and name is not None:
                     error.ctx = click.Context(self.commands[name], parent=ctx, info_name=name)
                 raise
 
 
-def _told(error: OSError) -> str:
-    """Return a sentence; one of the system has none, and knows no file where it is a stream."""
+def _message_of(error: OSError) -> str:
+    """Return an OSError as a message; without a file name, it concerns an output stream."""
     if not error.strerror:
         return str(error)
     if error.filename is None:
@@ -209,10 +209,10 @@ cli.add_command(completion)
 
 def main() -> NoReturn:
     """Run the command line."""
-    # Whatever the environment says: results must not depend on how a sum was split among cores,
-    # and at the sizes of one event more threads only wait for each other.
+    # Whatever the environment says: results must not depend on how a sum is split among cores, and
+    # at the sizes of one event, more threads only wait for each other.
     use_one_thread()
-    if sys.stderr is None:  # closed by the shell, `2>&-`: what is said goes nowhere
+    if sys.stderr is None:  # closed by the shell, `2>&-`: messages go nowhere
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -220,14 +220,14 @@ def main() -> NoReturn:
             reconfigure(errors="replace")
     try:
         cli.main(prog_name="streamgp")
-    except KeyboardInterrupt:  # before, or after, a command could answer it
+    except KeyboardInterrupt:  # before or after a command could handle it
         sys.exit(INTERRUPTED)
     finally:
         _flush_quietly()
 
 
 def _flush_quietly() -> None:
-    """Write out what is left; a reader that has gone (`| head`) shows in the status alone."""
+    """Flush the output; a reader that has gone (`| head`) shows only in the exit status."""
     unread = False
     for stream in (sys.stdout, sys.stderr):
         if stream is None:  # closed by the shell: `>&-`
@@ -235,8 +235,8 @@ def _flush_quietly() -> None:
         try:
             stream.flush()
         except OSError as error:
-            # The interpreter flushes once more at exit, and would end with 120, as where a terminal
-            # was closed; give it something that takes the bytes.
+            # The interpreter flushes again at exit, and would exit with 120, for example when a
+            # terminal was closed; give it something that accepts the bytes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             unread = unread or (stream is sys.stdout and isinstance(error, BrokenPipeError))
     if unread:

@@ -1,4 +1,4 @@
-"""The command `streamgp dead-letters`: what could not be used, and sending it again."""
+"""Commands that maintain a deployment: dead letters, rebuild, recover, backup, audit, forget."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _since_option = click.option(
 
 
 class _OptionsBehindTheFile(click.Group):
-    """A group whose options may follow CONFIG.toml, as they do in all other commands."""
+    """A group whose options may follow CONFIG.toml, as in all other commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments, those of the group first."""
+        """Parse the arguments, those of the group first."""
         file, behind = args[:1], args[1:]
         if file and not file[0].startswith("-"):
             n = 0
@@ -177,7 +177,7 @@ def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
     return letters.Wanted(stage=stage, since=moment)
 
 
-# --- The command `streamgp rebuild`: another learner, taught what the people have said so far.
+# --- The command `streamgp rebuild`: another learner, trained on the labels so far.
 
 
 @click.command()
@@ -310,7 +310,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
     put_back(config_file, directory, yes=yes, broker=broker)
 
 
-# --- The command `streamgp audit`: who said what, and what became of it.
+# --- The command `streamgp audit`: who gave which label, and its outcome.
 
 
 @click.command()
@@ -459,7 +459,7 @@ def retract(
     )
 
 
-# --- The command `streamgp forget`: one person taken out of a replay, or out of a deployment.
+# --- The command `streamgp forget`: one person removed from a replay or a deployment.
 
 
 def _directories_and_files(

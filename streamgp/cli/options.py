@@ -1,4 +1,4 @@
-"""Options of several commands that stand for settings of the configuration."""
+"""Options and parameter types shared by several commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ignore_option = click.option(
     help="Column that is not a feature. May be repeated, or list several: A,B. A name with a * "
     "matches several columns; quote it: 'label:*'.",
 )
-"""Columns that are no features, for every command that reads logs."""
+"""Columns that are not features, for every command that reads logs."""
 
 features_option = click.option(
     "--features",
@@ -42,7 +42,7 @@ features_option = click.option(
     help="Use only these columns as features. A name with a * matches several columns; quote it: "
     "'acc*'.",
 )
-"""Columns that alone are features, for every command that reads logs."""
+"""The only columns that are features, for every command that reads logs."""
 
 
 target_option = click.option(
@@ -57,7 +57,7 @@ log_format_option = click.option(
     type=click.Choice(["text", "json"]),
     help="Format of the log on stderr.  [default: text on a terminal, else json]",
 )
-"""How a log is written, for every command that goes on until it is stopped."""
+"""Format of the log, for every command that runs until it is stopped."""
 
 
 config_argument = click.argument(
@@ -76,17 +76,17 @@ broker_option = click.option(
 # --- Parameter types of several commands.
 
 
-# 30 000 years, as for the settings: no sum of times leaves the numbers.
+# 30 000 years, as for the settings: sums of times stay finite.
 LARGEST = 1e12
 
 
 class Number(click.FloatRange):
-    """A number within bounds; neither "nan" nor "inf" is one.
+    """A number within bounds; "nan" and "inf" are refused.
 
     Parameters
     ----------
     at_least
-        The smallest that is allowed; None for any that is positive.
+        The smallest number allowed; None for any positive number.
 
     Examples
     --------
@@ -105,13 +105,13 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number that a text stands for."""
+        """Parse a number."""
         try:
             number = float(value)
         except ValueError:
             number = nan
         least = self._at_least
-        # Not a number is not in any range.
+        # NaN is not in any range.
         is_large_enough = number > 0.0 if least is None else number >= least
         if not (is_large_enough and number <= LARGEST):
             bound = "> 0" if least is None else f">= {least:g}"
@@ -122,7 +122,7 @@ class Number(click.FloatRange):
 
 
 class WholeNumber(click.IntRange):
-    """A whole number within bounds, called so when a text is none.
+    """An integer within bounds, called a whole number in error messages.
 
     Examples
     --------
@@ -138,10 +138,10 @@ class WholeNumber(click.IntRange):
 def path_to(
     what: str, *, may_be_stdout: bool = False
 ) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
-    """Return a callback for the path of something that is written."""
+    """Return a callback that checks the path of something to be written."""
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-        # An empty text would mean the current directory; it comes from an unset variable.
+        # An empty text would mean the current directory; it comes from an unset shell variable.
         if value == "":
             raise click.BadParameter(f"expected a {what}, got an empty text")
         if value == "-" and not may_be_stdout:
@@ -163,7 +163,7 @@ MAX_ANNOTATOR = 100
 def annotator_name(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> str | None:
-    """Refuse what is no name of an annotator."""
+    """Refuse an invalid name of an annotator."""
     if value is not None and not (
         value.strip() == value and 0 < len(value) <= MAX_ANNOTATOR and value.isprintable()
     ):
@@ -175,7 +175,7 @@ def annotator_name(
 
 
 def login_name() -> str:
-    """Return the user's login name, or a number where there is none."""
+    """Return the user's login name, or one made of the user id if there is none."""
     try:
         name = getpass.getuser().strip()
     except (KeyError, OSError):

@@ -31,7 +31,7 @@ bind_option = click.option(
     show_default=True,
     help="Address to serve on; port 0 picks a free one.",
 )
-"""Where a page is served, for every command that serves one."""
+"""Address at which a page is served, for every command that serves one."""
 
 invites_option = click.option(
     "--invites",
@@ -41,11 +41,11 @@ invites_option = click.option(
     callback=path_to("file"),
     help="File that holds the invites.  [default: invites.json in the workers' state directory]",
 )
-"""Where invites are kept, for every command that looks at them."""
+"""File in which invites are kept, for every command that reads them."""
 
 
 def check_installed() -> None:
-    """Refuse to go on without the packages that serve pages."""
+    """Raise ClickException if packages that serve pages are missing."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise click.ClickException(
@@ -54,7 +54,7 @@ def check_installed() -> None:
 
 
 def address_of(bind: str, **how: Any) -> Address:
-    """Return where a page is to be served; `how` as the fields of `Address`."""
+    """Return the address at which to serve a page; `how` are further fields of `Address`."""
     from streamgp.apps.page.address import Address
 
     try:

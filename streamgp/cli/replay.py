@@ -13,7 +13,7 @@ from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
 _LARGEST_SEED = 2**32 - 1
-# Each takes as long as three replays; a thousand leave a fortieth of the spread of one.
+# Each takes as long as three replays; a thousand reduce the standard error to 1/32 of one's.
 _MOST_SEEDS = 1000
 
 

@@ -1,4 +1,4 @@
-"""The command `streamgp report`: a web page made from what a replay left in its directory."""
+"""The command `streamgp report`: a web page made from the files of a replay."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def send(
 def _check_lines(
     context: click.Context, logs: tuple[Path, ...], topic: TopicName | None, *, restore: bool
 ) -> None:
-    """Refuse what does not go with lines of standard input."""
+    """Refuse arguments that cannot be combined with lines of standard input."""
     if len(logs) > 1:
         raise click.UsageError("- (standard input) must be the only LOG")
     if restore and (topic is None or topic in _SENT_BY_ALL):

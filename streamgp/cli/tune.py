@@ -1,4 +1,4 @@
-"""The command `streamgp tune`: its options, and which of them go together."""
+"""The command `streamgp tune`: its options, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
 DEFAULT_LIMIT = 3000
-# Sections that are about questions and challenges only, of which a search knows none.
-_WITHOUT_PART = ("challenge", "review", "reservoir", "budget", "total_budget")
+# Sections that concern only questions and challenges, which a search does not have.
+_IGNORED_BY_SEARCH = ("challenge", "review", "reservoir", "budget", "total_budget")
 
 
 def _numbers(
@@ -206,7 +206,7 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
             f"a search tunes only the Gaussian process, got learner.name = "
             f'"{config.learner.name}"; compare other learners with --compare'
         )
-    _note_without_part(config)
+    _note_ignored(config)
     if config.log.limit is None:
         config = with_options(config, limit=DEFAULT_LIMIT)
     from streamgp.apps.tune.search import search as search_log
@@ -217,10 +217,12 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
     return search_log(log, config, source=str(config_file or "configuration"), **search)
 
 
-def _note_without_part(config: Config) -> None:
+def _note_ignored(config: Config) -> None:
     default = Config()
     named = [
-        f"[{name}]" for name in _WITHOUT_PART if getattr(config, name) != getattr(default, name)
+        f"[{name}]"
+        for name in _IGNORED_BY_SEARCH
+        if getattr(config, name) != getattr(default, name)
     ]
     if named:
         tell(

@@ -1,4 +1,4 @@
-"""The command `streamgp watch`: a deployment at work, seen from outside."""
+"""The command `streamgp watch`: a live view of a deployment."""
 
 from __future__ import annotations
 
@@ -87,21 +87,21 @@ def watch(
         follower = Follower(deployment, from_start=from_start)
         try:
             if once:
-                _look_once(follower, interval_s, stop)
+                _show_once(follower, interval_s, stop)
             else:
-                _look_on(follower, interval_s, stop)
+                _show_live(follower, interval_s, stop)
         finally:
             follower.close()
 
 
-def _look_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+def _show_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
     until = time.monotonic() + (0.0 if follower.watching.is_whole else interval_s)
     while not stop() and (time.monotonic() < until or not follower.caught_up):
         follower.read_on(min(_PATIENCE_S, interval_s))
     click.echo(follower.text())
 
 
-def _look_on(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+def _show_live(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
     import sys
 
     if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`

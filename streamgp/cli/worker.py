@@ -1,4 +1,4 @@
-"""The command `streamgp run`: one worker."""
+"""The commands `streamgp run`, one worker, and `streamgp check`, a test of a deployment."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def run(
     from streamgp.apps.worker.logging import say, start_log
 
     start_log(log_format)
-    # Before anything that takes its time is loaded: a signal must not find the door unguarded.
+    # Before slow imports: a signal must not arrive before its handler is installed.
     with Stop(lambda name: say(logging.INFO, "stopping", signal=name)) as stop:
         from streamgp.apps.worker.process import run_worker
 
@@ -105,7 +105,7 @@ def run(
         )
 
 
-# --- The command `streamgp check`: a deployment, tried without working on it.
+# --- The command `streamgp check`: a deployment, tested without changing it.
 
 
 @click.command()
