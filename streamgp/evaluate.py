@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
-_TOLD_OF: dict[Fault, str] = {
+_FAULTS_REPORTED: dict[Fault, str] = {
     "failed": "the model failed over",
     "malformed": "the model cannot use",
     "unlearnable": "the model cannot learn",
@@ -275,7 +275,7 @@ def interactive_val_score(
         if print_every and n % print_every == 0:
             report(n)
     game.finish()
-    for fault, what in _TOLD_OF.items():
+    for fault, what in _FAULTS_REPORTED.items():
         if fault in game.faults:
             warnings.warn(
                 f"{what} {game.faults[fault]} of the inputs, which were rejected; the first time: "
@@ -311,7 +311,7 @@ class _Game:
         self.faults: Counter[Fault] = Counter()
         self.reasons: dict[Fault, str] = {}  # the first one for each fault
         self._model: Any = loop.model
-        self._driver = Driver(loop, self._heed)
+        self._driver = Driver(loop, self._handle)
         self._queue = AnswerQueue(annotator)
         self._metric = metric
         self._parts = _parts(metric)
@@ -323,24 +323,24 @@ class _Game:
     def play(self, event: Event) -> None:
         """Play an event, after the answers due before it and before those it causes."""
         at = event.occurred_at
-        self._hear_answers(at)
+        self._deliver_answers(at)
         self._queue.see(event)
         self.statistics.event(event)
         self._truth, self._x = event.truth, event.x
         self._driver.take(event, at)
-        self._hear_answers(at)
+        self._deliver_answers(at)
 
     def finish(self) -> None:
         """Play the answers that are still pending."""
         while (at := self._queue.next_at()) is not None:
-            self._hear_answers(at)
+            self._deliver_answers(at)
 
-    def _hear_answers(self, until: float) -> None:
+    def _deliver_answers(self, until: float) -> None:
         for answer in self._queue.due(until):
             self.statistics.answer(answer)
             self._driver.take(answer, answer.answered_at)
 
-    def _heed(self, message: Message, now: float) -> None:
+    def _handle(self, message: Message, now: float) -> None:
         self.statistics.message(message)
         if isinstance(message, Prediction):
             self._score(message)

@@ -22,8 +22,9 @@ from pathlib import Path
 JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
 """Invisible, but parts of emoji and of words in some scripts."""
 _SELECTORS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
-_PICTURE = "\N{VARIATION SELECTOR-16}"
-_PICTURED = "\u203c\u2049\u2139\u3030\u303d"  # punctuation and a letter that can be emoji, too
+_EMOJI_SELECTOR = "\N{VARIATION SELECTOR-16}"
+# Punctuation and a letter that can be emoji, too.
+_EMOJI_PUNCTUATION = "\u203c\u2049\u2139\u3030\u303d"
 _KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
 # Unicode recommends only these tag sequences; any other shows only the black flag.
 _FLAG = re.compile(
@@ -38,7 +39,7 @@ _VIRAMA = 9  # the combining class of the signs after which Indic scripts join l
 _CURSIVE = ("ARABIC LETTER", "SYRIAC LETTER", "NKO LETTER", "MONGOLIAN LETTER")
 # Invisible characters that `str.isprintable` accepts: those of Default_Ignorable_Code_Point, and
 # the blank Braille pattern. https://www.unicode.org/reports/tr44/
-_INKLESS = (
+_INVISIBLE = (
     (0x034F, 0x034F),
     (0x115F, 0x1160),
     (0x17B4, 0x17B5),
@@ -72,7 +73,7 @@ def printable(text: str) -> str:
     """  # noqa: E501 (an example in Persian)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if is_seen else _written_out(c) for c, is_seen in _looked_at(text))
+    return "".join(c if is_visible else _escaped(c) for c, is_visible in _characters(text))
 
 
 def hidden_characters(text: str) -> list[str]:
@@ -86,7 +87,9 @@ def hidden_characters(text: str) -> list[str]:
     """
     if text.isascii() and text.isprintable():
         return []
-    return list(dict.fromkeys(f"U+{ord(c):04X}" for c, is_seen in _looked_at(text) if not is_seen))
+    return list(
+        dict.fromkeys(f"U+{ord(c):04X}" for c, is_visible in _characters(text) if not is_visible)
+    )
 
 
 def path_text(path: str | Path) -> str:
@@ -143,26 +146,26 @@ class HiddenLabels:
         return True
 
 
-def _looked_at(text: str) -> Iterator[tuple[str, bool]]:
+def _characters(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each character, and whether it may be shown as it is."""
     before = ""  # the visible character before it; empty at the beginning
     tags = {i for flag in _FLAG.finditer(text) for i in range(*flag.span())}
     for i, c in enumerate(text):
         after = text[i + 1 : i + 2]
-        is_seen = i in tags or _is_seen(c, before, after)
-        yield c, is_seen
-        before = c if is_seen else ""
+        is_visible = i in tags or _is_visible(c, before, after)
+        yield c, is_visible
+        before = c if is_visible else ""
 
 
-def _is_seen(c: str, before: str, after: str) -> bool:
+def _is_visible(c: str, before: str, after: str) -> bool:
     if c in (_JOINER, _NON_JOINER):
         return _joins(c, before, after)
     if c in _SELECTORS:
         # After a symbol it selects text or emoji presentation; after a digit it makes a keycap.
         is_key = before in "0123456789#*" and after == _KEYCAP
-        is_emoji = c == _PICTURE and before in _PICTURED
+        is_emoji = c == _EMOJI_SELECTOR and before in _EMOJI_PUNCTUATION
         return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
-    if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INKLESS):
+    if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INVISIBLE):
         return False
     # A combining accent needs a base letter: alone it would change what is printed before the text.
     return not (unicodedata.category(c).startswith("M") and before in ("", " "))
@@ -191,5 +194,5 @@ def _is_cursive(c: str) -> bool:
     return unicodedata.name(c, "").startswith(_CURSIVE)
 
 
-def _written_out(c: str) -> str:
+def _escaped(c: str) -> str:
     return c.encode("unicode_escape").decode("ascii")

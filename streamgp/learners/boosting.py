@@ -482,14 +482,14 @@ class Clones:
             for _ in range(self._times(m, w)):
                 learner.learn_one(x, y)
         self._n_learned[m] += 1
-        said = learner.predict_proba_one(x)
-        self._labels.update(dict.fromkeys([y, *said]))
-        return dict(zip(self._labels, _row(said, self._labels), strict=True))
+        proba = learner.predict_proba_one(x)
+        self._labels.update(dict.fromkeys([y, *proba]))
+        return dict(zip(self._labels, _row(proba, self._labels), strict=True))
 
     def probabilities(self, x: Features) -> Array:
         """Return the probabilities of the known classes by each learner, shape (n, C)."""
-        said = [learner.predict_proba_one(x) for learner in self._learners]
-        return np.array([_row(p, self._labels) for p in said], dtype=float)
+        proba = [learner.predict_proba_one(x) for learner in self._learners]
+        return np.array([_row(p, self._labels) for p in proba], dtype=float)
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
         """Return the same for each row of a data frame, shape (N, n, C)."""
@@ -507,14 +507,14 @@ class Clones:
         return whole + (draw < w - whole)
 
 
-def _row(said: Mapping[Label, float], labels: Collection[Label]) -> list[float]:
+def _row(proba: Mapping[Label, float], labels: Collection[Label]) -> list[float]:
     """Return probabilities in the order of the classes; refuse NaN, which would spoil weights."""
-    if not said:
+    if not proba:
         return [1.0 / len(labels) for _ in labels]
-    row = [said.get(y, 0.0) for y in labels]
+    row = [proba.get(y, 0.0) for y in labels]
     if not math.isfinite(sum(row)):
         raise ValueError(
-            f"weak learners must make finite probabilities of the features, got {said!r:.80}; "
+            f"weak learners must make finite probabilities of the features, got {proba!r:.80}; "
             "leave out what is missing, or scale what comes late"
         )
     return row

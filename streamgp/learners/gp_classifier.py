@@ -257,7 +257,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self._met[y] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
             self._core.restart_with(x, indicator, event_id)
-        self._core.tune(_as_they_are, _right, are_mixed)
+        self._core.tune(_identity, _is_correct, are_mixed)
 
     # --- many at once
 
@@ -434,11 +434,11 @@ def _indicator(n_targets: int, target: int) -> Array:
     return y
 
 
-def _as_they_are(Y: Array) -> Array:
+def _identity(Y: Array) -> Array:
     return Y
 
 
-def _right(means: Array, variances: Array, Y: Array) -> Array:  # noqa: ARG001
+def _is_correct(means: Array, variances: Array, Y: Array) -> Array:  # noqa: ARG001
     """Whether labels were predicted correctly before they were learned, 1 or 0, shape (n,)."""
     right: Array = (means.argmax(axis=1) == Y.argmax(axis=1)).astype(float)
     return right

@@ -127,7 +127,7 @@ class GPSettings:
         """Return the kernel, or the default for a first point with `d` features."""
         if self.kernel is not None:
             return self.kernel
-        return _kernel_of_none(d)
+        return _default_kernel(d)
 
     def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
         """Return the prior hyperparameters for points with these columns."""
@@ -146,7 +146,7 @@ class GPSettings:
 
 
 @lru_cache(maxsize=64)
-def _kernel_of_none(d: int) -> Kernel:
+def _default_kernel(d: int) -> Kernel:
     # Cached: until it has learned, a process makes one for every event.
     return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
 

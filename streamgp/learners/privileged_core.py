@@ -22,7 +22,13 @@ from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, 
 from streamgp.gp.latent_noise.online_ep import OnlineLabels
 from streamgp.gp.latent_noise.tilted_moments import tilted
 from streamgp.kernels import Kernel
-from streamgp.learners.privileged_inputs import Found, PrivilegedSettings, Spaces, Taught, given
+from streamgp.learners.privileged_inputs import (
+    FittedHyperparameters,
+    LearnedExample,
+    PrivilegedSettings,
+    Spaces,
+    present_features,
+)
 from streamgp.scaling import RobustScaling
 
 # --- Fitting of the hyperparameters; see `streamgp.gp.latent_noise.model`.
@@ -52,17 +58,17 @@ class PrivilegedTuning:
     # _due     number of examples at the next fit
     # _recent  the latest examples
     def __init__(self) -> None:
-        self.found: Found | None = None
+        self.found: FittedHyperparameters | None = None
         self._due = FIRST_FIT
-        self._recent: deque[Taught] = deque(maxlen=MOST_EXAMPLES)
+        self._recent: deque[LearnedExample] = deque(maxlen=MOST_EXAMPLES)
 
-    def note(self, taught: Taught) -> None:
+    def note(self, example: LearnedExample) -> None:
         """Record an example."""
-        self._recent.append(taught)
+        self._recent.append(example)
 
-    def replace(self, number: int, taught: Taught | None) -> None:
+    def replace(self, number: int, example: LearnedExample | None) -> None:
         """Record a new label of an example, or forget the example."""
-        kept = (one if one.number != number else taught for one in self._recent)
+        kept = (one if one.number != number else example for one in self._recent)
         self._recent = deque((one for one in kept if one is not None), maxlen=MOST_EXAMPLES)
 
     def is_due(self, n: int) -> bool:
@@ -96,7 +102,7 @@ class PrivilegedTuning:
             model, _ = fitted(prior, self.found, points, spaces, columns, preset)
         except UnconvergedError:
             return False
-        before, self.found = self.found, Found.of(model)
+        before, self.found = self.found, FittedHyperparameters.of(model)
         return before is None or before.state() != self.found.state()
 
     def applied_to(self, prior: LabelModel) -> LabelModel:
@@ -105,7 +111,7 @@ class PrivilegedTuning:
 
     def take(self, model: LabelModel, n: int) -> None:
         """Take over hyperparameters that were fitted elsewhere to `n` examples."""
-        self.found = Found.of(model)
+        self.found = FittedHyperparameters.of(model)
         self._due = 2 * n
 
     def state(self) -> State | None:
@@ -117,31 +123,35 @@ class PrivilegedTuning:
     def load_state(self, state: State) -> None:
         """Restore a state; the examples follow."""
         self._due = int(state["due"])
-        self.found = None if state["found"] is None else Found.from_state(state["found"])
+        self.found = (
+            None if state["found"] is None else FittedHyperparameters.from_state(state["found"])
+        )
 
 
-def tells_of_noise(examples: Collection[Taught]) -> bool:
+def tells_of_noise(examples: Collection[LearnedExample]) -> bool:
     """Whether the labels are varied enough to learn hyperparameters from."""
-    counts = Counter(taught.label for taught in examples)
+    counts = Counter(example.label for example in examples)
     return len(examples) - max(counts.values(), default=0) >= _LEAST_OTHERS
 
 
 def labelled(
-    examples: Sequence[Taught], labels: Sequence[int], spaces: Spaces, d: int
+    examples: Sequence[LearnedExample], labels: Sequence[int], spaces: Spaces, d: int
 ) -> LabelledPoints:
     """Return examples as arrays, with a task for each of the given classes."""
-    y = np.array([taught.label for taught in examples])
+    y = np.array([example.label for example in examples])
     return LabelledPoints(
-        X=np.array([padded(taught.x, d) for taught in examples]),
-        X_privileged=np.array([spaces.privileged_vector(taught.privileged) for taught in examples]),
-        known=np.array([taught.privileged is not None for taught in examples]),
+        X=np.array([padded(example.x, d) for example in examples]),
+        X_privileged=np.array(
+            [spaces.privileged_vector(example.privileged) for example in examples]
+        ),
+        known=np.array([example.privileged is not None for example in examples]),
         Y=np.array([np.where(y == label, 1.0, -1.0) for label in labels]),
     )
 
 
 def fitted(
     prior: LabelModel,
-    found: Found | None,
+    found: FittedHyperparameters | None,
     points: LabelledPoints,
     spaces: Spaces,
     columns: Columns,
@@ -153,9 +163,9 @@ def fitted(
     return fit_labels(start, expected, points, preset=preset)
 
 
-def _frequent(examples: Sequence[Taught]) -> list[int]:
+def _frequent(examples: Sequence[LearnedExample]) -> list[int]:
     """Return the most informative classes: the first of two, the most frequent of more."""
-    counts = Counter(taught.label for taught in examples)
+    counts = Counter(example.label for example in examples)
     if len(counts) <= 2:
         return [min(counts)]
     return sorted(sorted(counts, key=lambda label: (-counts[label], label))[:_MOST_TASKS])
@@ -196,7 +206,7 @@ class PrivilegedTasks:
     def __init__(self, settings: PrivilegedSettings, scaling: RobustScaling) -> None:
         self._settings = settings
         self._scaling = scaling
-        self.examples: list[Taught] = []
+        self.examples: list[LearnedExample] = []
         self.n_labels = 0
         self.spaces: Spaces | None = None
         self._tasks: list[OnlineLabels] = []
@@ -241,17 +251,17 @@ class PrivilegedTasks:
             # The second class was the other side of the first one's task.
             self._tasks.append(self._tasks[0].mirrored())
         if n != 1:
-            self._tasks.append(self._taught_anew([n], model, columns)[1][0])
+            self._tasks.append(self._relearned([n], model, columns)[1][0])
 
-    def learn(self, taught: Taught, slot: int | None, columns: Columns) -> None:
+    def learn(self, example: LearnedExample, slot: int | None, columns: Columns) -> None:
         """Learn the class of an example, at the end or in a free slot."""
-        self._place(taught, slot)
+        self._place(example, slot)
         if self.spaces is not None:
-            self._teach(self.spaces, self._tasks, self.yes(), taught, columns, slot)
+            self._teach(self.spaces, self._tasks, self.yes(), example, columns, slot)
 
     def learn_anew(
         self,
-        taught: Taught | None,
+        example: LearnedExample | None,
         slot: int | None,
         model: LabelModel | None,
         columns: Columns,
@@ -260,10 +270,10 @@ class PrivilegedTasks:
 
         For a new model, or new scales of privileged features.
         """
-        if taught is not None:
-            self._place(taught, slot)
-        self.examples.sort(key=lambda taught: taught.number)
-        self.spaces, self._tasks = self._taught_anew(self.yes(), model, columns)
+        if example is not None:
+            self._place(example, slot)
+        self.examples.sort(key=lambda example: example.number)
+        self.spaces, self._tasks = self._relearned(self.yes(), model, columns)
 
     def adopt(self, spaces: Spaces, fixed: Sequence[Fixed], Y: Array) -> None:
         """Continue from a batch posterior of all examples, with labels (m, n) of the tasks."""
@@ -279,12 +289,12 @@ class PrivilegedTasks:
             for one, y in zip(fixed, Y, strict=True)
         ]
 
-    def relabel(self, i: int, label: int) -> Taught:
+    def relabel(self, i: int, label: int) -> LearnedExample:
         """Change the class of an example, and return the changed example."""
-        self.examples[i] = taught = replace(self.examples[i], label=label)
+        self.examples[i] = example = replace(self.examples[i], label=label)
         for task, yes in zip(self._tasks, self.yes(), strict=True):
-            task.relabel(i, _told(taught, yes))
-        return taught
+            task.relabel(i, _sign(example, yes))
+        return example
 
     # --- dropping examples
 
@@ -319,15 +329,15 @@ class PrivilegedTasks:
     def placed(self, model: LabelModel, columns: Columns) -> Spaces:
         """Return the points of the examples under a model, without learning them."""
         spaces = Spaces(model, self._scaling)
-        for taught in self.examples:
-            spaces.add(columns, taught)
+        for example in self.examples:
+            spaces.add(columns, example)
         return spaces
 
-    def _place(self, taught: Taught, slot: int | None) -> None:
+    def _place(self, example: LearnedExample, slot: int | None) -> None:
         i = len(self.examples) if slot is None else slot
-        self.examples[i : i + 1] = [taught]
+        self.examples[i : i + 1] = [example]
 
-    def _taught_anew(
+    def _relearned(
         self, yes: Sequence[int], model: LabelModel | None, columns: Columns
     ) -> tuple[Spaces | None, list[OnlineLabels]]:
         """Return points, and tasks that have learned the examples in the order of their slots."""
@@ -343,8 +353,8 @@ class PrivilegedTasks:
         if model is None or not self.examples:
             return None, tasks
         spaces = Spaces(model, self._scaling)
-        for taught in self.examples:
-            self._teach(spaces, tasks, yes, taught, columns)
+        for example in self.examples:
+            self._teach(spaces, tasks, yes, example, columns)
         return spaces, tasks
 
     @staticmethod
@@ -352,20 +362,20 @@ class PrivilegedTasks:
         spaces: Spaces,
         tasks: Sequence[OnlineLabels],
         yes: Sequence[int],
-        taught: Taught,
+        example: LearnedExample,
         columns: Columns,
         slot: int | None = None,
     ) -> None:
-        by_f, by_g = spaces.add(columns, taught, slot)
+        by_f, by_g = spaces.add(columns, example, slot)
         for task, label in zip(tasks, yes, strict=True):
-            task.learn(by_f, by_g, _told(taught, label), slot)
+            task.learn(by_f, by_g, _sign(example, label), slot)
 
     def _is_divisible(self, i: int) -> bool:
         return all(task.is_divisible(i) for task in self._tasks)
 
 
-def _told(taught: Taught, yes: int) -> float:
-    return 1.0 if taught.label == yes else -1.0
+def _sign(example: LearnedExample, yes: int) -> float:
+    return 1.0 if example.label == yes else -1.0
 
 
 WARM_UP = 60
@@ -427,7 +437,7 @@ class PrivilegedCore:
 
     def noise_variance(self, privileged: Features | None) -> float:
         """Expected noise variance `E[exp g]` of a label."""
-        return self._tasks.noise_variance(given(privileged))
+        return self._tasks.noise_variance(present_features(privileged))
 
     # --- learning
 
@@ -439,14 +449,14 @@ class PrivilegedCore:
         If the example is refused, nothing changes.
         """
         tasks = self._tasks
-        taught, renewed = self._note(x, label, privileged, event_id)
+        example, renewed = self._note(x, label, privileged, event_id)
         if label == tasks.n_labels:
             self.add_label()
         slot = self._room()
         if renewed or tasks.spaces is None:
-            tasks.learn_anew(taught, slot, self._model(), self._columns)
+            tasks.learn_anew(example, slot, self._model(), self._columns)
         else:
-            tasks.learn(taught, slot, self._columns)
+            tasks.learn(example, slot, self._columns)
         self._tune()
 
     def learn_log(
@@ -492,8 +502,8 @@ class PrivilegedCore:
 
     def relabel(self, event_id: str, label: int) -> None:
         """Change the class of an example. Raises KeyError if it is not retained."""
-        taught = self._tasks.relabel(self._index(event_id), label)
-        self._tuning.replace(taught.number, taught)
+        example = self._tasks.relabel(self._index(event_id), label)
+        self._tuning.replace(example.number, example)
 
     def forget(self, event_id: str) -> None:
         """Forget an example. Raises KeyError if it is not retained."""
@@ -515,7 +525,7 @@ class PrivilegedCore:
 
     def _note(
         self, x: Features, label: int, privileged: Features | None, event_id: str | None
-    ) -> tuple[Taught, bool]:
+    ) -> tuple[LearnedExample, bool]:
         """Make an example of the input; also return whether privileged features were rescaled.
 
         If it is refused, nothing changes.
@@ -530,20 +540,20 @@ class PrivilegedCore:
             kernel.bound(columns).embed(vector)
         else:
             self._tasks.spaces.check(columns, vector)
-        known = given(privileged)
+        known = present_features(privileged)
         # Nothing is refused from here on.
         renewed = known is not None and self._scaling.observe(known)
         if known is not None and privileged_kernel is None:
             d = len(self._scaling.transform(known))
             privileged_kernel = self._settings.privileged_kernel_for(d)
         self._columns, self._kernels = columns, (kernel, privileged_kernel)
-        taught = Taught(number=self._n_appended, x=vector, privileged=known, label=label)
+        example = LearnedExample(number=self._n_appended, x=vector, privileged=known, label=label)
         self._n_appended += 1
         if event_id is not None:
-            self._numbers[event_id] = taught.number
-            self._events[taught.number] = event_id
-        self._tuning.note(taught)
-        return taught, renewed
+            self._numbers[event_id] = example.number
+            self._events[example.number] = event_id
+        self._tuning.note(example)
+        return example, renewed
 
     def _prior(self) -> LabelModel | None:
         """Return the prior model, None before the first example."""
@@ -597,4 +607,4 @@ class PrivilegedCore:
     def _index(self, event_id: str) -> int:
         number = self._numbers[event_id]
         examples = enumerate(self._tasks.examples)
-        return next(i for i, taught in examples if taught.number == number)
+        return next(i for i, example in examples if example.number == number)

@@ -34,7 +34,7 @@ _FARTHEST = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
+class LearnedExample:
     """An example as a learner keeps it.
 
     Parameters
@@ -56,7 +56,7 @@ class Taught:
     label: int
 
 
-def given(privileged: Features | None) -> Features | None:
+def present_features(privileged: Features | None) -> Features | None:
     """Return a copy of privileged features without the missing ones, None if none is left.
 
     Raises
@@ -112,24 +112,24 @@ class Spaces:
         self.model.kernel.bound(columns).embed(at)
 
     def add(
-        self, columns: Columns, taught: Taught, slot: int | None = None
+        self, columns: Columns, example: LearnedExample, slot: int | None = None
     ) -> tuple[Covariances, Covariances | None]:
         """Add an example, at the end or in a slot; return its covariances with those before it.
 
         `columns` are those of its vector, possibly with more.
         """
-        f, d = self._f, len(taught.x)
+        f, d = self._f, len(example.x)
         mine = columns if d == len(columns) else first_columns(columns, d)
         if f.d is None:
             f.kernel = self.model.kernel.bound(mine)
-            f.settle(taught.x)
+            f.settle(example.x)
         elif d > f.d:
             f.widen(d, f.kernel.bound(mine))
-        row, prior, k = f.covariances_with(padded(taught.x, f.d or 0))
+        row, prior, k = f.covariances_with(padded(example.x, f.d or 0))
         i = f.n if slot is None else slot
-        f.put(i, taught.x, row)
-        by_g = None if self._g is None else self._add_privileged(self._g, taught.privileged, i)
-        self._known[i : i + 1] = [taught.privileged is not None]
+        f.put(i, example.x, row)
+        by_g = None if self._g is None else self._add_privileged(self._g, example.privileged, i)
+        self._known[i : i + 1] = [example.privileged is not None]
         return (k, prior), by_g
 
     def covariances_with(self, x: Array) -> Covariances:
@@ -250,7 +250,7 @@ def _default(d: int) -> Kernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FittedHyperparameters:
     """Learned hyperparameters.
 
     Parameters
@@ -269,7 +269,7 @@ class Found:
     noise_mean: float
 
     @classmethod
-    def of(cls, model: LabelModel) -> Found:
+    def of(cls, model: LabelModel) -> FittedHyperparameters:
         """Return the hyperparameters of a model."""
         g = model.privileged_kernel
         return cls(
@@ -279,7 +279,7 @@ class Found:
         )
 
     @classmethod
-    def from_state(cls, state: State) -> Found:
+    def from_state(cls, state: State) -> FittedHyperparameters:
         """Return the object whose `state` this is."""
         theta, g = state["theta"], state["theta_privileged"]
         return cls(

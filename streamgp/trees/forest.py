@@ -103,7 +103,7 @@ class Forest:
     # _slot      slot of the latest example, the last of the free ones until a leaf keeps it
     # _is_kept   whether a leaf keeps it
     # _met       for the latest example: its leaf in each tree, and a number drawn for each tree
-    # _taught    forests that have learned it
+    # _learned_by  forests that have learned the latest example
     def __init__(
         self,
         n_trees: int,
@@ -124,11 +124,11 @@ class Forest:
         self._slot = 0
         self._is_kept = False
         self._met: tuple[Short, Array] | None = None
-        self._taught: set[int] = set()
+        self._learned_by: set[int] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         # An example that was met but not learned is not state.
-        return {**self.__dict__, "_kernels": None, "_met": None, "_taught": set()}
+        return {**self.__dict__, "_kernels": None, "_met": None, "_learned_by": set()}
 
     @property
     def n_learned(self) -> list[int]:
@@ -168,7 +168,7 @@ class Forest:
         self._tables.X[slot, : self.n_columns] = x
         self._tables.labels[slot] = label
         self._met = self._grow().meet(slot, self._counters, self._tables)
-        self._taught.clear()
+        self._learned_by.clear()
 
     def learn(self, forest: int, w: float) -> Array:
         """Let one forest learn the example met, and return its prediction for it afterwards.
@@ -190,7 +190,7 @@ class Forest:
             If no example was met, or this forest has already learned it.
 
         """
-        if self._met is None or forest in self._taught:
+        if self._met is None or forest in self._learned_by:
             # There might be no room for the nodes that it adds.
             raise RuntimeError(f"forest {forest} has learned this example; meet another one first")
         leaves, u = self._met
@@ -214,7 +214,7 @@ class Forest:
             self.n_columns,
             self._tables,
         )
-        self._taught.add(forest)
+        self._learned_by.add(forest)
         self._counters[first:last] += 1
         if remembered and not self._is_kept:
             self._n_free -= 1
