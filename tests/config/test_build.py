@@ -326,7 +326,7 @@ BUDGETS = [
     (section("budget", "at_most_per", n=3, span_s=60.0), budgets.AtMostPer(3, 60.0)),
     (
         section("budget", "rate", rate=0.2, window=9, horizon=4),
-        budgets.RateBudget(0.2, window=9, horizon=4),
+        budgets.RateBudget(0.2, window=9, horizon=4, seed=1),
     ),
     (section("budget", "paced", n=3, span_s=60.0), budgets.PacedBudget(3, 60.0)),
     (section("budget", "availability"), budgets.AvailabilityBudget()),
@@ -602,7 +602,7 @@ def test_availability_is_a_budget_beside_those_that_there_would_be_without_it() 
         },
         "AllOf(AvailabilityBudget(0.1), AtMost(9))": {"budget": at_most},
         # Numbers are asked for at a rate.
-        "AllOf(AvailabilityBudget(0.1), RateBudget(0.1, window=50, horizon=8))": {
+        "AllOf(AvailabilityBudget(0.1), RateBudget(0.1, window=50, horizon=8, seed=1))": {
             "target": "number"
         },
     }
