@@ -182,7 +182,7 @@ class KeyedLoops:
     #             so that no event has to check other keys. A loop in the store is in it only while
     #             one of its requests waits; it forgets whatever else it must when it comes back.
     # _changes    what `changes` is going to return, None if changes are not collected
-    # _total      the copy of `total_budget`, which counts
+    # _shared_budget  the copy of `total_budget`, which counts
     # _last       key and loop of the last input, and whether it has created that loop
 
     def __init__(
@@ -472,7 +472,7 @@ class KeyedLoops:
 
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""
-        loop = self._cache.look_up(key)
+        loop = self._cache.look_up(self._home(key))
         return [] if loop is None else loop.open_requests()
 
     def open_events(self) -> Iterator[tuple[str | None, str, float]]:
@@ -704,16 +704,14 @@ class KeyedLoops:
         return key if self.keyed else None
 
     def _loop(self, key: str | None) -> InteractiveLoop | None:
-        if not self.keyed:
-            key = None
-        return self._cache.get(key) if key is None or isinstance(key, str) else None
+        home = self._home(key)
+        return self._cache.get(home) if home is None or isinstance(home, str) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
         """Record an input to the loop of a key as the last one that can be undone."""
-        if not self.keyed:
-            key = None
-        self._update(key, loop)
-        self._last = key, loop, is_new
+        home = self._home(key)
+        self._update(home, loop)
+        self._last = home, loop, is_new
 
     def _update(self, key: str | None, loop: RestartableLoop) -> None:
         """Update what is known of a loop."""

@@ -204,7 +204,7 @@ class LoopCache:
         Number of loops to hold in memory; None for all.
     store
         Store of the others.
-    total
+    shared_budget
         A budget shared by all loops; None for none.
     is_published
         Whether the changes of loops are going to be published.

@@ -101,7 +101,7 @@ class Moderator:
         The journal that was passed in.
     consensus
         Writes the consensus log.
-    total
+    shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
     keeps_thresholds
         Whether the threshold of a label request is kept, so that the request can be taken back once

@@ -60,6 +60,11 @@ def test_cancellations_and_timers_pass_through(loops):
     assert (expired.request_id, expired.key) == ("g/label", "bob")
 
 
+def test_the_open_requests_of_a_key_are_those_of_the_one_loop(loops):
+    loops.on_event(event("f", key="bob"), 0.0)
+    assert loops.open_requests("bob") == loops.open_requests(None) == ["f/label"]
+
+
 def test_changes_stand_under_no_key(loops):
     assert {key: list(parts) for key, parts in loops.changes().items()} == {None: ["head"]}
     assert loops.changes() == {}
