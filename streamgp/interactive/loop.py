@@ -87,11 +87,9 @@ from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
     SkepticalLearner,
-    as_asking_back,
     as_comparing,
     as_counting_pending,
     as_knowing_names,
-    as_reviewer,
     predicted_target,
 )
 from streamgp.interactive.limits import (
@@ -111,7 +109,7 @@ from streamgp.interactive.messages import (
     Retraction,
     Stage,
 )
-from streamgp.interactive.moderator import Moderator, ask_back, look_through
+from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.quarantine import as_judge, judged
 from streamgp.interactive.retract import (
@@ -234,8 +232,6 @@ class InteractiveLoop(RestartableLoop):
     # _memory     conversation about each event within the horizon, and when that ends
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
     # _published  all of it as plain values, in parts
-    # _reviewer   the model, if it reviews labels that it has learned
-    # _asking_back  the model, if it asks about earlier events
     # _counting   the model, if it takes pending answers into account
     # _known      the model, if it tells which names it knows
     # _judge      the model, if it judges annotators by the labels of others
@@ -283,8 +279,6 @@ class InteractiveLoop(RestartableLoop):
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False
         self._last = None
-        self._reviewer = as_reviewer(model)
-        self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._known = as_knowing_names(model)
         self._judge = as_judge(model)
@@ -404,10 +398,8 @@ class InteractiveLoop(RestartableLoop):
             messages.append(self._moderator.ask(record, decision, now))
         if self.open_at_most is not None:
             messages += self._cleared(messages, now)
-        back: list[Message] = []
-        if self._asking_back is not None and not decision.ask:
-            back = self._asked_back(now)
-            messages += back
+        back = [] if decision.ask else self._asked_back(now)
+        messages += back
         messages += self._asked_later(now)
         if shared_budget is not None:
             # Once per event: at most one label is asked for after it, perhaps that of another
@@ -941,12 +933,9 @@ class InteractiveLoop(RestartableLoop):
 
     def _asked_back(self, now: float) -> list[Message]:
         """Choose among the latest events if due; return any request."""
-        model = self._asking_back
-        if model is None or not model.reservoir_due:
+        if not self._moderator.reservoir_due or self._is_full:
             return []
-        if self._is_full:
-            return []
-        found = ask_back(model, self._rollback, self._memory, self._moderator, now)
+        found = self._moderator.ask_back(self._rollback.touch, now)
         if found is None:
             return []
         record, request = found
@@ -955,11 +944,10 @@ class InteractiveLoop(RestartableLoop):
 
     def _reviewed(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
-        model = self._reviewer
-        if model is None or not model.review_due:
+        if not self._moderator.review_due:
             return messages
         self._changed = True
-        found = look_through(model, self._rollback, self._memory, self._moderator, now)
+        found = self._moderator.look_through(self._rollback.touch, now)
         if found is None:
             return messages
         record, challenge = found

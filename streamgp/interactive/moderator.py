@@ -7,7 +7,7 @@ records. The next state and the messages are defined in `transitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +22,6 @@ from streamgp.interactive.conversation_record import (
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
-    AskingBackLearner,
-    ReviewingLearner,
     SkepticalLearner,
     as_asking_back,
     as_comparing,
@@ -57,7 +55,6 @@ from streamgp.interactive.validation import as_label, plain_excerpt
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
     from streamgp.interactive.messages import Request
-    from streamgp.interactive.rollback import Rollback
 
 
 # Answers to earlier answers.
@@ -147,11 +144,6 @@ class Moderator:
     def quarantined(self) -> tuple[str, ...]:
         """Annotators in quarantine whom the rules do not exempt by now, in the order named."""
         return self.quarantine.in_force(self.people)
-
-    @property
-    def waits_s(self) -> float:
-        """Seconds for which a question waits for an answer, 0 if it has no expiry."""
-        return self._expires_after_s or 0.0
 
     def ask(
         self, record: Record, decision: Decision, now: float, *, back: bool = False
@@ -270,14 +262,6 @@ class Moderator:
             excluded=self.excluded(record),
             annotator=None if second is None or record.state != "compared" else second.to,
         )
-
-    def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
-        """Contest the label of a learned event again."""
-        challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
-        record.state = CELLS[record.state, "review"][""].next
-        record.n_challenges += 1
-        self._open(record, challenge)
-        return challenge
 
     def begin(self, record: Record, label: GivenLabel, now: float) -> Message:
         """Contest or learn the label that came with a new event."""
@@ -577,6 +561,98 @@ class Moderator:
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 
+    # --- Questions about earlier events: labels that are doubted, and events that have none.
+    #
+    # The model decides when to look, what is doubtful and whose label tells most. The events are
+    # those that the loop remembers anyway: nothing else has to be stored.
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time for the model, if it does so, to review the labels learned."""
+        return self._reviewer is not None and self._reviewer.review_due
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time for the model, if it does so, to review the latest events."""
+        return self._asking_back is not None and self._asking_back.reservoir_due
+
+    def look_through(
+        self, touch: Callable[[Record], None], now: float
+    ) -> tuple[Record, Challenge] | None:
+        """Let the model review the labels that it has learned, when that is due.
+
+        Parameters
+        ----------
+        touch
+            Called with a conversation before it changes.
+        now
+            The time, in seconds.
+
+        Returns
+        -------
+        The conversation about the contested label, and the challenge; None if there is none.
+
+        """
+        model, memory = self._reviewer, self._memory
+        assert model is not None  # a review is due
+        records: dict[str, Record] = {}
+        annotators: dict[str, str | None] = {}
+        # Loop over the examples, which are few, and not over the events that are remembered.
+        for example in model.examples():
+            record = memory.get(example.event_id or "")
+            if record is None or record.label is None or memory.is_beyond(record, now):
+                continue
+            if record.may_be_doubted:
+                records[record.event.event_id] = record
+                annotators[record.event.event_id] = record.label.annotator
+        doubt = model.review_one(annotators, now=now)
+        self.journal.call(model.note_review, doubt, now=now)
+        if doubt is None or not doubt.decision.ask:
+            return None
+        record = records[doubt.event_id]
+        touch(record)
+        return record, self._doubt(record, doubt, now)
+
+    def ask_back(
+        self, touch: Callable[[Record], None], now: float
+    ) -> tuple[Record, LabelRequest] | None:
+        """Let the model choose among the latest events without a request, when that is due.
+
+        Parameters
+        ----------
+        touch
+            Called with a conversation before it changes.
+        now
+            The time, in seconds.
+
+        Returns
+        -------
+        The conversation about the chosen event, and the request; None if there is none.
+
+        """
+        model = self._asking_back
+        assert model is not None  # a review is due
+        reach, waits_s = model.reservoir, self._expires_after_s or 0.0
+        records = self._memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
+        found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
+        decision = None if found is None else found[1]
+        if self.shared_budget is not None and decision is not None:
+            decision = self.shared_budget.checked(decision, now)
+        self.journal.call(model.note_reservoir, decision, now=now)
+        if found is None or decision is None or not decision.ask:
+            return None
+        record = self._memory[found[0]]
+        touch(record)
+        return record, self.ask(record, decision, now, back=True)
+
+    def _doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
+        """Contest the label of a learned event again."""
+        challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
+        record.state = CELLS[record.state, "review"][""].next
+        record.n_challenges += 1
+        self._open(record, challenge)
+        return challenge
+
 
 def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expired:
     """Return the message that an open request ends."""
@@ -716,71 +792,3 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
         privileged=privileged,
         std=answer.std,
     )
-
-
-# --- Questions about earlier events: labels that are doubted, and events that have none.
-#
-# The model decides when to look, what is doubtful and whose label tells most. The events are
-# those that the loop remembers anyway: nothing else has to be stored.
-
-
-def look_through(
-    model: ReviewingLearner,
-    rollback: Rollback,
-    memory: EventStore,
-    moderator: Moderator,
-    now: float,
-) -> tuple[Record, Challenge] | None:
-    """Let the model review the labels that it has learned.
-
-    Returns
-    -------
-    The conversation about the contested label, and the challenge; None if there is none.
-
-    """
-    records: dict[str, Record] = {}
-    annotators: dict[str, str | None] = {}
-    # Loop over the examples, which are few, and not over the events that are remembered.
-    for example in model.examples():
-        record = memory.get(example.event_id or "")
-        if record is None or record.label is None or memory.is_beyond(record, now):
-            continue
-        if record.may_be_doubted:
-            records[record.event.event_id] = record
-            annotators[record.event.event_id] = record.label.annotator
-    doubt = model.review_one(annotators, now=now)
-    rollback.call(model.note_review, doubt, now=now)
-    if doubt is None or not doubt.decision.ask:
-        return None
-    record = records[doubt.event_id]
-    rollback.touch(record)
-    return record, moderator.doubt(record, doubt, now)
-
-
-def ask_back(
-    model: AskingBackLearner,
-    rollback: Rollback,
-    memory: EventStore,
-    moderator: Moderator,
-    now: float,
-) -> tuple[Record, LabelRequest] | None:
-    """Let the model choose among the latest events without a request.
-
-    Returns
-    -------
-    The conversation about the chosen event, and the request; None if there is
-    none.
-
-    """
-    reach, shared_budget = model.reservoir, moderator.shared_budget
-    records = memory.latest_seen(reach.size, now, reach.max_age_s, moderator.waits_s)
-    found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
-    decision = None if found is None else found[1]
-    if shared_budget is not None and decision is not None:
-        decision = shared_budget.checked(decision, now)
-    rollback.call(model.note_reservoir, decision, now=now)
-    if found is None or decision is None or not decision.ask:
-        return None
-    record = memory[found[0]]
-    rollback.touch(record)
-    return record, moderator.ask(record, decision, now, back=True)
