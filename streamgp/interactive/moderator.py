@@ -302,10 +302,11 @@ class Moderator:
         if answer is not None and _is_of_second(record, given):
             return self._hear_second(record, cell, given, answer, now)
         label = None if answer is None or answer.y is None else _label_of(record, answer, given)
-        ends = ("Cancel", "Expired")
-        messages: list[Message] = [
-            _end_of(record, name, why, now) for name in outcome.messages if name in ends
-        ]
+        messages: list[Message] = []
+        if "Cancel" in outcome.messages:
+            messages.append(_cancel_of(record, why or "the label was taken back", now))
+        elif "Expired" in outcome.messages:
+            messages.append(_expired_of(record, now))
         if outcome.next != before:
             self._end_question(record, given, now)
         if outcome.next == "withdrawn" and outcome.messages:
@@ -401,9 +402,7 @@ class Moderator:
         """
         cancels = []
         if record.open_request is not None and record.label is not None:
-            cancel = _end_of(record, "Cancel", why, now)
-            assert isinstance(cancel, Cancel)
-            cancels.append(cancel)
+            cancels.append(_cancel_of(record, why, now))
             self._end_question(record, "erase", now)
         record.revision = line.revision
         record.state, record.label = "withdrawn", None
@@ -437,15 +436,14 @@ class Moderator:
 
     def disregard(self, record: Record, now: float, why: str) -> Cancel:
         """Cancel the challenge of a label that was not learned yet; the label is not learned."""
-        cancel = _end_of(record, "Cancel", why, now)
-        assert isinstance(cancel, Cancel)
+        cancel = _cancel_of(record, why, now)
         self._end_question(record, "erase", now)
         record.state, record.label = "cancelled", None
         return cancel
 
-    def abandon(self, record: Record, now: float) -> Cancel | Expired:
+    def abandon(self, record: Record, now: float) -> Expired:
         """End the open request of an event without the model, which has failed at its end."""
-        expired = _end_of(record, "Expired", "", now)
+        expired = _expired_of(record, now)
         self.deadlines.clear(record.event.event_id)
         cell = CELLS[record.state, "deadline"]
         if "#" in cell:  # what it should have learned counts as refused
@@ -654,13 +652,17 @@ class Moderator:
         return challenge
 
 
-def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expired:
-    """Return the message that an open request ends."""
+def _cancel_of(record: Record, why: str, now: float) -> Cancel:
+    """Return the message that the open request of an event is taken back."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
-    if message == "Cancel":
-        why = why or "the label was taken back"
-        return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
+    return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
+
+
+def _expired_of(record: Record, now: float) -> Expired:
+    """Return the message that the open request of an event has expired."""
+    event, request = record.event, record.request
+    assert request is not None  # an open request is kept in its record
     return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
 
