@@ -204,6 +204,11 @@ class Record(msgspec.Struct, eq=False):
         return next(found, default)
 
     @property
+    def asked_at(self) -> float:
+        """When the label request was made: at the time of the event, unless in a review."""
+        return self.event.occurred_at if self.asked_back_at is None else self.asked_back_at
+
+    @property
     def was_asked_back(self) -> bool:
         """Whether the label request was made in a review of the latest events."""
         return self.asked_back_at is not None

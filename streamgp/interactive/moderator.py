@@ -504,22 +504,19 @@ class Moderator:
 
     def _note_outcome(self, record: Record, *, answered: bool) -> None:
         """Report that a label request has ended to those that learn when questions are answered."""
-        asked_back_at = record.asked_back_at
-        asked_at = record.event.occurred_at if asked_back_at is None else asked_back_at
         if self._hears_outcomes is not None:
             hears = self._hears_outcomes.note_outcome
-            self.journal.call(hears, asked_at=asked_at, answered=answered)
+            self.journal.call(hears, asked_at=record.asked_at, answered=answered)
         if self.shared_budget is not None:
-            self.shared_budget.note_outcome(asked_at=asked_at, answered=answered)
+            self.shared_budget.note_outcome(asked_at=record.asked_at, answered=answered)
 
     def _give_back(self, record: Record, now: float) -> None:
         """Refund a label request, once: it ended without an answer."""
         if record.is_given_back:
             return
         record.is_given_back = True
-        asked_at = record.asked_back_at
-        if asked_at is None:
-            asked_at = record.event.occurred_at
+        asked_at = record.asked_at
+        if not record.was_asked_back:
             context = LabelContext(asked_at=asked_at, event_id=record.event.event_id)
             known = self.consensus.accepted.of("note_unanswered", context)
             self.journal.call(self._model.note_unanswered, now, **known)
