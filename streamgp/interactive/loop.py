@@ -272,9 +272,14 @@ class InteractiveLoop(RestartableLoop):
         self.people = people
         self._memory = EventStore(answer_horizon_s)
         journal = CallJournal(model)
-        self._moderator = Moderator(model, journal, self._memory, expires_after_s)
-        self._moderator.keeps_thresholds = open_at_most is not None
-        self._moderator.people = people
+        self._moderator = Moderator(
+            model,
+            journal,
+            self._memory,
+            expires_after_s,
+            people=people,
+            keeps_thresholds=open_at_most is not None,
+        )
         self._rollback = Rollback(journal, self._memory, self._moderator)
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False

@@ -45,7 +45,7 @@ from streamgp.interactive.messages import (
     Rejected,
     second_ids,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE
+from streamgp.interactive.people import People
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import SharedBudget
@@ -88,6 +88,11 @@ class Moderator:
         Holds the events of requests that are written late longer; counts the events.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
+    people
+        Rules for who may answer for whom.
+    keeps_thresholds
+        Whether the threshold of a label request is kept, so that the request can be taken back once
+        the doubt has fallen below it.
 
     Attributes
     ----------
@@ -100,11 +105,6 @@ class Moderator:
         Writes the consensus log.
     shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
-    keeps_thresholds
-        Whether the threshold of a label request is kept, so that the request can be taken back once
-        the doubt has fallen below it.
-    people
-        Rules for who may answer for whom.
     quarantine
         Annotators whose answers are not learned.
     unasked
@@ -121,12 +121,15 @@ class Moderator:
         journal: CallJournal,
         memory: EventStore,
         expires_after_s: float | None,
+        *,
+        people: People,
+        keeps_thresholds: bool,
     ) -> None:
-        self.people = DEFAULT_PEOPLE
+        self._people = people
         self.quarantine = Quarantine()
         self.unasked = UnaskedLabels()
         self.written_at: float | None = None
-        self.keeps_thresholds = False
+        self._keeps_thresholds = keeps_thresholds
         self._memory = memory
         self.deadlines: DeadlineQueue[str] = DeadlineQueue()
         self._model = model
@@ -143,7 +146,7 @@ class Moderator:
     @property
     def quarantined(self) -> tuple[str, ...]:
         """Annotators in quarantine whom the rules do not exempt by now, in the order named."""
-        return self.quarantine.in_force(self.people)
+        return self.quarantine.in_force(self._people)
 
     def ask(
         self, record: Record, decision: Decision, now: float, *, back: bool = False
@@ -159,7 +162,7 @@ class Moderator:
         if back:
             record.asked_back_at = now
         # The score of a request about an earlier event is of another kind.
-        kept = self.keeps_thresholds and not back
+        kept = self._keeps_thresholds and not back
         pending = None if self._counting is None else self._counting.pending_one(event.x)
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
@@ -192,7 +195,7 @@ class Moderator:
             The time, in seconds.
 
         """
-        people, label, request = self.people, record.label, record.request
+        people, label, request = self._people, record.label, record.request
         if not people.asks_twice or record.second is not None or record.state != "learned":
             return None
         assert label is not None  # it was learned
@@ -286,7 +289,7 @@ class Moderator:
                 raise MisfitError("unauthorised", _uninvited(record, answer))
             return self.take(record, given, now, answer)
         owner = _owner(record, given)
-        if not self.people.may_overrule(answer.annotator, owner):
+        if not self._people.may_overrule(answer.annotator, owner):
             raise MisfitError("unauthorised", _foreign(record, answer, owner))
         return self.take(record, given, now, answer)
 
@@ -368,7 +371,7 @@ class Moderator:
         second = record.second
         assert second is not None
         if given in ("amend", "revoke"):
-            return self.people.may_overrule(annotator, second.annotator)
+            return self._people.may_overrule(annotator, second.annotator)
         if second.to is not None:
             return annotator == second.to
         return annotator is not None and annotator not in record.speakers
@@ -547,7 +550,7 @@ class Moderator:
             threshold=threshold,
             pending=pending,
             is_improbable=(
-                self.people.overlap > 0.0
+                self._people.overlap > 0.0
                 and isinstance(request, Challenge)
                 and request.probability_wrong > _IMPROBABLE
             ),
