@@ -474,26 +474,12 @@ class InteractiveLoop(RestartableLoop):
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
         named = self._moderator.quarantine.names
         before = self._judged(answer.annotator, now)
-        if answer.annotator in self.quarantined:
-            reason = _in_quarantine(answer.annotator)
-            refused = rejected(answer.answer_id, answer.key, "quarantined", reason, now)
-            return [*before, refused, *self._asked_again(named, now)]
-        unasked, at = self._moderator.unasked, max(now, record.event.occurred_at)
-        counts = is_unasked(record, answer)
-        if counts:
-            excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
-            if excess is not None:
-                refused = rejected(answer.answer_id, answer.key, "excessive", excess, now)
-                return [*before, refused, *self._asked_again(named, now)]
-        self._rollback.touch(record)
         barred = self._moderator.excluded(record) if record.state == "compared" else None
         try:
-            messages = self._moderator.hear(record, answer, now)
+            messages = self._weighed(answer, record, now)
         except MisfitError as misfit:
             refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
             return [*before, refused, *self._asked_again(named, now)]
-        if counts:
-            self._moderator.unasked = unasked.plus(answer.annotator, at)
         self._memory.accept(answer, record)
         self._note(record)
         second = self._compared(record, messages, now)
@@ -501,6 +487,30 @@ class InteractiveLoop(RestartableLoop):
         again = self._asked_again(named, now) or self._asked_others(record, barred, now)
         messages = [*before, *messages, *again, *second]
         return self._reviewed([*messages, *self._asked_later(now)], now)
+
+    def _weighed(self, answer: Answer, record: Record, now: float) -> list[Message]:
+        """Let the moderator process an answer of an annotator who may give it.
+
+        Raises
+        ------
+        MisfitError
+            If the annotator is in quarantine, or gives too many labels unasked, or the moderator
+            rejects the answer.
+
+        """
+        if answer.annotator in self.quarantined:
+            raise MisfitError("quarantined", _in_quarantine(answer.annotator))
+        unasked, at = self._moderator.unasked, max(now, record.event.occurred_at)
+        counts = is_unasked(record, answer)
+        if counts:
+            excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
+            if excess is not None:
+                raise MisfitError("excessive", excess)
+        self._rollback.touch(record)
+        messages = self._moderator.hear(record, answer, now)
+        if counts:
+            self._moderator.unasked = unasked.plus(answer.annotator, at)
+        return messages
 
     def _compared(self, record: Record, said: list[Message], now: float) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
