@@ -64,8 +64,7 @@ class HeldLines:
         self._before: dict[str, tuple[LabelledExample, ...]] = {}
 
     def __iter__(self) -> Iterator[LabelledExample]:
-        lines = [line for about in self._about.values() for line in about]
-        return iter(sorted(lines, key=lambda line: line.sequence))
+        return iter(by_sequence(line for about in self._about.values() for line in about))
 
     def add(self, line: LabelledExample) -> None:
         """Add the next line of the log."""
@@ -100,6 +99,19 @@ class HeldLines:
             self._about[event_id] = about
         else:
             self._about.pop(event_id, None)
+
+
+def by_sequence(lines: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return lines of one key in the order learned."""
+    return sorted(lines, key=lambda line: line.sequence)
+
+
+def by_event(lines: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:
+    """Return the lines about each event, in their order."""
+    about: dict[str, list[LabelledExample]] = {}
+    for line in lines:
+        about.setdefault(line.event_id, []).append(line)
+    return about
 
 
 def last_word(lines: Sequence[LabelledExample]) -> LabelledExample | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
+from streamgp.interactive.consensus_log import by_event, by_sequence, last_word
 from streamgp.interactive.conversation_record import GivenLabel, Record, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
@@ -167,7 +168,7 @@ def recovered_parts(
     (1, True, 'duplicate')
 
     """
-    lines = sorted(log, key=lambda line: line.sequence)
+    lines = by_sequence(log)
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any rebuilt learner
     records = _records(lines)
@@ -200,10 +201,7 @@ def recovered_parts(
 
 def _records(lines: list[LabelledExample]) -> list[Record]:
     """Return the conversations contained in a log, the earliest first."""
-    about: dict[str, list[LabelledExample]] = {}
-    for line in lines:
-        about.setdefault(line.event_id, []).append(line)
-    records = [_record(of_event) for of_event in about.values()]
+    records = [_record(of_event) for of_event in by_event(lines).values()]
     for serial, record in enumerate(records, start=1):
         record.serial = serial
     return records
@@ -211,7 +209,7 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
 
 def _record(lines: list[LabelledExample]) -> Record:
     """Return the conversation about an event; its last line tells what stands."""
-    first, last = lines[0], lines[-1]
+    first, last, word = lines[0], lines[-1], last_word(lines)
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
     record = Record(event)
     record.revision = last.revision
@@ -230,7 +228,7 @@ def _record(lines: list[LabelledExample]) -> Record:
         origin=last.origin,
         answer_id=record.standing or "",
         # A second answer is not the one that the first annotator may supersede.
-        annotator=next((n.annotator for n in lines[::-1] if n.origin != "aggregated"), None),
+        annotator=None if word is None else word.annotator,
         late=last.late,
         privileged=last.privileged,
         std=last.std,

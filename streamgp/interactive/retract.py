@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import last_word
+from streamgp.interactive.consensus_log import by_event, by_sequence, last_word
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
@@ -84,12 +84,12 @@ def in_force(log: Iterable[LabelledExample]) -> list[LabelledExample]:
 
     """
     about: dict[str, list[LabelledExample]] = {}
-    for line in _by_sequence(log):
+    for line in by_sequence(log):
         lines = about.setdefault(line.event_id, [])
         if line.y is None or line.revision == 0 or (lines and lines[-1].y is None):
             lines.clear()
         lines.append(line)
-    return _by_sequence(line for lines in about.values() for line in lines)
+    return by_sequence(line for lines in about.values() for line in lines)
 
 
 def without(
@@ -165,7 +165,7 @@ def without(
             touched.add(event_id)
         if found is not None:
             lines.append(found)
-    return _by_sequence(chain.from_iterable(left.values())), taken
+    return by_sequence(chain.from_iterable(left.values())), taken
 
 
 def with_again(
@@ -411,7 +411,7 @@ def _relearned(
         for line in after
     ]
     messages: list[Message] = []
-    was, left = _about(before), _about(log)
+    was, left = by_event(before), by_event(log)
     changed = {line.event_id for line in _differing(before, log)}
     for event_id in [event_id for event_id in {**was, **left} if event_id in changed]:
         lines = left.get(event_id, [])
@@ -556,14 +556,6 @@ def _said(
     )
 
 
-def _about(lines: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:
-    """Return the lines about each event."""
-    about: dict[str, list[LabelledExample]] = {}
-    for line in lines:
-        about.setdefault(line.event_id, []).append(line)
-    return about
-
-
 def _last(lines: Sequence[LabelledExample]) -> LabelledExample | None:
     return lines[-1] if lines else None
 
@@ -581,7 +573,3 @@ def _differing(
 def _name(line: LabelledExample) -> tuple[str, int]:
     """Return what identifies a line in the log of one key."""
     return line.event_id, line.revision
-
-
-def _by_sequence(lines: Iterable[LabelledExample]) -> list[LabelledExample]:
-    return sorted(lines, key=lambda line: line.sequence)

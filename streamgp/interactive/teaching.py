@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from streamgp.base import Example, Label
 from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.interactive.consensus_log import by_sequence
 from streamgp.interactive.learner import SkepticalLearner, as_comparing, predicted_target
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import examples_in
@@ -82,7 +83,7 @@ def teach(
 
     """
     lines = list(log)
-    first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
+    first_words = {line.event_id: line for line in by_sequence(lines) if _is_first_word(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
     accepted, comparing = AcceptedOptions(model), as_comparing(model)
@@ -116,10 +117,6 @@ def teach(
             yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=str(error))
         else:
             yield Taught(event_id=event_id, y=y, predicted=predicted, probability_wrong=w)
-
-
-def _by_sequence(lines: list[LabelledExample]) -> list[LabelledExample]:
-    return sorted(lines, key=lambda line: line.sequence)
 
 
 def _is_first_word(line: LabelledExample) -> bool:

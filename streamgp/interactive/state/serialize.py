@@ -18,6 +18,7 @@ import msgspec
 
 from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
+from streamgp.interactive.consensus_log import by_sequence
 from streamgp.interactive.conversation_record import (
     GivenLabel,
     Question,
@@ -450,7 +451,7 @@ def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
 
 def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
     """Apply further lines of a consensus log to the examples that a model holds, by event id."""
-    for line in sorted(log, key=lambda line: line.sequence):
+    for line in by_sequence(log):
         if line.y is None or line.revision == 0:
             # The first line about an event: if an earlier conversation left lines in a compacted
             # log, they are not about an example that is still held.
@@ -785,8 +786,7 @@ def take_up(
         )
     held = {str(example.event_id): example for example in examples}
     # Lines later than the head were never published with it.
-    later = [line for line in log if first < line.sequence <= head["sequence"]]
-    later.sort(key=lambda line: line.sequence)
+    later = by_sequence(line for line in log if first < line.sequence <= head["sequence"])
     read_on(held, later)
     for _, record, _ in records:
         _agree(held, record)
