@@ -694,7 +694,7 @@ class KeyedLoops:
                 loops._deadlines.set(key, at)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
-        loops._put_away()
+        loops._evict()
         if not keyed:  # there are no other loops to wait for
             loops._cache.get(None)
         return loops
@@ -723,14 +723,15 @@ class KeyedLoops:
         elif deadline != self._deadlines.get(key):
             self._deadlines.set(key, deadline)
         if self.max_keys is not None:
-            self._put_away()
+            self._evict()
 
-    def _put_away(self) -> None:
-        for key, loop in self._cache.put_away(self._leave):
+    def _evict(self) -> None:
+        for key, loop in self._cache.evict(self._collect):
             if not loop.n_open:
                 self._deadlines.clear(key)
 
-    def _leave(self, key: str | None, loop: InteractiveLoop | WaitingLoop) -> None:
+    def _collect(self, key: str | None, loop: InteractiveLoop | WaitingLoop) -> None:
+        """Collect what a loop has changed, while it is still there."""
         if self._changes is not None and isinstance(loop, InteractiveLoop):
             self._changes.collect(key, loop)
 

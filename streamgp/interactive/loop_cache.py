@@ -333,27 +333,27 @@ class LoopCache:
         """Record a time that was passed to all loops."""
         self._passed.note(now)
 
-    def put_away(
-        self, leave: Callable[[str | None, InteractiveLoop | WaitingLoop], None]
+    def evict(
+        self, prepare: Callable[[str | None, InteractiveLoop | WaitingLoop], None]
     ) -> list[tuple[str | None, InteractiveLoop | WaitingLoop]]:
         """Put loops in the store until few enough are in memory; return them with their keys.
 
         Parameters
         ----------
-        leave
+        prepare
             Called for each of them first.
 
         """
-        away = []
+        evicted = []
         while self._max_keys is not None and len(self._held) > self._max_keys:
             key, loop = next(iter(self._held.items()))
-            leave(key, loop)
+            prepare(key, loop)
             # Stored before it is removed: whatever fails, no loop is lost.
             when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
             self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
             del self._held[key]
-            away.append((key, loop))
-        return away
+            evicted.append((key, loop))
+        return evicted
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
