@@ -354,7 +354,7 @@ class Partition:
         """
         body = {
             "saved_at": now,
-            "spans": self._settings.spans,
+            "spans": self._settings.arguments,
             "starts": dict(self.starts),
             "n_forgotten": self.n_forgotten,
             "n_heeded": self.n_heeded,
@@ -420,7 +420,7 @@ class Partition:
             age_s = now - float(body["saved_at"])
             if not 0.0 <= age_s <= MAX_AGE_S:
                 raise SnapshotError(f"snapshot is {age_s:.0f} s old, expected 0 to {MAX_AGE_S:.0f}")
-            if body["spans"] != self._settings.spans:
+            if body["spans"] != self._settings.arguments:
                 raise SnapshotError(f"snapshot was taken with other times: {body['spans']}")
             self.loops = self._settings.restored(snapshot.blobs[0], self._files.store)
             self.early.take_over(body["early"])

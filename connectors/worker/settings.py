@@ -13,7 +13,7 @@ from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.shared_budget import configured
-from streamgp.interactive.state.restartable_loop import limits_of_loops
+from streamgp.interactive.state.restartable_loop import plain_arguments
 
 if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows
@@ -131,9 +131,9 @@ class LoopSettings:
             raise ValueError("a total budget is for the loops of many keys; take that of the model")
 
     @property
-    def spans(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Settings that a snapshot must agree with, beside the model."""
-        return limits_of_loops(
+        return plain_arguments(
             self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
         )
 

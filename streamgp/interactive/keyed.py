@@ -29,7 +29,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.retract import Relearned
 from streamgp.interactive.shared_budget import SharedBudget, configured
-from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
+from streamgp.interactive.state.restartable_loop import RestartableLoop, plain_arguments
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
@@ -232,7 +232,7 @@ class KeyedLoops:
         self.open_at_most = open_at_most
         self.people = people
         self.max_keys = max_keys
-        spans = {
+        arguments = {
             "expires_after_s": expires_after_s,
             "answer_horizon_s": answer_horizon_s,
             "open_at_most": open_at_most,
@@ -242,7 +242,7 @@ class KeyedLoops:
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
             model,
-            spans,
+            arguments,
             max_keys,
             MemoryStore() if store is None else store,
             self._shared_budget,
@@ -607,7 +607,7 @@ class KeyedLoops:
         model: Any = self.model
         state, blobs = self._cache.save()
         body = {
-            **limits_of_loops(
+            **plain_arguments(
                 self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
             ),
             "residents": state,

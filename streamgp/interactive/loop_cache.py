@@ -198,7 +198,7 @@ class LoopCache:
     ----------
     model
         Cloned for every loop.
-    spans
+    arguments
         Keyword arguments of every loop.
     max_keys
         Number of loops to hold in memory; None for all.
@@ -226,7 +226,7 @@ class LoopCache:
     def __init__(
         self,
         model: CloneableLearner,
-        spans: dict[str, Any],
+        arguments: dict[str, Any],
         max_keys: int | None,
         store: LoopStore,
         shared_budget: SharedBudget | None = None,
@@ -236,7 +236,7 @@ class LoopCache:
         self._shared_budget = shared_budget
         self._is_published = is_published
         self._model = model
-        self._spans = spans
+        self._arguments = arguments
         self._max_keys = max_keys
         self._store = store
         self._held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
@@ -249,7 +249,7 @@ class LoopCache:
 
     def new(self) -> InteractiveLoop:
         """Return a loop that has no key yet."""
-        loop = InteractiveLoop(self._clone(), **self._spans).share(self._shared_budget)
+        loop = InteractiveLoop(self._clone(), **self._arguments).share(self._shared_budget)
         if self._cloned != self._model.clone:  # all clones are equal
             self._unlearned = loop.begin_from(self._unlearned)
         if self._is_published:
@@ -275,7 +275,7 @@ class LoopCache:
         if known is None:
             if all(part is None for part in parts.values()):
                 return None
-            loop = StoredLoop.from_parts(parts, log, self._stored_model(), **self._spans)
+            loop = StoredLoop.from_parts(parts, log, self._stored_model(), **self._arguments)
             self.n_keys += 1
         else:
             found = known.caught_up(parts, log, self._stored_model())

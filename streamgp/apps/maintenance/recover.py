@@ -225,7 +225,7 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
         return flaw
     try:
         InteractiveLoop.from_parts(
-            loop.parts, loop.lines, loops.model.clone(), **arguments_of(loops.spans)
+            loop.parts, loop.lines, loops.model.clone(), **arguments_of(loops.arguments)
         )
     except SnapshotError as error:
         return str(error)
@@ -337,7 +337,7 @@ def _recovered_parts(
             loops.model.clone(),
             loops.model.clone(),
             at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
-            **arguments_of(loops.spans),
+            **arguments_of(loops.arguments),
             quarantine=quarantine,
         )
     except (SnapshotError, TypeError) as error:

@@ -30,7 +30,7 @@ from streamgp.interactive.state.serialize import (
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 
-def limits_of_loops(
+def plain_arguments(
     expires_after_s: float | None,
     answer_horizon_s: float | None,
     open_at_most: int | None,
@@ -52,7 +52,7 @@ def limits_of_loops(
 
 
 def arguments_of(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a loop from what `limits_of_loops` returned."""
+    """Return the arguments of a loop from what `plain_arguments` returned."""
     return {**saved, "people": People.of(saved.get("people", {}))}
 
 
@@ -112,7 +112,7 @@ class RestartableLoop(ABC):
             self.model,
             self._memory,
             self._moderator,
-            self._spans,
+            self._arguments,
             self._published.fingerprint,
             environment() if with_environment else None,
         )
@@ -357,13 +357,13 @@ class RestartableLoop(ABC):
         after = consensus.sequence, resumable.examples(), consensus.lines
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
-        return type(self)(model, **arguments_of(self._spans))._taking_up(parts, log, after)
+        return type(self)(model, **arguments_of(self._arguments))._taking_up(parts, log, after)
 
     # --- inside
 
     @property
-    def _spans(self) -> dict[str, Any]:
-        return limits_of_loops(
+    def _arguments(self) -> dict[str, Any]:
+        return plain_arguments(
             self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
         )
 

@@ -362,7 +362,7 @@ def save(
     model: Any,
     memory: EventStore,
     moderator: Moderator,
-    spans: State,
+    arguments: State,
     fingerprint: str,
     environment: Mapping[str, Any] | None,
 ) -> bytes:
@@ -372,7 +372,7 @@ def save(
     ----------
     model, memory, moderator
         The components of the loop.
-    spans
+    arguments
         The other arguments of the loop.
     fingerprint
         Fingerprint of the model.
@@ -391,7 +391,7 @@ def save(
         alarm = moderator.deadlines.number(event_id)
         records.append([record.segment, *plain_record(record, alarm, with_x=with_x)])
     body = {
-        "spans": spans,
+        "spans": arguments,  # named after the first two of them
         "head": head_of(model, memory, moderator),
         "examples": plain,
         "lines": plain_lines(moderator.consensus.lines, examples),
