@@ -26,13 +26,13 @@ class DeadlineQueue(Generic[Name]):
 
     Examples
     --------
-    >>> alarms: DeadlineQueue[str] = DeadlineQueue()
-    >>> alarms.set("b", 20.0)
-    >>> alarms.set("a", 10.0)
-    >>> alarms.first()
+    >>> deadlines: DeadlineQueue[str] = DeadlineQueue()
+    >>> deadlines.set("b", 20.0)
+    >>> deadlines.set("a", 10.0)
+    >>> deadlines.first()
     10.0
-    >>> alarms.clear("a")
-    >>> alarms.first(), alarms.pop(), alarms.first()
+    >>> deadlines.clear("a")
+    >>> deadlines.first(), deadlines.pop(), deadlines.first()
     (20.0, 'b', None)
 
     """
@@ -77,7 +77,7 @@ class DeadlineQueue(Generic[Name]):
         """
         if not 1 <= number <= self.n_set:
             raise ValueError(
-                f"alarm {number!r} of {name!r} was never set, expected 1 to {self.n_set}"
+                f"deadline {number!r} of {name!r} was never set, expected 1 to {self.n_set}"
             )
         self._put(name, at, number)
 
@@ -118,7 +118,7 @@ class DeadlineQueue(Generic[Name]):
 
         """
         if self.first() is None:
-            raise IndexError("no alarm is set")
+            raise IndexError("no deadline is set")
         name = heapq.heappop(self._heap)[2]
         del self._live[name]
         return name

@@ -129,23 +129,23 @@ class StateSegments:
         shortened: dict[int, list[Record]] = {}
         for number in sorted(self._changed):
             records = self._on[number]
-            on_page = [plain(record) for record in records]
-            if len(on_page) > 1 and len(_encode(on_page)) > MOST_BYTES:
-                (shortened[number], on_page), *others = _grouped(records, on_page)
+            in_segment = [plain(record) for record in records]
+            if len(in_segment) > 1 and len(_encode(in_segment)) > MOST_BYTES:
+                (shortened[number], in_segment), *others = _grouped(records, in_segment)
                 groups += others
-            found[number] = on_page or None
+            found[number] = in_segment or None
         if fresh:
             groups += _grouped(fresh, plains)
         # Nothing fails from here on: a caller that retries after an error finds everything
         # unchanged.
         self._on |= shortened
-        for records, on_page in groups:
+        for records, in_segment in groups:
             self.n += 1
             for record in records:
                 record.segment = self.n
             self._on[self.n] = records
             self._changed.add(self.n)
-            found[self.n] = on_page
+            found[self.n] = in_segment
         return found
 
     def settle(self) -> None:

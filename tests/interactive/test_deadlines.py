@@ -15,33 +15,33 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_alarms_agree_with_a_sorted_list(steps):
-    alarms, slow, number = DeadlineQueue(), {}, 0
+def test_deadlines_agree_with_a_sorted_list(steps):
+    deadlines, slow, number = DeadlineQueue(), {}, 0
     for step, name, at in steps:
         if step == "set":
             number += 1
-            alarms.set(name, at)
+            deadlines.set(name, at)
             slow[name] = (at, number)
         elif step == "clear":
-            alarms.clear(name)
+            deadlines.clear(name)
             slow.pop(name, None)
         elif slow:
             first = min(slow, key=slow.get)
-            assert alarms.pop() == first
+            assert deadlines.pop() == first
             del slow[first]
-        assert alarms.first() == min((at for at, _ in slow.values()), default=None)
-        assert len(alarms) == len(slow)
-        assert all(alarms.get(n) == slow.get(n, (None,))[0] for n in "abcd")
+        assert deadlines.first() == min((at for at, _ in slow.values()), default=None)
+        assert len(deadlines) == len(slow)
+        assert all(deadlines.get(n) == slow.get(n, (None,))[0] for n in "abcd")
 
 
 def test_nothing_can_be_popped_from_an_empty_set():
-    with pytest.raises(IndexError, match="no alarm is set"):
+    with pytest.raises(IndexError, match="no deadline is set"):
         DeadlineQueue().pop()
 
 
-def test_cleared_alarms_do_not_pile_up():
-    alarms = DeadlineQueue()
+def test_cleared_deadlines_do_not_pile_up():
+    deadlines = DeadlineQueue()
     for n in range(10_000):
-        alarms.set(str(n), 1e9)
-        alarms.clear(str(n))
-    assert len(alarms._heap) <= 65
+        deadlines.set(str(n), 1e9)
+        deadlines.clear(str(n))
+    assert len(deadlines._heap) <= 65

@@ -125,7 +125,7 @@ def test_without_a_limit_nothing_is_taken_back_and_nothing_more_is_saved():
         next(part for part in plain if isinstance(part, list) and "a/label" in part)
         for plain in kept
     ]
-    # Without expiry, alarm and threshold; the last is what stands for the answer.
+    # Without expiry, deadline and threshold; the last is what stands for the answer.
     assert requests[0] == ["a/label", None, None, None, 1.0]
     assert requests[1][3] is not None
     assert b"open_at_most" not in bare.snapshot()

@@ -680,10 +680,10 @@ def places(value):
 
 def test_a_request_that_lost_its_place_in_the_order_is_refused(loop):
     parts = loop.parts()
-    with pytest.raises(SnapshotError, match="alarm 1 of 'e' was never set, expected 1 to 0"):
+    with pytest.raises(SnapshotError, match="deadline 1 of 'e' was never set, expected 1 to 0"):
         made_again(altered(parts, alarms=0), [])
     parts["events/1"][0][11][2] = None
-    with pytest.raises(SnapshotError, match="request 'e/label' has no alarm"):
+    with pytest.raises(SnapshotError, match="request 'e/label' has no deadline"):
         made_again(parts, [])
 
 

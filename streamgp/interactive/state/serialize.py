@@ -70,7 +70,7 @@ def resume(
     head
         What `head_of` returned.
     records
-        Every conversation with the numbers of its segment and of its alarm, in any order.
+        Every conversation with the numbers of its segment and of its deadline, in any order.
     examples
         The examples that the model holds.
     lines
@@ -90,22 +90,22 @@ def resume(
     deadlines = moderator.deadlines
     deadlines.n_set = int(head["alarms"])
     serial = 0
-    last_page: int | None = 0
-    for segment, record, alarm in records:
+    last_segment: int | None = 0
+    for segment, record, deadline in records:
         event_id, request = record.event.event_id, record.open_request
         if not serial < record.serial <= memory.n_added or memory.get(event_id) is not None:
             raise ValueError(f"event {event_id!r} is there twice, or was never counted")
         serial = record.serial
-        if last_page is None and segment is not None:
+        if last_segment is None and segment is not None:
             raise ValueError(f"event {event_id!r} was published before an earlier one")
-        last_page = segment
+        last_segment = segment
         if segment is not None:
             memory.segments.put(record, segment)
         memory.take_over(record)
         if request is not None and request.expires_at is not None:
-            if alarm is None:
-                raise ValueError(f"request {request.request_id!r} has no alarm")
-            deadlines.reset(event_id, request.expires_at, alarm)
+            if deadline is None:
+                raise ValueError(f"request {request.request_id!r} has no deadline")
+            deadlines.reset(event_id, request.expires_at, deadline)
     moderator.consensus.sequence = int(head["sequence"])
     moderator.consensus.lines.replace(lines)
 
@@ -121,11 +121,11 @@ _Number: TypeAlias = int | float  # as it came: it is written back as it was rea
 
 
 class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The last question about an event, and the number of its alarm."""
+    """The last question about an event, and the number of its deadline."""
 
     request_id: str
     expires_at: _Number | None
-    alarm: int | None
+    deadline: int | None
     threshold: _Number | None = None
     pending: _Number | None = None
     is_improbable: bool = False
@@ -206,15 +206,15 @@ def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
     return array
 
 
-def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> PlainRecord:
+def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -> PlainRecord:
     """Return a conversation as plain values.
 
     Parameters
     ----------
     record
         The conversation.
-    alarm
-        Number of the alarm of its open request, None if there is none.
+    deadline
+        Number of the deadline of its open request, None if there is none.
     with_x
         Whether to include the features; without them, the caller must supply them on loading.
 
@@ -227,7 +227,7 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
         question = [
             request.request_id,
             request.expires_at,
-            alarm,
+            deadline,
             request.threshold,
             record.pending,
             request.is_improbable,
@@ -268,7 +268,7 @@ def _plain_x(record: Record) -> Any:
 def record_of(
     plain: PlainRecord, learned: Callable[[str], Example | None]
 ) -> tuple[Record, int | None]:
-    """Return the conversation from plain values, and the number of its alarm.
+    """Return the conversation from plain values, and the number of its deadline.
 
     Parameters
     ----------
@@ -308,9 +308,9 @@ def record_of(
     record.delayed_s = told.delayed_s
     record.n_challenges = told.n_challenges
     record.revision = told.revision
-    alarm, request, second = None, told.request, told.second
+    deadline, request, second = None, told.request, told.second
     if request is not None:
-        alarm = request.alarm
+        deadline = request.deadline
         record.request = Question(
             request_id=request.request_id,
             expires_at=request.expires_at,
@@ -330,7 +330,7 @@ def record_of(
     record.standing_by = record.labelled_by if told.standing_by is None else told.standing_by
     names = told.answered_by or [record.standing_by] * len(told.answer_ids)
     record.answers = list(zip(names, told.answer_ids, strict=True))
-    return record, alarm
+    return record, deadline
 
 
 # --- A loop as a snapshot and back.
@@ -388,8 +388,8 @@ def save(
         event_id = record.event.event_id
         # The features of what was learned in this conversation are those of its example.
         with_x = not (record.is_learned and event_id in held)
-        alarm = moderator.deadlines.number(event_id)
-        records.append([record.segment, *plain_record(record, alarm, with_x=with_x)])
+        deadline = moderator.deadlines.number(event_id)
+        records.append([record.segment, *plain_record(record, deadline, with_x=with_x)])
     body = {
         "spans": arguments,  # named after the first two of them
         "head": head_of(model, memory, moderator),
