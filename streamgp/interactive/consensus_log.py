@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamgp.base import Doubt
 from streamgp.common.label_context import AcceptedOptions, LabelContext
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from streamgp.interactive.conversation_record import GivenLabel, Record
     from streamgp.interactive.messages import Answer, Event
     from streamgp.interactive.rollback import CallJournal
+
+# Number of labelled examples shown with a challenge.
+_N_NEIGHBOURS: Final = 3
 
 
 class HeldLines:
@@ -128,8 +131,6 @@ class Consensus:
         The model that learns.
     journal
         Makes all calls that change the model.
-    n_neighbours
-        Number of labelled examples shown with a challenge.
 
     Attributes
     ----------
@@ -142,13 +143,10 @@ class Consensus:
 
     """
 
-    def __init__(
-        self, model: SkepticalLearner, journal: CallJournal, n_neighbours: int = 3
-    ) -> None:
+    def __init__(self, model: SkepticalLearner, journal: CallJournal) -> None:
         self.model = model
         self.accepted = AcceptedOptions(model)
         self._journal = journal
-        self.n_neighbours = n_neighbours
         self.sequence = 0
         self.lines = HeldLines()
 
@@ -183,7 +181,7 @@ class Consensus:
                     **self.accepted.of("probability_wrong_one", context),
                 ),
             ),
-            model.neighbours_one(event.x, self.n_neighbours),
+            model.neighbours_one(event.x, _N_NEIGHBOURS),
             now,
             expires_at,
             std=suggested.std,
@@ -195,9 +193,9 @@ class Consensus:
         """Challenge the label of a learned event."""
         event, label = record.event, record.label
         assert label is not None  # a learned event has a label
-        near = self.model.neighbours_one(event.x, self.n_neighbours + 1)
+        near = self.model.neighbours_one(event.x, _N_NEIGHBOURS + 1)
         others = [neighbour for neighbour in near if neighbour.event_id != event.event_id]
-        return self._challenge(record, label, doubt, others[: self.n_neighbours], now, expires_at)
+        return self._challenge(record, label, doubt, others[:_N_NEIGHBOURS], now, expires_at)
 
     def settle(
         self,

@@ -401,8 +401,7 @@ class InteractiveLoop(RestartableLoop):
                 why = f"replaced by a more useful question, about event {event_id!r}"
                 messages += self._take(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
-        if self.open_at_most is not None:
-            messages += self._cleared(messages, now)
+        messages += self._cleared(messages, now)
         back = [] if decision.ask else self._asked_back(now)
         messages += back
         messages += self._asked_later(now)
