@@ -137,7 +137,8 @@ def build_learner(
     learner: settings.Learner, seed: int, *, target: TargetName = "label", source: str
 ) -> Learner:
     """Build one of streamgp's learners, or find and build one of River's."""
-    from streamgp.query.skeptical_base import as_classifier, as_regressor, split
+    from streamgp.learners.river_adapters import as_classifier, split
+    from streamgp.query.skeptical_base import as_regressor
 
     if learner.name == "gp":
         return _gaussian_process(learner, target, source)

@@ -33,10 +33,7 @@ from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.common.signatures import has_methods
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
-from streamgp.learners.river_adapters import as_classifier as as_classifier
-from streamgp.learners.river_adapters import check_has as check_has
-from streamgp.learners.river_adapters import split as split
-from streamgp.learners.river_adapters import written_out
+from streamgp.learners.river_adapters import check_has, written_out
 from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds

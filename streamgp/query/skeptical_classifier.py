@@ -38,6 +38,7 @@ from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
 from streamgp.common.budget_account import state_of
 from streamgp.common.uncertainty import most_probable
+from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.example_store import ClassExampleStore
@@ -45,16 +46,13 @@ from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
-    as_classifier,
     check_experts,
-    check_has,
     check_hears,
     check_not,
     check_reservoir,
     check_review,
     check_streams,
     scaling_for,
-    split,
 )
 from streamgp.query.strategies import (
     AskRule,

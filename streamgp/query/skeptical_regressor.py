@@ -13,7 +13,7 @@ from river import base
 
 from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
-from streamgp.learners.river_adapters import as_target
+from streamgp.learners.river_adapters import as_target, check_has, split
 from streamgp.query.acquisition import Variance
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
@@ -23,11 +23,9 @@ from streamgp.query.skeptical_base import (
     Skeptical,
     as_regressor,
     check_experts,
-    check_has,
     check_hears_nothing,
     check_not,
     scaling_for,
-    split,
 )
 from streamgp.query.strategies import OutsideInterval
 
