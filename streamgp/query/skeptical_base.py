@@ -200,7 +200,6 @@ class Skeptical(ABC, Generic[B, T]):
     # _is_seeded  whether the model was found to draw by seeds only
     # _error_estimates  error estimates by annotator
     # _error_estimate_type  the class of these
-    # _of_labels  names of the entries of `state` that labels have changed, besides `taught`
     model: Any
     query: Any
     budget: Budget | None
@@ -210,7 +209,6 @@ class Skeptical(ABC, Generic[B, T]):
     _query_rule: Any
     _challenge_rule: Any
     _error_estimate_type: type[T]
-    _of_labels: tuple[str, ...] = ("annotators",)
 
     def _set_up(self) -> None:
         """Check the arguments common to both kinds, and start with nothing learned."""
@@ -471,7 +469,7 @@ class Skeptical(ABC, Generic[B, T]):
         initial = fresh.state()
         untaught = {
             **state,
-            **{name: initial[name] for name in self._of_labels},
+            "annotators": initial["annotators"],
             "taught": self._store.untaught(state["taught"], initial["taught"]),
         }
         fresh.load_state(untaught, ())
@@ -489,7 +487,7 @@ class Skeptical(ABC, Generic[B, T]):
         state, theirs = self.state(), other.state()
         return {
             **state,
-            **{name: theirs[name] for name in self._of_labels},
+            "annotators": theirs["annotators"],
             # Events are not observed, and examples not numbered, a second time.
             "taught": {
                 **theirs["taught"],
