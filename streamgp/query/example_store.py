@@ -179,7 +179,7 @@ class ExampleStore(ABC, Generic[B]):
 
     """
 
-    # _question  the learner's method that returns its belief, for the kind of target
+    # _belief_method  the learner's method that returns its belief, for the kind of target
     # learner    a function of _examples, _labels, the statistics in use and its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
@@ -192,17 +192,17 @@ class ExampleStore(ABC, Generic[B]):
     #            learner: True and 1, another order
     # counts_pending  whether the learner knows what answers to pending questions will tell
     # _pending   the last pending questions, and what the learner says of their answers; likewise
-    _question: str
+    _belief_method: str
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
         self.learner: Any = template.clone()
         self._template = template
         self.scaling = scaling
-        options = EstimatorOptions(template, self._question)
+        options = EstimatorOptions(template, self._belief_method)
         self._options = options.predicting
         self._takes_event_id = options.event_id
         self._takes_privileged = options.privileged
-        self._is_own = isinstance(template, RestorableLearner)
+        self._is_restorable = isinstance(template, RestorableLearner)
         self._leaves_one_out = isinstance(template, LeavingOneOut)
         self.counts_pending = isinstance(template, CountingPending)
         self._examples: dict[str | tuple[int], Example] = {}
@@ -244,7 +244,7 @@ class ExampleStore(ABC, Generic[B]):
             renewed = scaling.observe(x)
         except _FOREIGN as error:
             raise self._refusal(error) from error
-        if renewed and (self.n_taught or not self._is_own):
+        if renewed and (self.n_taught or not self._is_restorable):
             self._rebuild()
             return None
         if renewed or scaling.extract(x) is not x:
@@ -319,7 +319,7 @@ class ExampleStore(ABC, Generic[B]):
             If the event was already taught.
 
         """
-        self._check(y)
+        self._check_label(y)
         known = self._privileged(privileged)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
@@ -347,7 +347,7 @@ class ExampleStore(ABC, Generic[B]):
         if extracted is not example.x:
             self._extracted[key] = extracted
         self._n_unnamed += event_id is None
-        self._note(y)
+        self._count_label(y)
         self.n_taught += 1
         self._note_change()
         if self._settled() != before and (self._passed_over or not self._retains_all):
@@ -360,18 +360,23 @@ class ExampleStore(ABC, Generic[B]):
 
         If no privileged features are given, those of the old label are kept.
         """
-        self._check(y)
+        self._check_label(y)
         old = self._examples[event_id]
         known = self._privileged(privileged)
         new = replace(old, y=y, privileged=old.privileged if known is None else known)
         self._examples[event_id] = new
         if type(old.y) is type(y) and old == new:
             return
-        self._note(y)
+        self._count_label(y)
         # There may now be room for an example that is only on record; and what the learner made of
         # examples that it does not retain depends on all of them.
         is_label_only = old.privileged == new.privileged
-        if is_label_only and self._relabels and not self._passed_over and self.learner.is_exact:
+        if (
+            is_label_only
+            and self._relabels_exactly
+            and not self._passed_over
+            and self.learner.is_exact
+        ):
             try:
                 self.learner.relabel_one(event_id, y)
             except (ValueError, TypeError) as error:  # which would say that nothing has changed
@@ -494,11 +499,11 @@ class ExampleStore(ABC, Generic[B]):
         """Return a learner's belief about features as it sees them."""
 
     @abstractmethod
-    def _check(self, y: Label) -> None:
+    def _check_label(self, y: Label) -> None:
         """Refuse a label that the learner cannot take, before anything is changed."""
 
     @abstractmethod
-    def _note(self, y: Label) -> None:
+    def _count_label(self, y: Label) -> None:
         """Count a label that is put on record."""
 
     def _prime(self, learner: Any, state: State | None) -> None:
@@ -507,7 +512,7 @@ class ExampleStore(ABC, Generic[B]):
 
     @property
     @abstractmethod
-    def _relabels(self) -> bool:
+    def _relabels_exactly(self) -> bool:
         """Whether a relabelled learner is bitwise one that learned the new label at once."""
 
     # --- inside
@@ -553,7 +558,7 @@ class ExampleStore(ABC, Generic[B]):
     @property
     def _refuses_whole(self) -> bool:
         learner = self.learner
-        return learner.refuses_whole if isinstance(learner, PartlyRefusing) else self._is_own
+        return learner.refuses_whole if isinstance(learner, PartlyRefusing) else self._is_restorable
 
     @property
     def _retains_all(self) -> bool:
@@ -562,7 +567,7 @@ class ExampleStore(ABC, Generic[B]):
 
     def _state(self) -> State | None:
         """Return the state of the learner that does not follow from its examples, or None."""
-        return self.learner.state() if self._is_own else None
+        return self.learner.state() if self._is_restorable else None
 
     def _settled(self) -> State | None:
         """Return the part of the state that decides which examples the learner retains."""
@@ -586,7 +591,7 @@ class ExampleStore(ABC, Generic[B]):
             state = self._state()
         while True:
             learner = self._template.clone()
-            if self._is_own:
+            if self._is_restorable:
                 self._prime(learner, state)
             self._passed_over = False
             for key, example in self._examples.items():
@@ -621,7 +626,7 @@ def _comparable(x: Features) -> Features:
 class ClassExampleStore(ExampleStore[Belief]):
     """A River classifier with a record of what it was taught, behind a scaling."""
 
-    _question = "predict_proba_one"
+    _belief_method = "predict_proba_one"
 
     def joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
         """Return the joint belief about several events; changes nothing.
@@ -741,7 +746,7 @@ class ClassExampleStore(ExampleStore[Belief]):
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
         learner = self._template.clone()
-        if self._is_own:
+        if self._is_restorable:
             self._prime(learner, self._state())
         found: dict[Any, Belief] = {}
         for key, example in examples.items():
@@ -820,7 +825,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             )
         return belief
 
-    def _check(self, y: Label) -> None:
+    def _check_label(self, y: Label) -> None:
         self.check_class(y)
         if y not in (False, True) and not self._template._multiclass:
             raise ValueError(
@@ -835,7 +840,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         if known is not None:
             check_kind(y, known)
 
-    def _note(self, y: Label) -> None:
+    def _count_label(self, y: Label) -> None:
         self._labels.setdefault(y, y)
 
     def _prime(self, learner: Any, state: State | None) -> None:
@@ -845,8 +850,8 @@ class ClassExampleStore(ExampleStore[Belief]):
             learner.know(self._labels)
 
     @property
-    def _relabels(self) -> bool:
-        return self._is_own
+    def _relabels_exactly(self) -> bool:
+        return self._is_restorable
 
 
 def _with_answers(
@@ -918,7 +923,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     # targets    a function of the examples on record, in their order
     # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
-    _question = "predict_one"
+    _belief_method = "predict_one"
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
         super().__init__(template, scaling)
@@ -999,15 +1004,15 @@ class NumberExampleStore(ExampleStore[Distribution]):
         spread = self.targets.std
         return math.sqrt((spread * spread + self._squares) / (1 + self._n_errors))
 
-    def _note(self, y: Label) -> None:
+    def _count_label(self, y: Label) -> None:
         self.targets.add(float(y))
 
     @property
-    def _relabels(self) -> bool:
+    def _relabels_exactly(self) -> bool:
         # The statistics of the targets would differ by rounding from those of one trained again.
         return False
 
-    def _check(self, y: Label) -> None:
+    def _check_label(self, y: Label) -> None:
         checked_target(y)
 
     def _rebuild(self, state: State | None = None) -> None:

@@ -417,7 +417,7 @@ class Skeptical(ABC, Generic[B, T]):
             "n_events": self._n_events,
             "budget": self._budget.state(),
             "annotators": [
-                [name, *trust.numbers()] for name, trust in self._error_estimates.items()
+                [name, *estimate.numbers()] for name, estimate in self._error_estimates.items()
             ],
             "taught": self._store.state(),
         }
@@ -444,8 +444,8 @@ class Skeptical(ABC, Generic[B, T]):
         self._seed = int(state["seed"])
         self._n_events = int(state["n_events"])
         self._budget.load_state(state["budget"])
-        trust = self._error_estimate_type
-        self._error_estimates = {name: trust.of(numbers) for name, *numbers in state["annotators"]}
+        kind = self._error_estimate_type
+        self._error_estimates = {name: kind.of(numbers) for name, *numbers in state["annotators"]}
         self._store.load_state(state["taught"], examples)
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:

@@ -296,12 +296,12 @@ class SkepticalRegressor(
         else:
             w = self.probability_wrong_one(x, first, annotator=annotator, std=std)
         self._store.teach(x, y, event_id)
-        trust = self._error_estimate_to_update(annotator)
-        trust.note(w)
+        estimate = self._error_estimate_to_update(annotator)
+        estimate.note(w)
         if expected is not None and expected.sigma > 0.0:
             # The scatter must not measure itself, so it is taken out of the scale again.
             z = (first - expected.mu) / expected.sigma
-            trust.note_deviation(z * z * trust.scatter, w)
+            estimate.note_deviation(z * z * estimate.scatter, w)
         return w
 
     # --- inside
