@@ -78,7 +78,12 @@ def unexplained_share(belief: Posterior) -> float:
     0.5
 
     """
-    return max(0.0, 1.0 - sum([m for m in belief.mean.values() if m > 0.0]))
+    return max(0.0, 1.0 - _explained(belief))
+
+
+def _explained(belief: Posterior) -> float:
+    """Return the sum of the positive means of a posterior; 1 where all is explained."""
+    return sum([m for m in belief.mean.values() if m > 0.0])
 
 
 def contradiction(belief: Belief, given: Label) -> float:
@@ -162,13 +167,12 @@ def probability_wrong(
     if heard and given not in known:
         explained = 0.0  # plain probabilities do not tell how much they explain
         if isinstance(belief, Posterior):
-            means = sum([m for m in belief.mean.values() if m > 0.0])
-            explained = (1.0 - _open(belief)) * min(1.0, means)
+            explained = (1.0 - _open(belief)) * min(1.0, _explained(belief))
         g, w = new_label_rates(heard)
         right = (1.0 - error_rate) * g * (1.0 - explained)
         return error_rate * w / (error_rate * w + right)
     if isinstance(belief, Posterior):
-        positive = sum([m for m in belief.mean.values() if m > 0.0])
+        positive = _explained(belief)
         share = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
         v = _open(belief)
         q = (1.0 - v) * share + v / n_classes
