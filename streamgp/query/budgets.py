@@ -10,6 +10,7 @@ budget of their own: see `streamgp.query.retrospective`.
 
 from __future__ import annotations
 
+import copy
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
@@ -63,6 +64,11 @@ class Unlimited:
 
     def load_state(self, state: State) -> None:
         """Do nothing: there is no state."""
+
+
+def account_of(budget: Budget | None) -> BudgetAccount:
+    """Return an account of a copy of a budget, which is a template; None stands for no limit."""
+    return BudgetAccount(Unlimited() if budget is None else copy.deepcopy(budget))
 
 
 @rule("budget", "at_most", example="n = 100", targets=BOTH)

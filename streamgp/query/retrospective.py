@@ -8,7 +8,6 @@ and whom to doubt is decided here; `streamgp.interactive` holds the conversation
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,9 @@ from streamgp.base import (
     Posterior,
     State,
 )
-from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_positive, check_rate, check_whole
-from streamgp.query.budgets import Unlimited
+from streamgp.query.budgets import account_of
 from streamgp.query.registry import Count, Seconds, Share, rule
 
 __all__ = [
@@ -168,9 +166,7 @@ class Reviewer:
     # _looked_at  labels ever learned at the last look
     def __init__(self, rule: LeaveOneOutReview) -> None:
         self._rule = rule
-        self._budget = BudgetAccount(
-            Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
-        )
+        self._budget = account_of(rule.budget)
         self._looked_at = 0
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
@@ -366,9 +362,7 @@ class RecentEventChooser:
     # _looked_at  events ever seen at the last look
     def __init__(self, rule: RecentEventsAsk) -> None:
         self._rule = rule
-        self._budget = BudgetAccount(
-            Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
-        )
+        self._budget = account_of(rule.budget)
         self._looked_at = 0
 
     def is_due(self, n_events: int) -> bool:

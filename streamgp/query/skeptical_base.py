@@ -7,7 +7,6 @@ answers, depends on the kind of target: see `SkepticalClassifier` and `Skeptical
 
 from __future__ import annotations
 
-import copy
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -26,7 +25,7 @@ from streamgp.base import (
     State,
 )
 from streamgp.common.annotator_error import ErrorRate
-from streamgp.common.budget_account import BudgetAccount, Saveable
+from streamgp.common.budget_account import Saveable
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.label_context import AcceptedOptions, LabelContext
@@ -35,7 +34,7 @@ from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import check_has, written_out
 from streamgp.query.acquisition import HavingExperts
-from streamgp.query.budgets import Unlimited
+from streamgp.query.budgets import Unlimited, account_of
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.pipeline_scaling import scaling_of
@@ -217,9 +216,7 @@ class Skeptical(ABC, Generic[B, T]):
         check_seed(seed)
         check_has("budget", self.budget, "allows", "decision")
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._budget = BudgetAccount(
-            Unlimited() if self.budget is None else copy.deepcopy(self.budget)
-        )
+        self._budget = account_of(self.budget)
         self._accepted = AcceptedOptions(self)
         self._is_seeded = False
         self._n_events = 0
