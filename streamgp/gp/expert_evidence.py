@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgp.base import Array
+from streamgp.gp.arrays import enlarged
 from streamgp.gp.linear_experts import Experts, Seen
 
 # Rows of features that are added together, which is thirty times as fast as one by one.
@@ -69,9 +70,8 @@ class Statistics:
         """Add a target that has been 0 so far."""
         self._fold()
         m, p, t = self._B.shape
-        B, yy = np.zeros((m, p, t + 1)), np.zeros((t + 1, t + 1))
-        B[:, :, :t], yy[:t, :t] = self._B, self._yy
-        self._B, self._yy = B, yy
+        self._B = enlarged(self._B, (m, p, t + 1))
+        self._yy = enlarged(self._yy, (t + 1, t + 1))
 
     def keep(self, kept: Sequence[int]) -> None:
         """Drop the sums of all experts except these."""

@@ -15,7 +15,7 @@ from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, State
 from streamgp.common.array_text import array_of, text_of
-from streamgp.gp.arrays import SymmetricMatrix
+from streamgp.gp.arrays import SymmetricMatrix, enlarged
 from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
@@ -168,9 +168,7 @@ class Basis:
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         if self.n_targets == len(self._M):
-            larger = np.zeros((max(4, 2 * self.n_targets), self._M.shape[1]))
-            larger[: self.n_targets] = self._M
-            self._M = larger
+            self._M = enlarged(self._M, (max(4, 2 * self.n_targets), self._M.shape[1]))
         self.n_targets += 1
 
     def look(self, k: Array, prior: float) -> Look:

@@ -19,6 +19,7 @@ from scipy.linalg.blas import dger
 from scipy.special import expit
 
 from streamgp.base import Array, State
+from streamgp.gp.arrays import enlarged
 
 # --- Covariances of several linear models, as square roots that examples shrink in place.
 #
@@ -298,9 +299,8 @@ class Experts:
     def add_target(self) -> None:
         """Add a target that was 0 wherever something has been observed."""
         m, t, p = self.theta.shape
-        theta, quadratic_forms = np.zeros((m, t + 1, p)), np.zeros((m, t + 1, t + 1))
-        theta[:, :t], quadratic_forms[:, :t, :t] = self.theta, self.quadratic_forms
-        self.theta, self.quadratic_forms = theta, quadratic_forms
+        self.theta = enlarged(self.theta, (m, t + 1, p))
+        self.quadratic_forms = enlarged(self.quadratic_forms, (m, t + 1, t + 1))
 
     def see(self, features: Array) -> Seen:
         """Return what is known of a point with these features, shape (m, p)."""

@@ -19,6 +19,7 @@ from streamgp.base import Array, FeatureName, State
 from streamgp.common.counter_rng import uniforms
 from streamgp.common.validation import check_number
 from streamgp.features import Columns
+from streamgp.gp.arrays import enlarged
 from streamgp.kernels import Kernel, Spectral
 from streamgp.kernels.hyperparameters import ColumnScales
 
@@ -109,8 +110,7 @@ class RandomFeatures:
     def widen(self, columns: Columns) -> None:
         """Extend the features to points with these columns; the old columns come first."""
         d, found = len(self.columns), len(columns)
-        matrix = np.zeros((len(self._matrix), found))
-        matrix[:, :d] = self._matrix
+        matrix = enlarged(self._matrix, (len(self._matrix), found))
         for i in range(d, found):
             if i not in columns.texts:
                 matrix[:, i] = self._frequencies(columns, i, _spelled(columns.names[i]), False)
