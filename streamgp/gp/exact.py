@@ -376,8 +376,7 @@ class ExactGP:
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         last = self._solve(x)
-        means, variance = last.means, last.variance
-        return means, variance
+        return last.means, last.variance
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d).

@@ -113,7 +113,9 @@ class RandomFeatures:
         matrix = enlarged(self._matrix, (len(self._matrix), found))
         for i in range(d, found):
             if i not in columns.texts:
-                matrix[:, i] = self._frequencies(columns, i, _spelled(columns.names[i]), False)
+                matrix[:, i] = self._frequencies(
+                    columns, i, _spelled(columns.names[i]), symbolic=False
+                )
         self.columns, self._matrix = columns, matrix
         self._symbolic = list(range(found) if self._categorical.any() else columns.texts)
 
@@ -149,22 +151,22 @@ class RandomFeatures:
         phase = self._phases.get(key)
         if phase is None:
             name = _spelled(self.columns.names[i])
-            phase = self._frequencies(self.columns, i, f"{name}\x1f{value!r}", True)
+            phase = self._frequencies(self.columns, i, f"{name}\x1f{value!r}", symbolic=True)
             if self._categorical.any():
                 # For these a missing value is a symbol, too. Its phase is subtracted so that it has
                 # none, and a feature that appears late leaves what was learned before unchanged.
-                missing = self._frequencies(self.columns, i, f"{name}\x1f0.0", True)
+                missing = self._frequencies(self.columns, i, f"{name}\x1f0.0", symbolic=True)
                 phase = phase - self._categorical * missing
             if len(self._phases) >= _REMEMBERED:
                 self._phases.clear()
             self._phases[key] = phase
         return phase
 
-    def _frequencies(self, columns: Columns, i: int, cause: str, symbol: bool) -> Array:
+    def _frequencies(self, columns: Columns, i: int, cause: str, *, symbolic: bool) -> Array:
         """Frequencies of all kernels, shape (m D,): of a column, or of a symbol in it."""
         found = np.zeros(self._spreads.shape)
         for m, (number, kernel) in enumerate(zip(self._numbers, self.kernels, strict=True)):
-            if symbol is (kernel.symbolic or i in columns.texts):
+            if symbolic is (kernel.symbolic or i in columns.texts):
                 scales = ColumnScales.of(kernel.length_scale, columns).scales
                 drawn = uniforms(self.n_frequencies, self._seed, cause, f"frequency {number}")
                 normal = ndtri(drawn)
