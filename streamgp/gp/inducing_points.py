@@ -16,7 +16,7 @@ from scipy.linalg.blas import ddot
 from streamgp.base import Array, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.gp.arrays import SymmetricMatrix, enlarged
-from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps
+from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps, inverse_of_factor_steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
 # (Csató and Opper's tolerance, relative). Keeping other points would cost digits and gain nothing.
@@ -146,11 +146,7 @@ class Basis:
         cubic, memory = CUBIC * n**3, NEW_MEMORY * n * n
         yield cubic + memory
         L, _ = lapack.dpotrf(K, lower=0)
-        # What `dpotri` does, in two steps.
-        yield 1.3 * cubic + memory
-        inverse_factor, _ = lapack.dtrtri(L, lower=0)
-        yield 0.7 * cubic + memory
-        inverse, _ = lapack.dlauum(inverse_factor, lower=0)
+        inverse = yield from inverse_of_factor_steps(L, lower=False)
         yield 2.0 * cubic + memory
         basis = cls(capacity)
         basis.n = n

@@ -27,6 +27,7 @@ from streamgp.gp.marginal_likelihood import (
     NEW_MEMORY,
     Steps,
     another_prior_steps,
+    inverse_of_factor_steps,
     symmetric_product_steps,
 )
 from streamgp.kernels import Kernel
@@ -202,12 +203,7 @@ class ProjectedGP:
         yield 2.0 * cubic + memory
         chosen = new_to_each_other(K)
         yield 2.0 * cubic
-        factor = exact._factor.dense()
-        # The same as `dpotri`, in two steps.
-        yield 1.3 * cubic + memory
-        inverse_factor, _ = lapack.dtrtri(factor, lower=1)
-        yield 0.7 * cubic + memory
-        inverse, _ = lapack.dlauum(inverse_factor, lower=1)
+        inverse = yield from inverse_of_factor_steps(exact._factor.dense(), lower=True)
         yield 2.0 * cubic + 2.0 * memory
         G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
         # K - K Γ K (GPML Eq. 2.26) is noise K Γ without a difference, and noise I - noise² Γ
