@@ -467,15 +467,14 @@ def time_of(message: Input | Message) -> float:
 
 
 def _received(record: Record) -> Received:
-    subject = f"{record.topic}:{record.partition}:{record.offset}"
     if record.topic == "dead-letters":
-        message = _rejected(record, subject)
+        message = _rejected(record)
         return Received(message=message, original=record.value, at=record.at)
     (topic,) = check_topics([record.topic])
-    return receive(topic, record.value or b"", subject=subject, at=record.at)
+    return receive(topic, record.value or b"", subject=record.position, at=record.at)
 
 
-def _rejected(record: Record, subject: str) -> Rejected:
+def _rejected(record: Record) -> Rejected:
     """Return why a dead letter was rejected; a worker's dead letter has only a text."""
     headers = dict(record.headers)
     with suppress(DecodeError):
@@ -483,4 +482,4 @@ def _rejected(record: Record, subject: str) -> Rejected:
         if isinstance(message, Rejected):
             return message
     reason = headers.get("dlq.error", b"no reason given").decode(errors="replace")
-    return Rejected(subject=subject, fault="malformed", reason=reason, at=record.at)
+    return Rejected(subject=record.position, fault="malformed", reason=reason, at=record.at)

@@ -81,6 +81,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     truncated: TruncatedValue | None = None
 
+    @property
+    def position(self) -> str:
+        """Topic, partition and offset as one text, by which messages name the record."""
+        return f"{self.topic}:{self.partition}:{self.offset}"
+
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     """One record to be written; without a partition, its key determines the partition."""

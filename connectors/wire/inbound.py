@@ -403,8 +403,14 @@ def read(
     except DecodeError as error:
         reason = str(error)
         fault: Fault = "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
-    at = min(max(record.at, EARLIEST), LATEST)
-    return Rejected(subject=_place(record), key=key, fault=fault, reason=reason, at=at)
+    at = record_time(record)
+    return Rejected(subject=record.position, key=key, fault=fault, reason=reason, at=at)
+
+
+def record_time(record: Record) -> float:
+    """Return the time of a record, within the years that RFC 3339 can express."""
+    # Its producer can have stamped it with anything.
+    return min(max(record.at, EARLIEST), LATEST)
 
 
 def _input(record: Record, value: bytes, key: str | None, signatures: Signatures | None) -> Input:
@@ -417,7 +423,7 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
             f"message must have at most {MAX_INPUT_BYTES} bytes, got {record.truncated.size}"
         )
     message = decode_input(
-        value, announced or accepted[0], name=_place(record), key=key, at=record.at
+        value, announced or accepted[0], name=record.position, key=key, at=record.at
     )
     tag = TAGS[type(message)]
     if tag not in accepted:
@@ -454,10 +460,6 @@ def _check_names(tag: str, names: Sequence[Any]) -> None:
     for (field, least, most), name in zip(_NAMES[tag], names, strict=True):
         if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
             raise DecodeError(f"{tag}: {field} {flaw}")
-
-
-def _place(record: Record) -> str:
-    return f"{record.topic}:{record.partition}:{record.offset}"
 
 
 def _misplaced(topic: TopicName, tag: str) -> str:

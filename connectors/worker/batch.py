@@ -16,11 +16,10 @@ from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import DecodeError
 from connectors.wire.inbound import (
-    EARLIEST,
-    LATEST,
     RetractionRequest,
     TakenBack,
     read,
+    record_time,
     taken_back,
 )
 from connectors.wire.outbound import Outbound, is_dropped
@@ -340,7 +339,7 @@ class TakingBack:
                 what = taken_back(record.key, keyed=self._loops.keyed)
                 if what.event_id is not None and self._heed(partition, record):
                     self._results.erase(record.key or b"", partition.number)
-                    messages = self._take_back(partition, what, _when(record))
+                    messages = self._take_back(partition, what, record_time(record))
                     self._results.take(partition, messages or [])
 
     def take(self, partition: Partition, record: Record, what: TakenBack) -> None:
@@ -353,7 +352,7 @@ class TakingBack:
             )
             self._refuse(partition, record, "malformed", reason, key=None)
             return
-        messages = self._take_back(partition, what, _when(record))
+        messages = self._take_back(partition, what, record_time(record))
         if messages is None:
             reason = (
                 f"key {what.key!r} is not known in partition {partition.number}, expected a null "
@@ -388,8 +387,8 @@ class TakingBack:
             asked.key,
             asked.annotator,
             lines,
-            _when(record),
-            subject=_place(record),
+            record_time(record),
+            subject=record.position,
             since=asked.since,
             undone=undone,
         )
@@ -443,8 +442,8 @@ class TakingBack:
     def _refuse(
         self, partition: Partition, record: Record, fault: Fault, reason: str, *, key: str | None
     ) -> None:
-        at = _when(record)
-        rejected = Rejected(subject=_place(record), key=key, fault=fault, reason=reason, at=at)
+        at = record_time(record)
+        rejected = Rejected(subject=record.position, key=key, fault=fault, reason=reason, at=at)
         self._results.bury(rejected, record, partition.number)
 
     def _heed(self, partition: Partition, record: Record) -> bool:
@@ -538,15 +537,6 @@ class TakingBack:
 
 def _key_of(entity: str, line: LabelledExample) -> bytes:
     return consensus_key(entity, line.event_id, line.revision)
-
-
-def _place(record: Record) -> str:
-    return f"{record.topic}:{record.partition}:{record.offset}"
-
-
-def _when(record: Record) -> float:
-    # Its producer can have stamped it with anything.
-    return min(max(record.at, EARLIEST), LATEST)
 
 
 class Batch:

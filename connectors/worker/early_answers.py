@@ -71,8 +71,7 @@ class EarlyAnswer:
     @property
     def name(self) -> str:
         """The name of its record of state."""
-        record = self.record
-        return f"{EARLY}{record.topic}:{record.partition}:{record.offset}"
+        return f"{EARLY}{self.record.position}"
 
     @property
     def size(self) -> int:
