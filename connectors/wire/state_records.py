@@ -385,10 +385,7 @@ class History:
 
     # _partition  that of the first record
     # _parts      for each entity the parts by name; a value of None is kept, as it must be merged
-    # _early      for each entity the answers that wait for their event, likewise
-    # _windows    for each entity the parts of open windows, likewise
-    # _retracted  for each entity the retractions of annotators, likewise
-    # _unheeded   for each entity what an engine reports about nulls, likewise
+    # _apart      likewise what is not a part: by its prefix in `APART`, for each entity
     # _lines      for each entity the lines by record key; nulls are not kept
     # _nulls      for each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state without an owner, if it is the last
@@ -397,10 +394,7 @@ class History:
         self.ends: dict[TopicName, int] = {}
         self._partition: int | None = None
         self._parts: dict[str, dict[str, _Kept]] = {}
-        self._early: dict[str, dict[str, _Kept]] = {}
-        self._windows: dict[str, dict[str, _Kept]] = {}
-        self._retracted: dict[str, dict[str, _Kept]] = {}
-        self._unheeded: dict[str, dict[str, _Kept]] = {}
+        self._apart: dict[str, dict[str, dict[str, _Kept]]] = {prefix: {} for prefix in APART}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[int]] = {}
         self._strays: dict[bytes | None, int] = {}
@@ -444,13 +438,7 @@ class History:
     def _by_kind(self, name: str) -> dict[str, dict[str, _Kept]]:
         if not name.startswith(APART):
             return self._parts
-        apart = {
-            EARLY: self._early,
-            WINDOWS: self._windows,
-            RETRACTED: self._retracted,
-            UNHEEDED: self._unheeded,
-        }
-        return next(kept for prefix, kept in apart.items() if name.startswith(prefix))
+        return next(kept for prefix, kept in self._apart.items() if name.startswith(prefix))
 
     def _take_line(self, entity: str, key: bytes, kept: _Kept) -> None:
         lines = self._lines.setdefault(entity, {})
@@ -520,7 +508,7 @@ class History:
         """
         return [
             (entity, name, self._value(entity, name, kept))
-            for entity, parts in self._early.items()
+            for entity, parts in self._apart[EARLY].items()
             for name, kept in parts.items()
         ]
 
@@ -535,15 +523,15 @@ class History:
         """
         return [
             (*window_part(name), self._whole(entity, name, kept, parts))
-            for entity, parts in self._windows.items()
+            for entity, parts in self._apart[WINDOWS].items()
             for name, kept in parts.items()
             if PIECES not in name
         ]
 
     def names(self, entity: str) -> list[str]:
         """Return the names of all records about an entity: also pieces, answers and windows."""
-        aside = (self._early, self._windows, self._retracted, self._unheeded)
-        return [*self._named(entity), *chain.from_iterable(each.get(entity, ()) for each in aside)]
+        apart = (kept.get(entity, ()) for kept in self._apart.values())
+        return [*self._named(entity), *chain.from_iterable(apart)]
 
     def retractions(self, entity: str) -> list[Retraction]:
         """Return the retractions of annotators that can be undone, the earliest first.
@@ -554,7 +542,7 @@ class History:
             If a record cannot be read.
 
         """
-        parts = self._retracted.get(entity, {})
+        parts = self._apart[RETRACTED].get(entity, {})
         found = []
         for name, kept in parts.items():
             value = None if PIECES in name else self._whole(entity, name, kept, parts)
@@ -585,7 +573,7 @@ class History:
 
         """
         found: list[tuple[int, str]] = []
-        for name, (_, value) in self._retracted.get(entity, {}).items():
+        for name, (_, value) in self._apart[RETRACTED].get(entity, {}).items():
             # A command stores it under the name alone, a quarantine with the last number after it.
             annotator, _, sequence = name.removeprefix(RETRACTED).partition("/")
             if value is not None and sequence.isdecimal():
