@@ -37,11 +37,11 @@ def one_line(text: str) -> str:
     "got 'a\\nb\\x1b[2J'"
 
     """
-    text = cut(text, _LONGEST)
-    return cut(printable(text), _LONGEST)
+    text = shortened(text, _LONGEST)
+    return shortened(printable(text), _LONGEST)
 
 
-def cut(text: str, most: int = 80) -> str:
+def shortened(text: str, most: int = 80) -> str:
     """Return the beginning of a text."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
@@ -138,7 +138,7 @@ def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str,
         if step == "..." and isinstance(value, dict):
             found = [name for name, v in value.items() if not is_good(v)][:1]
             for step in found:
-                path = path.replace("[...]", f"[{cut(repr(step))}]", 1)
+                path = path.replace("[...]", f"[{shortened(repr(step))}]", 1)
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
         except (LookupError, TypeError, ValueError):
@@ -170,4 +170,6 @@ def _is_channel(value: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    return "another value" if value is _NOWHERE else cut(json.dumps(value, ensure_ascii=False))
+    return (
+        "another value" if value is _NOWHERE else shortened(json.dumps(value, ensure_ascii=False))
+    )

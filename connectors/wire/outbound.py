@@ -38,14 +38,14 @@ from streamgp.interactive.messages import (
 # kept.
 
 
-CUT = "dlq.truncated"
+TRUNCATED = "dlq.truncated"
 """Header with the original number of bytes."""
 DIGEST = "dlq.sha256"
 """Header with the digest of the whole value, in hexadecimal digits."""
 _AROUND = 8  # bytes per header, for the lengths of its name and its value
 
 
-def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
+def cut_cause(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
     """Return what a dead letter keeps of its cause, and headers that tell what is missing.
 
     If it exceeds 16 MiB, or was cut when it was read, a key and a value keep their first
@@ -55,10 +55,10 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
     --------
     >>> value = b"?" * 2**24
     >>> large = Record(topic="events", partition=0, offset=7, key=b"ann", value=value, at=0.0)
-    >>> kept, more = cut(large)
+    >>> kept, more = cut_cause(large)
     >>> kept.key, len(kept.value), more[0], more[1][1][:8]
     (b'ann', 1048576, ('dlq.truncated', b'16777219'), b'6a79d046')
-    >>> cut(kept) == (kept, [])
+    >>> cut_cause(kept) == (kept, [])
     True
 
     """
@@ -82,7 +82,7 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
         truncated=None,
     )
     told = [] if digest is None else [(DIGEST, digest.encode())]
-    return kept, [(CUT, b"%d" % size), *told]
+    return kept, [(TRUNCATED, b"%d" % size), *told]
 
 
 def check_whole(letter: Record) -> None:
@@ -94,7 +94,7 @@ def check_whole(letter: Record) -> None:
         If it was cut.
 
     """
-    size = dict(letter.headers).get(CUT)
+    size = dict(letter.headers).get(TRUNCATED)
     if size is not None:
         raise ValueError(
             f"dead-letters:{letter.partition}:{letter.offset} holds only the beginning of an input "
@@ -471,7 +471,7 @@ class Outbound:
                 value=encode(rejected),
                 headers=[*about, *verdict],
             )
-        cause, cut_off = cut(cause)
+        cause, cut_off = cut_cause(cause)
         return Outgoing(
             topic="dead-letters",
             partition=partition,

@@ -41,7 +41,7 @@ ERASED_BY = "erased-by"
 """Header of a null on `consensus` that a worker has written; any other null is a request."""
 PIECES = "/piece/"
 """Separates the name of a part from the number of a piece of it."""
-CUT = "streamgp.pieces"
+N_PIECES = "streamgp.pieces"
 """Name in the value of a part that was cut; it has the number of its pieces as value."""
 
 _WHOLE_BYTES = 4 * 2**20
@@ -178,7 +178,7 @@ def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing
     return Outgoing(topic="state", partition=partition, key=key, value=data)
 
 
-def states(entity: str, name: str, value: Any | None, partition: int) -> list[Outgoing]:
+def records_of_part(entity: str, name: str, value: Any | None, partition: int) -> list[Outgoing]:
     r"""Return the records with the present value of a part of a loop's state, however large it is.
 
     A value that is too large for one record is cut into pieces, parts of their own named
@@ -186,7 +186,7 @@ def states(entity: str, name: str, value: Any | None, partition: int) -> list[Ou
 
     Examples
     --------
-    >>> records = states("ann", "head", {"names": "x" * 5_000_000}, partition=2)
+    >>> records = records_of_part("ann", "head", {"names": "x" * 5_000_000}, partition=2)
     >>> [record.key for record in records[-2:]]
     [b'ann\x1fhead/piece/9', b'ann\x1fhead']
 
@@ -198,10 +198,10 @@ def states(entity: str, name: str, value: Any | None, partition: int) -> list[Ou
         return [Outgoing(topic="state", partition=partition, key=_joined(entity, name), value=data)]
     text = _encoder.encode(value).decode()
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
-    cut = [(f"{name}{PIECES}{n}", piece) for n, piece in enumerate(pieces)]
+    parts = [(f"{name}{PIECES}{n}", piece) for n, piece in enumerate(pieces)]
     return [
         state(entity, part, content, partition)
-        for part, content in [*cut, (name, {CUT: len(pieces)})]
+        for part, content in [*parts, (name, {N_PIECES: len(pieces)})]
     ]
 
 
@@ -635,9 +635,9 @@ class History:
 
     def _whole(self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]) -> Any | None:
         value = self._value(entity, name, kept)
-        if not (isinstance(value, dict) and value.keys() == {CUT}):
+        if not (isinstance(value, dict) and value.keys() == {N_PIECES}):
             return value
-        names = [f"{name}{PIECES}{n}" for n in range(value[CUT])]
+        names = [f"{name}{PIECES}{n}" for n in range(value[N_PIECES])]
         texts = [str(self._value(entity, one, named[one])) for one in names if one in named]
         if len(texts) != len(names):
             raise self._error("state", kept[0], f"it must have {len(names)} pieces")

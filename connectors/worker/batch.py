@@ -224,7 +224,7 @@ class Results:
     def keep(self, entity: str, parts: Mapping[str, object], number: int) -> None:
         """Write parts of a state."""
         for name, value in parts.items():
-            self.out += state_records.states(entity, name, value, number)
+            self.out += state_records.records_of_part(entity, name, value, number)
 
     def relearn(
         self, partition: Partition, erased: Iterable[bytes], lines: Iterable[LabelledExample]

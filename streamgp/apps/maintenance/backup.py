@@ -421,7 +421,9 @@ def _moved(
                 to = target(entity, partition)
                 # Offsets of several partitions must not become the same.
                 offset = int(name.rpartition(":")[2]) * len(histories) + partition
-                records += state_records.states(entity, f"{EARLY}answers:{to}:{offset}", value, to)
+                records += state_records.records_of_part(
+                    entity, f"{EARLY}answers:{to}:{offset}", value, to
+                )
     for partition, entities in failed.items():
         # Offsets begin again. The time is a number that no worker has counted to: no snapshot from
         # before can be merged.

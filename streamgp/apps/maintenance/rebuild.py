@@ -416,7 +416,7 @@ def _compared(
             n_done += len(loop.lines)
             if with_heads:
                 head = _head(loop, taught, new.clone())
-                heads += state_records.states(loop.entity, HEAD, head, loop.partition)
+                heads += state_records.records_of_part(loop.entity, HEAD, head, loop.partition)
     return rows, heads
 
 

@@ -350,7 +350,7 @@ def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> lis
     records = [
         record
         for name, value in parts.items()
-        for record in state_records.states(entity, name, value, partition)
+        for record in state_records.records_of_part(entity, name, value, partition)
     ]
     written = {record.key for record in records}
     gone = [

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 
 from connectors.kafka.producer import check_sizes
 from connectors.topics import Record
-from connectors.wire.outbound import CUT, DIGEST, Outbound, cut, letter_of, resend, size_of
+from connectors.wire.outbound import (
+    DIGEST,
+    TRUNCATED,
+    Outbound,
+    cut_cause,
+    letter_of,
+    resend,
+    size_of,
+)
 from streamgp.interactive.messages import Rejected
 
 MIB = 2**20
@@ -28,15 +36,15 @@ def letter(cause):
 
 
 def test_an_input_of_16_mib_is_kept_byte_for_byte():
-    headers = [("trace", b"\xff"), (CUT, b"7")]
+    headers = [("trace", b"\xff"), (TRUNCATED, b"7")]
     largest = record(headers=headers[:1], value=b"x" * (16 * MIB - len(b"ann" + b"trace\xff") - 8))
     assert size_of(largest) == 16 * MIB
-    assert cut(largest) == (largest, [])
+    assert cut_cause(largest) == (largest, [])
     found = letter(replace(largest, value=largest.value[22:], headers=headers))
     assert (found.key, found.value) == (b"ann", largest.value[22:])
-    assert CUT not in dict(found.headers)
+    assert TRUNCATED not in dict(found.headers)
     assert resend(found).value == found.value
-    assert cut(replace(largest, value=largest.value + b"x"))[1][0] == (CUT, b"16777217")
+    assert cut_cause(replace(largest, value=largest.value + b"x"))[1][0] == (TRUNCATED, b"16777217")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +65,7 @@ def test_an_input_of_any_size_becomes_a_letter_that_every_topic_takes(large):
     assert found.key == large.key[:MIB]
     assert found.value == (None if large.value is None else large.value[:MIB])
     headers = dict(found.headers)
-    assert headers[CUT] == b"%d" % size_of(large)
+    assert headers[TRUNCATED] == b"%d" % size_of(large)
     if large.value is None:
         assert DIGEST not in headers
     else:
@@ -84,5 +92,5 @@ def test_what_was_cut_is_not_sent_again():
 
 
 def test_an_input_that_only_claims_to_be_cut_is_whole():
-    found = letter(record(headers=[(CUT, b"5")]))
+    found = letter(record(headers=[(TRUNCATED, b"5")]))
     assert resend(found).value == b"?"

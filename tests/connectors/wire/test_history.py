@@ -13,11 +13,11 @@ from connectors.wire.state_records import (
     History,
     HistoryError,
     consensus_key,
+    records_of_part,
     retraction_name,
     retraction_value,
     split_key,
     state,
-    states,
 )
 from streamgp.interactive import Event, LabelledExample, Retraction
 
@@ -257,7 +257,7 @@ def test_a_history_takes_little_more_memory_than_its_bytes():
 def test_a_part_that_is_too_large_for_a_record_is_cut_and_comes_back_whole():
     value = {"names": ["é" * 1000, '"' * 7] * 4000, "n": 3}
     log = Log()
-    records = states("ann", "head", value, 2)
+    records = records_of_part("ann", "head", value, 2)
     assert len(records) > 3
     assert max(len(record.value) for record in records) < 5 * 2**20
     for record in records:
@@ -265,13 +265,13 @@ def test_a_part_that_is_too_large_for_a_record_is_cut_and_comes_back_whole():
     assert log.history().parts("ann") == {"head": value}
     assert len(log.history().names("ann")) == len(records)
     # Smaller again, it is one record; what is left of the pieces does not matter.
-    log.write(*states("ann", "head", {"n": 4}, 2))
+    log.write(*records_of_part("ann", "head", {"n": 4}, 2))
     assert log.history().parts("ann") == {"head": {"n": 4}}
 
 
 def test_a_part_whose_pieces_are_not_all_there_is_no_part():
     log = Log()
-    _, *rest = states("ann", "head", {"names": "x" * 5_000_000}, 2)
+    _, *rest = records_of_part("ann", "head", {"names": "x" * 5_000_000}, 2)
     for record in rest:
         log.write(record)
     with pytest.raises(HistoryError, match="it must have 10 pieces"):
@@ -331,7 +331,7 @@ def test_what_was_taken_back_is_read_as_it_was_written(n: int) -> None:
     )
     history = History()
     name = retraction_name(kept.annotator)
-    out = states("k", name, retraction_value(kept), 0)
+    out = records_of_part("k", name, retraction_value(kept), 0)
     assert (len(out) > 1) == (n > 1)  # in pieces
     for offset, each in enumerate(out):
         history.take(

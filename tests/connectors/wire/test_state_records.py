@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.wire.codec import MAX_BYTES
-from connectors.wire.state_records import consensus_key, split_key, state, states
+from connectors.wire.state_records import consensus_key, records_of_part, split_key, state
 
 # --- writing
 
@@ -48,5 +48,5 @@ def test_no_part_of_a_key_holds_a_separator(entity, name):
 
 
 def test_an_ordinary_part_is_one_record():
-    assert states("ann", "head", {"n": 3}, 2) == [state("ann", "head", {"n": 3}, 2)]
-    assert states("ann", "head", None, 2) == [state("ann", "head", None, 2)]
+    assert records_of_part("ann", "head", {"n": 3}, 2) == [state("ann", "head", {"n": 3}, 2)]
+    assert records_of_part("ann", "head", None, 2) == [state("ann", "head", None, 2)]
