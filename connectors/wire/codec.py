@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields
 from math import isfinite
 from operator import attrgetter
-from typing import Annotated, Any, TypeAlias, Union, cast, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias, Union, cast, get_type_hints
 
 import msgspec
 
@@ -280,8 +280,7 @@ class Shape:
     # _written  struct of the encoded values; the encoder leaves out those at their
     #           default, and writes the type first
     # _head     what comes before these values: the version, for messages
-    # _rules    name and default of every field, the classes whose finite values are written as
-    #           they are, and the encoder of all others
+    # _fields   name, default and format of every field
     # _plans    conversions of the values, by their classes: rarely more than a few
     # _back     for the fields that may need decoding, their name, the class that indicates it,
     #           and the decoder
@@ -292,7 +291,7 @@ class Shape:
         hints = get_type_hints(kind)
         self.kind = kind
         self.tag = tag
-        self._rules: list[tuple[str, Any, Collection[type], Callable[[Any, str], Any]]] = []
+        self._fields: list[tuple[str, Any, FieldFormat]] = []
         self._plans: dict[tuple[type, ...], list[_Step]] = {}
         self._back: list[tuple[str, type, Callable[[Any], Any]]] = []
         self._check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
@@ -301,18 +300,20 @@ class Shape:
         unset = msgspec.UNSET
         for known in fields(kind):
             name, default = known.name, known.default
-            wire, ready, out, back = _rules(hints[name])
-            self._rules.append((name, default, ready, out))
-            if back is not None:
-                self._back.append((name, *back))
+            form = _format_of(hints[name])
+            self._fields.append((name, default, form))
+            if form.back is not None:
+                self._back.append((name, *form.back))
             if name in may_lack:
-                wired.append((name, wire | msgspec.UnsetType, unset))
+                wired.append((name, form.wire | msgspec.UnsetType, unset))
             else:
-                wired.append((name, wire) if default is MISSING else (name, wire, default))
+                wired.append(
+                    (name, form.wire) if default is MISSING else (name, form.wire, default)
+                )
             # A field without a default never has this one.
             written.append((name, Any, unset if default is MISSING else default))
         self._read: Callable[[Any], tuple[Any, ...]] = attrgetter(
-            *(rule[0] for rule in self._rules)
+            *(name for name, _, _ in self._fields)
         )
         self._head = () if tag is None else (1,)
         head = [] if tag is None else [("version", int, unset)]
@@ -348,14 +349,14 @@ class Shape:
         """Return the conversions that fields of these classes need before they are written."""
         plan: list[_Step] = []
         first = len(self._head)
-        for i, (kind, (name, default, ready, convert)) in enumerate(
-            zip(kinds, self._rules, strict=True), first
+        for i, (kind, (name, default, form)) in enumerate(
+            zip(kinds, self._fields, strict=True), first
         ):
             is_default = default is None and kind is type(None)
             # A float is always checked, as it must be finite. None is legal where the field may be
             # None, and refused by every converter elsewhere.
-            if kind is float or not (kind in ready or is_default):
-                plan.append((i, name, default, convert))
+            if kind is float or not (kind in form.ready or is_default):
+                plan.append((i, name, default, form.out))
         return plan
 
     def as_meant(self, decoded: Any) -> Any:
@@ -382,9 +383,27 @@ class Shape:
 _Step: TypeAlias = tuple[int, str, Any, Callable[[Any, str], Any]]
 """Number, name and default of a field, and a converter of values other than the default."""
 
-Rules: TypeAlias = tuple[
-    Any, Collection[type], Callable[[Any, str], Any], tuple[type, Callable[[Any], Any]] | None
-]
+
+class FieldFormat(NamedTuple):
+    """How a field of one type is encoded and decoded.
+
+    Parameters
+    ----------
+    wire
+        Its JSON type.
+    ready
+        Classes whose finite values are written as they are.
+    out
+        Encoder of all others; takes the value and a name for it.
+    back
+        Class of decoded values that need decoding, with its decoder; None if none do.
+
+    """
+
+    wire: Any
+    ready: Collection[type]
+    out: Callable[[Any, str], Any]
+    back: tuple[type, Callable[[Any], Any]] | None = None
 
 
 def _or_none(convert: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
@@ -407,44 +426,38 @@ def _privileged_in(privileged: dict[str, Any]) -> Any:
     return json_value(privileged, "privileged")
 
 
-def _rules(hint: Any) -> Rules:
-    """Return how a field of this type is encoded and decoded.
-
-    Returns
-    -------
-    Its JSON type, the classes whose finite values are written as they are, the encoder of all
-    others, and the class of decoded values that need decoding, with its decoder.
-
-    """
-    for known, rules in _RULES:
+def _format_of(hint: Any) -> FieldFormat:
+    """Return the format of fields of a type."""
+    for known, form in _FORMATS:
         if hint == known:
-            return rules
+            return form
         if hint == known | None:
-            wire, ready, out, back = rules
-            return wire | None, ready, _or_none(out), back
-    return hint, _TEXTS, text, None  # the literals
+            return form._replace(wire=form.wire | None, out=_or_none(form.out))
+    return FieldFormat(hint, _TEXTS, text)  # the literals
 
 
-_PRIVILEGED: Rules = (dict[str, Any], (), json_value, (dict, _privileged_in))
 _PROBABILITIES = list[tuple[WireLabel, float]]
-_RULES: list[tuple[Any, Rules]] = [
-    (str, (str, _TEXTS, text, None)),
-    (float, (float, _FLOATS, number, None)),
-    (int, (Integer, (), integer, None)),
-    (bool, (bool, (bool,), boolean, None)),
-    (Label, (WireLabel, _LABELS, label_out, (TaggedFloat, label_in))),
-    (Features, (WireFeatures, (), features_out, (list, features_in))),
-    (Mapping[Label, float], (_PROBABILITIES, (), probabilities_out, (list, probabilities_in))),
-    (Mapping[str, Any], _PRIVILEGED),
-    (Excerpt, (dict[str, _Channel], (), excerpt_out, None)),
-    (tuple[str, ...], (list[str], (), texts_out, (list, tuple))),
-    (Decision, (Decision, (), _decision_out, None)),
+_FORMATS: list[tuple[Any, FieldFormat]] = [
+    (str, FieldFormat(str, _TEXTS, text)),
+    (float, FieldFormat(float, _FLOATS, number)),
+    (int, FieldFormat(Integer, (), integer)),
+    (bool, FieldFormat(bool, (bool,), boolean)),
+    (Label, FieldFormat(WireLabel, _LABELS, label_out, (TaggedFloat, label_in))),
+    (Features, FieldFormat(WireFeatures, (), features_out, (list, features_in))),
+    (
+        Mapping[Label, float],
+        FieldFormat(_PROBABILITIES, (), probabilities_out, (list, probabilities_in)),
+    ),
+    (Mapping[str, Any], FieldFormat(dict[str, Any], (), json_value, (dict, _privileged_in))),
+    (Excerpt, FieldFormat(dict[str, _Channel], (), excerpt_out)),
+    (tuple[str, ...], FieldFormat(list[str], (), texts_out, (list, tuple))),
+    (Decision, FieldFormat(Decision, (), _decision_out)),
 ]
 DECISION = Shape(Decision)
 NEIGHBOUR = Shape(Neighbour)
 _NeighbourWired: Any = NEIGHBOUR.wired
-_NEIGHBOURS: Rules = (list[_NeighbourWired], (), _neighbours_out, (list, _neighbours_in))
-_RULES.append((tuple[Neighbour, ...], _NEIGHBOURS))
+_NEIGHBOURS = FieldFormat(list[_NeighbourWired], (), _neighbours_out, (list, _neighbours_in))
+_FORMATS.append((tuple[Neighbour, ...], _NEIGHBOURS))
 
 
 # --- messages
