@@ -695,9 +695,7 @@ class Batch:
             case Event() as event:
                 self._take_event(partition, event, record)
             case Answer() as answer:
-                messages = loops.on_answer(
-                    answer, answer.answered_at, written_at=self._now, is_checked=True
-                )
+                messages = self._answered(partition, answer)
                 if self._is_early(partition, answer, messages):
                     self._keep(partition, record, answer)
                 else:
@@ -753,6 +751,12 @@ class Batch:
         if partition.early and loops.knows(event.key, event.event_id):
             self._take_early(partition, event)
 
+    def _answered(self, partition: Partition, answer: Answer) -> list[Message]:
+        """Return what a loop makes of an answer."""
+        return partition.loops.on_answer(
+            answer, answer.answered_at, written_at=self._now, is_checked=True
+        )
+
     # --- answers that come before their event
 
     @staticmethod
@@ -789,11 +793,6 @@ class Batch:
 
     def _hear(self, partition: Partition, early: EarlyAnswer) -> None:
         """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
-        message = early.message
-        if isinstance(message, Answer):
-            messages = partition.loops.on_answer(
-                message, message.answered_at, written_at=self._now, is_checked=True
-            )
-        else:
-            messages = [message]
-        self._results.take(partition, messages, early.record, message)
+        said = early.message
+        messages = self._answered(partition, said) if isinstance(said, Answer) else [said]
+        self._results.take(partition, messages, early.record, said)
