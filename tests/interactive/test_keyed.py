@@ -155,8 +155,7 @@ def test_each_key_sounds_like_a_loop_of_its_own(steps):
             # A key is known from its first event on.
             first = next(n for n, s in enumerate(mine) if s[1] == "event")
             alone = play(InteractiveLoop(learner.clone(), **spans), mine)[key]
-            n_before = first
-            assert together[key][n_before:] == alone[n_before:]
+            assert together[key][first:] == alone[first:]
 
 
 def test_next_deadline_is_the_earliest_of_all_keys():
