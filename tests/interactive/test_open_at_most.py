@@ -192,9 +192,17 @@ def test_parts_and_log_make_the_same_loop():
 def test_an_input_that_fails_brings_back_what_it_had_replaced():
     loop = InteractiveLoop(learner(), open_at_most=1)
     loop.on_event(Event(event_id="a", x={"u": 1.0}, occurred_at=0.0), 0.0)
-    loop._moderator.ask = None  # fails after the other question was cancelled
-    loop._room_for = lambda decision, _: (decision, loop._memory["a"])
+    states = []
+
+    def ask(*_):
+        states.append(loop._memory["a"].state)
+        raise RuntimeError("broken")
+
+    loop._moderator.ask = ask
+    loop._room_for = lambda decision, *_: (decision, loop._memory["a"])
     [rejected] = loop.on_event(Event(event_id="b", x={"u": 9.0}, occurred_at=1.0), 1.0)
+    assert states == ["cancelled"]  # the other question, before this one failed
+    assert rejected.reason == "RuntimeError: broken"
     assert (rejected.fault, loop.open_requests(), loop.n_open) == ("failed", ["a/label"], 1)
     answer = Answer(answer_id="1", event_id="a", request_id="a/label", y="near", answered_at=2.0)
     assert loop.on_answer(answer, 2.0)[0].origin == "asked"
