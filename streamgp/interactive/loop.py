@@ -550,9 +550,9 @@ class InteractiveLoop(RestartableLoop):
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:
             why = "its annotator is in quarantine"
-            parts = self._rollback, self._memory, moderator
-            messages += disregarded(*parts, name, now, why)
-            messages += take_back_known(self.model, *parts, annotator=name, now=now)
+            touch = self._rollback.touch
+            messages += disregarded(moderator, touch, name, now, why)
+            messages += take_back_known(moderator, touch, annotator=name, now=now)
         return messages
 
     def _asked_again(self, named: tuple[str, ...], now: float) -> list[Message]:
@@ -818,7 +818,7 @@ class InteractiveLoop(RestartableLoop):
         found: list[Relearned] = []
 
         def work() -> list[Message]:
-            parts = self.model, self._rollback, self._memory, self._moderator
+            parts = self._moderator, self._rollback.touch
             if undone is None:
                 done = take_back(*parts, annotator=annotator, log=log, now=now, since=since)
             else:
@@ -841,7 +841,7 @@ class InteractiveLoop(RestartableLoop):
         self._last = None
         self._rollback.begin()
         try:
-            done = work(self.model, self._rollback, self._memory, self._moderator)
+            done = work(self._moderator, self._rollback.touch)
         except Exception:
             self._rollback.undo()
             raise

@@ -99,8 +99,8 @@ class Moderator:
     deadlines
         Expiry of each open request that has one, by event id: set when a request opens, cleared
         when it ends.
-    journal
-        The journal that was passed in.
+    model, journal, memory
+        What was passed in.
     consensus
         Writes the consensus log.
     shared_budget
@@ -130,9 +130,9 @@ class Moderator:
         self.unasked = UnaskedLabels()
         self.written_at: float | None = None
         self._keeps_thresholds = keeps_thresholds
-        self._memory = memory
+        self.memory = memory
         self.deadlines: DeadlineQueue[str] = DeadlineQueue()
-        self._model = model
+        self.model = model
         self.journal = journal
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
@@ -215,7 +215,7 @@ class Moderator:
             record.second = SecondQuestion(
                 to=label.annotator, after=self.consensus.sequence + LATER
             )
-            self._memory.note_waiting(record)
+            self.memory.note_waiting(record)
         return None
 
     def ask_later(self, record: Record, now: float) -> LabelRequest | None:
@@ -477,7 +477,7 @@ class Moderator:
             assert final is not None  # a question about a label has this label when it ends
             first = final if given is None else given
             challenged = label is not None and given is not None
-            n_since = self._memory.n_added - record.serial
+            n_since = self.memory.n_added - record.serial
             line = self.consensus.settle(
                 record, first, final, now, challenged=challenged, n_since=n_since
             )
@@ -522,7 +522,7 @@ class Moderator:
         if not record.was_asked_back:
             context = LabelContext(asked_at=asked_at, event_id=record.event.event_id)
             known = self.consensus.accepted.of("note_unanswered", context)
-            self.journal.call(self._model.note_unanswered, now, **known)
+            self.journal.call(self.model.note_unanswered, now, **known)
         elif self._asking_back is not None:  # another model may have taken over in the meantime
             unanswered_back = self._asking_back.note_reservoir_unanswered
             self.journal.call(unanswered_back, now, asked_at=asked_at)
@@ -543,7 +543,7 @@ class Moderator:
         pending: float | None = None,
     ) -> None:
         if self.written_at is not None:
-            self._memory.hold(record, max(0.0, self.written_at - request.requested_at))
+            self.memory.hold(record, max(0.0, self.written_at - request.requested_at))
         record.request = Question(
             request_id=request.request_id,
             expires_at=request.expires_at,
@@ -555,7 +555,7 @@ class Moderator:
                 and request.probability_wrong > _IMPROBABLE
             ),
         )
-        self._memory.note_open(record)
+        self.memory.note_open(record)
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 
@@ -591,7 +591,7 @@ class Moderator:
         The conversation about the contested label, and the challenge; None if there is none.
 
         """
-        model, memory = self._reviewer, self._memory
+        model, memory = self._reviewer, self.memory
         assert model is not None  # a review is due
         records: dict[str, Record] = {}
         annotators: dict[str, str | None] = {}
@@ -631,7 +631,7 @@ class Moderator:
         model = self._asking_back
         assert model is not None  # a review is due
         reach, waits_s = model.reservoir, self._expires_after_s or 0.0
-        records = self._memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
+        records = self.memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
         found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
         decision = None if found is None else found[1]
         if self.shared_budget is not None and decision is not None:
@@ -639,7 +639,7 @@ class Moderator:
         self.journal.call(model.note_reservoir, decision, now=now)
         if found is None or decision is None or not decision.ask:
             return None
-        record = self._memory[found[0]]
+        record = self.memory[found[0]]
         touch(record)
         return record, self.ask(record, decision, now, back=True)
 

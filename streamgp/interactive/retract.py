@@ -9,7 +9,7 @@ without that annotator's lines. What was asked, spent and predicted is not undon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -24,9 +24,8 @@ from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
     from streamgp.base import State
-    from streamgp.interactive.event_store import EventStore
+    from streamgp.interactive.conversation_record import Record
     from streamgp.interactive.moderator import Moderator
-    from streamgp.interactive.rollback import Rollback
 
 _WHY = "the label was taken back with all others of its annotator"
 _WHY_AGAIN = "a label of the event that was taken back is there again"
@@ -263,10 +262,8 @@ def contests(parts: Mapping[str, Any], annotator: str) -> bool:
 
 
 def take_back(
-    model: SkepticalLearner,
-    rollback: Rollback,
-    memory: EventStore,
     moderator: Moderator,
+    touch: Callable[[Record], None],
     *,
     annotator: str,
     log: Iterable[LabelledExample],
@@ -275,25 +272,23 @@ def take_back(
 ) -> Relearned:
     """Retract the labels of one annotator from a loop; see `InteractiveLoop.retract`.
 
-    `model`, `rollback`, `memory` and `moderator` are the components of the loop.
+    `touch` is called with a conversation before it changes.
     """
-    before = _lines_of(model, log)
+    before = _lines_of(moderator.model, log)
     after, taken = without(before, annotator, since)
-    cancels: list[Message] = [*disregarded(rollback, memory, moderator, annotator, now, _WHY)]
+    cancels: list[Message] = [*disregarded(moderator, touch, annotator, now, _WHY)]
     if not taken:
         return Relearned(messages=cancels, log=before)
     first = moderator.consensus.sequence + 1
-    said, left = _relearned(model, rollback, memory, moderator, before, after, now)
+    said, left = _relearned(moderator, touch, before, after, now)
     made = tuple(_name(line) for line in left if line.sequence >= first)
     retraction = Retraction(annotator=annotator, since=since, at=now, taken=tuple(taken), made=made)
     return Relearned(messages=[*cancels, *said], log=left, retraction=retraction)
 
 
 def take_back_known(
-    model: SkepticalLearner,
-    rollback: Rollback,
-    memory: EventStore,
     moderator: Moderator,
+    touch: Callable[[Record], None],
     *,
     annotator: str,
     now: float,
@@ -307,12 +302,10 @@ def take_back_known(
     again or some were missing in the log from which the loop was made.
 
     """
-    log = list(moderator.consensus.lines)
+    model, log = moderator.model, list(moderator.consensus.lines)
     if not isinstance(model, Unlearning) or not _is_log_of(model, log):
         return []
-    done = take_back(
-        model, rollback, memory, moderator, annotator=annotator, log=log, now=now, since=None
-    )
+    done = take_back(moderator, touch, annotator=annotator, log=log, now=now, since=None)
     if done.retraction is None:
         return list(done.messages)
     before = {_name(line): line for line in log}
@@ -326,20 +319,17 @@ def take_back_known(
 
 
 def put_back(
-    model: SkepticalLearner,
-    rollback: Rollback,
-    memory: EventStore,
     moderator: Moderator,
+    touch: Callable[[Record], None],
     *,
     retraction: Retraction,
     log: Iterable[LabelledExample],
     now: float,
 ) -> Relearned:
     """Undo a retraction; see `InteractiveLoop.reinstate`."""
-    before = _lines_of(model, log)
+    before = _lines_of(moderator.model, log)
     after, _ = with_again(before, retraction)
-    parts = model, rollback, memory, moderator
-    messages, left = _relearned(*parts, before, after, now, is_undo=True)
+    messages, left = _relearned(moderator, touch, before, after, now, is_undo=True)
     return Relearned(messages=messages, log=left)
 
 
@@ -370,10 +360,8 @@ def _is_log_of(model: Unlearning, lines: Iterable[LabelledExample]) -> bool:
 
 
 def _relearned(
-    model: SkepticalLearner,
-    rollback: Rollback,
-    memory: EventStore,
     moderator: Moderator,
+    touch: Callable[[Record], None],
     before: Sequence[LabelledExample],
     after: Sequence[LabelledExample],
     now: float,
@@ -384,8 +372,10 @@ def _relearned(
 
     Parameters
     ----------
-    model, rollback, memory, moderator
-        The components of the loop.
+    moderator
+        The moderator of the loop.
+    touch
+        Called with a conversation before it changes.
     before
         The lines in force.
     after
@@ -400,6 +390,7 @@ def _relearned(
     The messages to be sent, and the new log.
 
     """
+    model, memory = moderator.model, moderator.memory
     assert isinstance(model, Unlearning)  # otherwise there would be no lines
     known, taught = {_name(line): line for line in before}, model.unlearned()
     judged = {each.event_id: each.probability_wrong for each in teach(taught, after, observed=True)}
@@ -425,31 +416,30 @@ def _relearned(
                 line = said
         record = memory.get(event_id)
         if record is not None and (record.is_learned or record.revision) and line is not None:
-            rollback.touch(record)
+            touch(record)
             memory.segments.note(record)
             why = _WHY_AGAIN if is_undo else _WHY
             messages += moderator.follow(record, line, lines, now, why)
     state = model.state_taught_as(taught)
-    rollback.call(model.reset_to, state, examples_in(log))
+    moderator.journal.call(model.reset_to, state, examples_in(log))
     moderator.consensus.lines.replace(log)
     return messages, log
 
 
 def disregarded(
-    rollback: Rollback,
-    memory: EventStore,
     moderator: Moderator,
+    touch: Callable[[Record], None],
     annotator: str,
     now: float,
     why: str,
 ) -> list[Cancel]:
     """Drop the labels of an annotator that are contested and were not learned yet."""
     cancels = []
-    for record in memory.open_ones():
+    for record in moderator.memory.open_ones():
         label = record.label
         if record.state == "challenged" and label is not None and label.annotator == annotator:
-            rollback.touch(record)
-            memory.segments.note(record)
+            touch(record)
+            moderator.memory.segments.note(record)
             cancels.append(moderator.disregard(record, now, why))
     return cancels
 
