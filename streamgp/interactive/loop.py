@@ -344,10 +344,10 @@ class InteractiveLoop(RestartableLoop):
             messages = self._forget(known, now)
         return self._attempt(
             _Input(event_id, event.key, now, messages),
-            lambda: self._take_event(event, now, is_checked=is_checked),
+            lambda: self._process_event(event, now, is_checked=is_checked),
         )
 
-    def _take_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
+    def _process_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
         """Predict an event that was accepted, and process it."""
         event_id, x, model = event.event_id, event.x, self.model
         messages: list[Message] = []
@@ -361,7 +361,7 @@ class InteractiveLoop(RestartableLoop):
         except (ValueError, TypeError) as error:
             raise _RefusedError(refusal_of(error)) from error
         self._changed = True
-        decision = self._decision(event, now)
+        decision = self._decide(event, now)
         shared_budget = self._moderator.shared_budget
         if event.y is not None and decision.ask:
             decision = decision.refused_by("volunteered")
@@ -399,17 +399,17 @@ class InteractiveLoop(RestartableLoop):
         elif decision.ask:
             if replaced is not None:
                 why = f"replaced by a more useful question, about event {event_id!r}"
-                messages += self._take(replaced, "cancel", now, why)
+                messages += self._apply(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
-        messages += self._cleared(messages, now)
-        back = [] if decision.ask else self._asked_back(now)
+        messages += self._cancel_if_clear(messages, now)
+        back = [] if decision.ask else self._ask_back_if_due(now)
         messages += back
-        messages += self._asked_later(now)
+        messages += self._ask_later_if_due(now)
         if shared_budget is not None:
             # Once per event: at most one label is asked for after it, perhaps that of another
             # event.
             shared_budget.note(decision, now, asked=decision.ask or bool(back))
-        return self._reviewed(messages, now)
+        return self._review_if_due(messages, now)
 
     def on_answer(
         self,
@@ -463,31 +463,31 @@ class InteractiveLoop(RestartableLoop):
             messages = self._expire(record, now)
         return self._attempt(
             _Input(answer_id, answer.key, now, messages),
-            lambda: self._take_answer(answer, record, now),
+            lambda: self._process_answer(answer, record, now),
         )
 
-    def _take_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _process_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
         """Process an answer that fits a conversation."""
         excess = excess_of_answer(self.model, self._known, record, answer, self.people)
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
         named = self._moderator.quarantine.names
-        before = self._judged(answer.annotator, now)
+        before = self._judge_annotator(answer.annotator, now)
         barred = self._moderator.excluded(record) if record.state == "compared" else None
         try:
-            messages = self._weighed(answer, record, now)
+            messages = self._weigh_answer(answer, record, now)
         except MisfitError as misfit:
             refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
-            return [*before, refused, *self._asked_again(named, now)]
+            return [*before, refused, *self._repeat_open(named, now)]
         self._memory.accept(answer, record)
         self._note(record)
-        second = self._compared(record, messages, now)
-        messages += self._cleared(messages, now)
-        again = self._asked_again(named, now) or self._asked_others(record, barred, now)
+        second = self._ask_second_if_due(record, messages, now)
+        messages += self._cancel_if_clear(messages, now)
+        again = self._repeat_open(named, now) or self._repeat_second(record, barred, now)
         messages = [*before, *messages, *again, *second]
-        return self._reviewed([*messages, *self._asked_later(now)], now)
+        return self._review_if_due([*messages, *self._ask_later_if_due(now)], now)
 
-    def _weighed(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _weigh_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
         """Let the moderator process an answer of an annotator who may give it.
 
         Raises
@@ -506,19 +506,19 @@ class InteractiveLoop(RestartableLoop):
             if excess is not None:
                 raise MisfitError("excessive", excess)
         self._rollback.touch(record)
-        messages = self._moderator.hear(record, answer, now)
+        messages = self._moderator.process_answer(record, answer, now)
         if counts:
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
 
-    def _compared(self, record: Record, said: list[Message], now: float) -> list[Message]:
+    def _ask_second_if_due(self, record: Record, said: list[Message], now: float) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
         if not self.people.asks_twice or self._is_full:
             return []
         request = self._moderator.compare(record, said, now)
         return [] if request is None else [request]
 
-    def _asked_later(self, now: float) -> list[Message]:
+    def _ask_later_if_due(self, now: float) -> list[Message]:
         """Ask an annotator again about an earlier event, if that is due."""
         if not self.people.repeat or self._is_full:
             return []
@@ -535,7 +535,7 @@ class InteractiveLoop(RestartableLoop):
         """Whether there is no room for one more open question."""
         return self.open_at_most is not None and self.n_open >= self.open_at_most
 
-    def _judged(self, annotator: str | None, now: float) -> list[Message]:
+    def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
 
         What a newly quarantined annotator has taught is retracted; contested labels are never
@@ -555,7 +555,7 @@ class InteractiveLoop(RestartableLoop):
             messages += take_back_known(moderator, touch, annotator=name, now=now)
         return messages
 
-    def _asked_again(self, named: tuple[str, ...], now: float) -> list[Message]:
+    def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
         """Ask open questions again if more annotators are in quarantine than those in `named`.
 
         A question for one of these annotators alone is taken back.
@@ -567,14 +567,13 @@ class InteractiveLoop(RestartableLoop):
             second = record.second
             if record.state == "compared" and second is not None and second.to is not None:
                 if second.to in self.quarantined:
-                    self._rollback.touch(record)
                     why = "its annotator is in quarantine"
-                    messages += self._take(record, "cancel", now, why)
+                    messages += self._apply(record, "cancel", now, why)
             elif record.state in ("asked", "compared"):
                 messages.append(self._moderator.ask_again(record, now))
         return messages
 
-    def _asked_others(
+    def _repeat_second(
         self, record: Record, barred: tuple[str, ...] | None, now: float
     ) -> list[Message]:
         """Ask a second question again if an annotator not in `barred` has answered since.
@@ -647,7 +646,7 @@ class InteractiveLoop(RestartableLoop):
             return [rejected(request_id, key, "ended", reason, now)]
         return self._attempt(
             _Input(request_id, key, now, []),
-            lambda: self._take(record, "cancel", now, why),
+            lambda: self._apply(record, "cancel", now, why),
             always=True,
         )
 
@@ -682,7 +681,7 @@ class InteractiveLoop(RestartableLoop):
                 return []
             return self._attempt(
                 _Input(event_id, key, now, []),
-                lambda: self._take(record, "erase", now, "the label was deleted"),
+                lambda: self._apply(record, "erase", now, "the label was deleted"),
                 always=True,
             )
         # Even if nothing is found: a worker that resumes from an older snapshot, which still
@@ -896,7 +895,7 @@ class InteractiveLoop(RestartableLoop):
         """Number of requests that wait for an answer."""
         return len(self._memory.open_ones())
 
-    def _decision(self, event: Event, now: float) -> Decision:
+    def _decide(self, event: Event, now: float) -> Decision:
         """Decide whether to ask about an event, given the open questions."""
         x, event_id, counting = event.x, event.event_id, self._counting
         pending = () if counting is None else self._memory.pending()
@@ -919,7 +918,7 @@ class InteractiveLoop(RestartableLoop):
             return decision, record
         return decision.refused_by("open_at_most"), None
 
-    def _cleared(self, messages: list[Message], now: float) -> list[Message]:
+    def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""
         if self.open_at_most is None:
             return []
@@ -934,7 +933,7 @@ class InteractiveLoop(RestartableLoop):
                 continue
             if -math.inf < self._score_of(record, now) <= threshold:
                 why = "the answer has become clear by later labels"
-                cancelled += self._take(record, "cancel", now, why)
+                cancelled += self._apply(record, "cancel", now, why)
         return cancelled
 
     def _score_of(self, record: Record, now: float) -> float:
@@ -945,7 +944,7 @@ class InteractiveLoop(RestartableLoop):
         except (ValueError, TypeError):  # with new statistics the learner cannot use it
             return -math.inf
 
-    def _asked_back(self, now: float) -> list[Message]:
+    def _ask_back_if_due(self, now: float) -> list[Message]:
         """Choose among the latest events if due; return any request."""
         if not self._moderator.reservoir_due or self._is_full:
             return []
@@ -956,7 +955,7 @@ class InteractiveLoop(RestartableLoop):
         self._note(record)
         return [request]
 
-    def _reviewed(self, messages: list[Message], now: float) -> list[Message]:
+    def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
         if not self._moderator.review_due:
             return messages
@@ -968,11 +967,11 @@ class InteractiveLoop(RestartableLoop):
         self._note(record)
         return [*messages, challenge]
 
-    def _take(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
+    def _apply(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""
         self._rollback.touch(record)
         self._note(record)
-        return self._moderator.take(record, given, now, why=why)
+        return self._moderator.apply(record, given, now, why=why)
 
     def _expire(
         self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
@@ -982,7 +981,7 @@ class InteractiveLoop(RestartableLoop):
         self._rollback.begin()
         self._rollback.touch(record)
         try:
-            return self._moderator.take(record, given, now)
+            return self._moderator.apply(record, given, now)
         except MemoryError:
             raise
         except Exception as error:

@@ -270,7 +270,7 @@ class Moderator:
         """Contest or learn the label that came with a new event."""
         return self._weigh(record, CELLS["unknown", "event+"], label, now)
 
-    def hear(self, record: Record, answer: Answer, now: float) -> list[Message]:
+    def process_answer(self, record: Record, answer: Answer, now: float) -> list[Message]:
         """Process an answer.
 
         Raises
@@ -287,13 +287,13 @@ class Moderator:
         if _is_of_second(record, given):
             if not self._may_speak(record, given, answer.annotator):
                 raise MisfitError("unauthorised", _uninvited(record, answer))
-            return self.take(record, given, now, answer)
+            return self.apply(record, given, now, answer)
         owner = _owner(record, given)
         if not self._people.may_overrule(answer.annotator, owner):
             raise MisfitError("unauthorised", _foreign(record, answer, owner))
-        return self.take(record, given, now, answer)
+        return self.apply(record, given, now, answer)
 
-    def take(
+    def apply(
         self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
     ) -> list[Message]:
         """Process an input that the transition table does not reject.
@@ -303,7 +303,7 @@ class Moderator:
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
         if answer is not None and _is_of_second(record, given):
-            return self._hear_second(record, cell, given, answer, now)
+            return self._weigh_second(record, cell, given, answer, now)
         label = None if answer is None or answer.y is None else _label_of(record, answer, given)
         messages: list[Message] = []
         if "Cancel" in outcome.messages:
@@ -330,7 +330,7 @@ class Moderator:
         record.state = outcome.next
         return messages
 
-    def _hear_second(
+    def _weigh_second(
         self, record: Record, cell: Cell, given: Input, answer: Answer, now: float
     ) -> list[Message]:
         """Weigh the label that stands against an answer to the second question.
