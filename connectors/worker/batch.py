@@ -154,15 +154,7 @@ class Results:
         """
         bad = False
         number = partition.number
-        messages = list(messages)
-        try:
-            records = self._encoded(messages, number)
-        except (ValueError, TypeError) as error:
-            undone = None if said is None else partition.loops.reject_last(error, "encode")
-            if undone is None:
-                raise
-            messages = undone
-            records = self._encoded(messages, number)
+        messages, records = self._written(partition, list(messages), said)
         if self._keeps_heard:
             self.heard.append((number, said, messages))
         for message, record in zip(messages, records, strict=True):
@@ -189,6 +181,21 @@ class Results:
             self.verdicts.append(bad)
             if isinstance(said, _LABELLED):
                 self.counts[_COUNTED[type(said)]] += 1
+
+    def _written(
+        self, partition: Partition, messages: list[Message], said: Said | None
+    ) -> tuple[list[Message], list[Outgoing | None]]:
+        """Return messages and their records; an input whose messages cannot be written is undone.
+
+        Then the messages are those that replace them.
+        """
+        try:
+            return messages, self._encoded(messages, partition.number)
+        except (ValueError, TypeError) as error:
+            undone = None if said is None else partition.loops.reject_last(error, "encode")
+            if undone is None:
+                raise
+            return undone, self._encoded(undone, partition.number)
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
         """Return the record of each message, None for a dead letter, and for a retraction."""
