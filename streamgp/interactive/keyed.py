@@ -26,15 +26,18 @@ from streamgp.interactive.messages import (
     Retraction,
     Stage,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.retract import Relearned
 from streamgp.interactive.shared_budget import SharedBudget, configured
-from streamgp.interactive.state.restartable_loop import RestartableLoop, plain_arguments
+from streamgp.interactive.state.restartable_loop import (
+    RestartableLoop,
+    check_arguments,
+    plain_arguments,
+)
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
     check_now,
-    check_span,
     flaw_of_answer,
     flaw_of_decoded_answer,
     flaw_of_decoded_event,
@@ -201,7 +204,7 @@ class KeyedLoops:
     ) -> None:
         check_flag("keyed", keyed)
         check_flag("keep_changes", keep_changes)
-        check_people(people)
+        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
         is_one = isinstance(model, SkepticalLearner) and hasattr(model, "clone")
         if isinstance(model, type) or not is_one:
             raise TypeError(
@@ -213,10 +216,6 @@ class KeyedLoops:
                 "one loop for all keys takes neither max_keys nor total_budget; leave them out, or "
                 "give the model a budget"
             )
-        check_span("expires_after_s", expires_after_s)
-        check_span("answer_horizon_s", answer_horizon_s)
-        if open_at_most is not None:
-            check_whole("open_at_most", open_at_most, 1)
         if max_keys is not None:
             check_whole("max_keys", max_keys, 1)
         elif store is not None:

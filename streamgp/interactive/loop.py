@@ -82,7 +82,6 @@ from typing import TYPE_CHECKING, Literal, Self
 from msgspec import Struct
 
 from streamgp.common.label_context import LabelContext
-from streamgp.common.validation import check_whole
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
@@ -110,7 +109,7 @@ from streamgp.interactive.messages import (
     Stage,
 )
 from streamgp.interactive.moderator import Moderator
-from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.quarantine import as_judge, judged
 from streamgp.interactive.retract import (
     Relearned,
@@ -127,13 +126,12 @@ from streamgp.interactive.rollback import (
     stage_of,
 )
 from streamgp.interactive.shared_budget import SharedBudget
-from streamgp.interactive.state.restartable_loop import RestartableLoop
+from streamgp.interactive.state.restartable_loop import RestartableLoop, check_arguments
 from streamgp.interactive.state.serialize import StateChangelog
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
     check_now,
-    check_span,
     checked_writing,
     flaw_of_answer,
     flaw_of_decoded_answer,
@@ -249,17 +247,13 @@ class InteractiveLoop(RestartableLoop):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        check_span("expires_after_s", expires_after_s)
-        check_span("answer_horizon_s", answer_horizon_s)
-        if open_at_most is not None:
-            check_whole("open_at_most", open_at_most, 1)
+        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
         if type(model) not in _CHECKED and not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"
             )
         _CHECKED.add(type(model))
-        check_people(people)
         if people.asks_twice and as_comparing(model) is None:
             raise TypeError(
                 "overlap and repeat need a learner that compares answers, such as "

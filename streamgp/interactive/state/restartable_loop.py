@@ -12,11 +12,12 @@ from typing import Any, Self
 
 from streamgp.base import Example
 from streamgp.common.environment import environment, warn_if_different
+from streamgp.common.validation import check_whole
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import Moderator
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.state.serialize import (
     HEAD,
@@ -28,6 +29,21 @@ from streamgp.interactive.state.serialize import (
     take_up,
 )
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
+from streamgp.interactive.validation import check_span
+
+
+def check_arguments(
+    expires_after_s: float | None,
+    answer_horizon_s: float | None,
+    open_at_most: int | None,
+    people: People,
+) -> None:
+    """Refuse arguments that no loop can have besides its model."""
+    check_span("expires_after_s", expires_after_s)
+    check_span("answer_horizon_s", answer_horizon_s)
+    if open_at_most is not None:
+        check_whole("open_at_most", open_at_most, 1)
+    check_people(people)
 
 
 def plain_arguments(
