@@ -394,14 +394,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (4.850..., True)
 
         """
-        counts = Counter(
-            answer.annotator
-            for example in self._store.examples()
-            for answer in (example.answer, example.answer and example.answer.second)
-            if answer is not None
-        )
-        others = counts.keys() - {annotator, None, *without}
-        if sum(counts[name] >= FEWEST for name in others) < WITNESSES:
+        if not self._has_witnesses({annotator, None, *without}):
             return 0.0
         (answers, beliefs), theirs, labels = self._store.answered_by(annotator, without)
         columns = {label: column for column, label in enumerate(labels)}
@@ -414,23 +407,29 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
         found = _estimated(given_by_others, [belief for _, belief in known], labels)
 
-        def witness(other: SettledAnswer | None) -> tuple[int, float] | None:
-            if other is None or other.y is None or other.y not in columns:
-                return None
-            if other.annotator in without:
-                return None
-            known_of = found.reliability.get(other.annotator, Reliability())
-            return columns[other.y], known_of.error_rate
-
         contradicted = [
             one.error_rate for one in found.reliability.values() if one.n_answers >= FEWEST
         ]
         shares = np.array([criteria.shares(belief, labels) for _, belief in told])
         shares = sharpened(shares, found.sharpening)
         shares = spread(shares, len(labels), min(contradicted, default=0.0))
-        shares = witnessed(shares, [witness(answer.second) for answer, _ in told])
+        testimonies = [
+            _testimony(answer.second, columns, found.reliability, without) for answer, _ in told
+        ]
+        shares = witnessed(shares, testimonies)
         given = [columns[answer.y] for answer, _ in told if answer.y is not None]
         return evidence(shares[np.arange(len(given)), given].tolist(), len(labels))
+
+    def _has_witnesses(self, without: set[str | None]) -> bool:
+        """Whether enough annotators except these have enough answers on record to judge others."""
+        counts = Counter(
+            answer.annotator
+            for example in self._store.examples()
+            for answer in (example.answer, example.answer and example.answer.second)
+            if answer is not None
+        )
+        others = counts.keys() - without
+        return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
 
     # --- doubting and learning
 
@@ -896,6 +895,18 @@ def _estimated(
     """Judge answers together, by the beliefs about their events."""
     shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
     return estimate(answers, shares, labels)
+
+
+def _testimony(
+    answer: SettledAnswer | None,
+    columns: Mapping[Label, int],
+    reliability: Mapping[str | None, Reliability],
+    without: Collection[str],
+) -> tuple[int, float] | None:
+    """Return the column of a witness's label and the error rate of the witness, None for none."""
+    if answer is None or answer.y is None or answer.y not in columns or answer.annotator in without:
+        return None
+    return columns[answer.y], reliability.get(answer.annotator, Reliability()).error_rate
 
 
 def _predicted(belief: Belief) -> Label | None:
