@@ -12,7 +12,7 @@ from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.shared_budget import configured
+from streamgp.interactive.shared_budget import fingerprint_with
 from streamgp.interactive.state.restartable_loop import plain_arguments
 
 if TYPE_CHECKING:
@@ -140,7 +140,10 @@ class LoopSettings:
     @property
     def configuration(self) -> dict[str, Any]:
         """Record `configuration` of the topic `state`, which the topics must agree with."""
-        found = {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
+        found = {
+            "fingerprint": fingerprint_with(self.model, self.total_budget),
+            "keyed": self.keyed,
+        }
         return found if self.windows is None else {**found, WINDOWS: self.windows.fingerprint()}
 
     def entity(self, key: str | None) -> str:

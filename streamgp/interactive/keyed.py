@@ -28,7 +28,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.retract import Relearned
-from streamgp.interactive.shared_budget import SharedBudget, configured
+from streamgp.interactive.shared_budget import SharedBudget, fingerprint_with
 from streamgp.interactive.state.restartable_loop import (
     RestartableLoop,
     check_arguments,
@@ -614,10 +614,9 @@ class KeyedLoops:
         }
         if self._shared_budget is not None:
             body["total_budget"] = self._shared_budget.state()
-        own = configured(model, self.total_budget)
         return Snapshot(
             kind=_KIND if self.keyed else _KIND_OF_ONE,
-            fingerprint=own,
+            fingerprint=fingerprint_with(model, self.total_budget),
             body=body,
             blobs=blobs,
             environment=environment() if with_environment else None,
@@ -670,7 +669,7 @@ class KeyedLoops:
         """
         check_resumable(model)
         snapshot = Snapshot.from_bytes(data)
-        snapshot.check(_KIND if keyed else _KIND_OF_ONE, configured(model, total_budget))
+        snapshot.check(_KIND if keyed else _KIND_OF_ONE, fingerprint_with(model, total_budget))
         warn_if_different(snapshot.environment)
         body = snapshot.body
         try:

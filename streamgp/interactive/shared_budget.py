@@ -70,7 +70,7 @@ class SharedBudget:
         return state
 
 
-def configured(model: Any, budget: Budget | None) -> str:
-    """Return a digest of the configuration of loops with a total budget, or without one."""
+def fingerprint_with(model: Any, budget: Budget | None) -> str:
+    """Return the fingerprint of a model together with a total budget, if there is one."""
     own: str = model.fingerprint()
     return own if budget is None else fingerprint(own, budget)

@@ -38,7 +38,7 @@ from streamgp.config.validation import ConfigError
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuild import head_around
-from streamgp.interactive.shared_budget import configured
+from streamgp.interactive.shared_budget import fingerprint_with
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import Taught, teach
@@ -286,7 +286,7 @@ def rebuild_learners(
                 _check_group(found, there.group)
             total = build_total_budget(config)
             windows = build_windows(config, label="y", source=str(config_file))
-            _note_others(found.values(), configured(old, total), config_file)
+            _note_others(found.values(), fingerprint_with(old, total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
             )
@@ -306,7 +306,7 @@ def rebuild_learners(
         check_still_idle(there, reader, "take over")
         configuration = signature(
             {
-                "fingerprint": configured(new, total),
+                "fingerprint": fingerprint_with(new, total),
                 "keyed": config.worker.keyed,
                 **({} if windows is None else {WINDOWS: windows.fingerprint()}),
             },
