@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -52,9 +52,6 @@ class Strategy(Protocol):
 
     def tell(self, index: int, y: int) -> None:
         """Record its class."""
-
-
-Maker: TypeAlias = Callable[[Draw, int], Strategy]
 
 
 def strategy(name: str, draw: Draw, seed: int) -> Strategy:
