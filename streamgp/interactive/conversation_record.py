@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
 from streamgp.base import Label
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.messages import Event, Origin, second_ids
+from streamgp.interactive.messages import Event, LabelledExample, Origin, second_ids
 from streamgp.interactive.transitions import State
 
 AnswerName: TypeAlias = tuple[str | None, str]
@@ -43,6 +43,20 @@ class GivenLabel:
     late: bool = False
     privileged: Mapping[str, Any] | None = None
     std: float | None = None
+
+    @classmethod
+    def of_line(cls, line: LabelledExample, *, answer_id: str, annotator: str | None) -> Self:
+        """Return the label of a line of the log, which must have one."""
+        assert line.y is not None  # the line is no withdrawal
+        return cls(
+            y=line.y,
+            origin=line.origin,
+            answer_id=answer_id,
+            annotator=annotator,
+            late=line.late,
+            privileged=line.privileged,
+            std=line.std,
+        )
 
     @property
     def context(self) -> LabelContext:

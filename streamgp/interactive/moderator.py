@@ -418,14 +418,8 @@ class Moderator:
         if record.standing_by != word.annotator:
             record.standing = record.last_answer_of(word.annotator)
         record.state = "learned"
-        record.label = GivenLabel(
-            y=line.y,
-            origin=line.origin,
-            answer_id=record.standing or "",
-            annotator=word.annotator,
-            late=line.late,
-            privileged=line.privileged,
-            std=line.std,
+        record.label = GivenLabel.of_line(
+            line, answer_id=record.standing or "", annotator=word.annotator
         )
         record.standing_by = record.labelled_by
         if record.second is not None and told is not None and word.y is not None:

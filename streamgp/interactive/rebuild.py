@@ -223,15 +223,8 @@ def _record(lines: list[LabelledExample]) -> Record:
     if last.origin == "volunteered":
         record.standing = last.event_id  # as if it had come with the event
     record.state = "learned"
-    record.label = GivenLabel(
-        y=last.y,
-        origin=last.origin,
-        answer_id=record.standing or "",
-        # A second answer is not the one that the first annotator may supersede.
-        annotator=None if word is None else word.annotator,
-        late=last.late,
-        privileged=last.privileged,
-        std=last.std,
-    )
+    # A second answer is not the one that the first annotator may supersede.
+    annotator = None if word is None else word.annotator
+    record.label = GivenLabel.of_line(last, answer_id=record.standing or "", annotator=annotator)
     record.standing_by = record.labelled_by
     return record
