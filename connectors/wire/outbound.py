@@ -121,8 +121,8 @@ def _size(name: str, value: bytes) -> int:
 #                                            broker; missing if a timer was the cause
 #     dlq.role                               events, answers or consensus; only if the topic has
 #                                            another name
-#     dlq.stage                              how far it came: decode, correlate or learn; if the
-#                                            learner or a rule failed: predict, ask,
+#     dlq.stage                              how far it came: decode, correlate, quarantine or
+#                                            learn; if the learner or a rule failed: predict, ask,
 #                                            challenge, learn, review or encode
 #     dlq.error                              what was wrong, one line
 #     dlq.at                                 when, RFC 3339

@@ -18,7 +18,7 @@ from connectors.wire.codec import TYPES
 from connectors.wire.explain import LARGEST, SMALLEST
 from connectors.wire.inbound import EARLIEST, LATEST, MAX_NAME
 from streamgp.base import Decision, Features, Label, Neighbour
-from streamgp.interactive.messages import MOST_IN_EXCERPT, Answer, Cancel, Event, Excerpt
+from streamgp.interactive.messages import MOST_IN_EXCERPT, Answer, Cancel, Event, Excerpt, Stage
 
 HERE = Path(__file__).parent
 Schema = dict[str, Any]
@@ -255,7 +255,7 @@ def headers(heading: str, text: str) -> Schema:
         "dlq.role": {"enum": ["events", "answers", "consensus"]},
         "dlq.partition": number,
         "dlq.offset": number,
-        "dlq.stage": {"enum": ["decode", "correlate", "learn"]},
+        "dlq.stage": {"enum": ["decode", "correlate", "quarantine", *get_args(Stage)]},
         "dlq.error": {"maxLength": 500},
         "dlq.at": time,
         "dlq.truncated": number,

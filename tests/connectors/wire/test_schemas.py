@@ -6,6 +6,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import History, HistoryError, state
 from streamgp.interactive import Answer, Cancel, Event, Rejected
+from streamgp.interactive.messages import Fault, Stage
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[2] / "docs"
@@ -88,6 +90,17 @@ def test_every_record_that_is_written_is_accepted_with_its_headers(out):
         VALIDATORS["dead-letter-headers"].validate(headers)
     else:
         VALIDATORS["headers"].validate(headers)
+
+
+@pytest.mark.parametrize(
+    ("fault", "stage"),
+    [*((fault, None) for fault in get_args(Fault)), *(("failed", s) for s in get_args(Stage))],
+)
+def test_headers_of_every_dead_letter_are_accepted(fault, stage):
+    rejected = Rejected(subject="e1", key="ann", fault=fault, reason="r", at=NOW, stage=stage)
+    out = Outbound("/streamgp/rooms", keyed=True).dead_letter(rejected, None, 3)
+    headers = {name: value.decode() for name, value in out.headers}
+    VALIDATORS["dead-letter-headers"].validate(headers)
 
 
 @pytest.mark.parametrize(
