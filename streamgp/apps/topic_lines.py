@@ -17,7 +17,6 @@ from connectors.wire.record_lines import from_line, input_of, to_line
 from streamgp.apps.console import DONE, WRONG_USE, Stop, number, seen, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S, status_by
-from streamgp.config.broker_url import FileAddress, parse_address
 
 _PROGRAM = "send"
 _PAUSE_S = 0.2
@@ -131,7 +130,7 @@ def _writing(there: Deployment) -> Iterator[_LineSender]:
 @contextmanager
 def _restoring(there: Deployment) -> Iterator[_LineSender]:
     """Write in place of a worker, of which there must be none."""
-    if not isinstance(parse_address(there.url), FileAddress):
+    if not there.is_in_directory:
         raise click.ClickException(
             "--restore needs a broker file://DIR; copy topics in Kafka with Kafka's own tools"
         )

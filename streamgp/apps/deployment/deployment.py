@@ -179,6 +179,11 @@ class Deployment:
         return self.config.broker.url
 
     @property
+    def is_in_directory(self) -> bool:
+        """Whether the topics are a database in a directory, which no broker looks after."""
+        return isinstance(parse_address(self.url), FileAddress)
+
+    @property
     def group(self) -> str:
         """The group of the workers."""
         return self.config.worker.group

@@ -198,6 +198,11 @@ def _read(reader: Reader, traces: Traces, *, until: Callable[[], bool], what: st
 
 def _still_there(there: Deployment) -> str:
     names = ", ".join(there.name_of(topic) for topic in _KEPT_BY)
+    if there.is_in_directory:
+        return (
+            "these topics keep what they hold of this person, as nothing in a directory expires: "
+            f"{names}; the others until a worker next starts"
+        )
     return (
         f"these topics keep what they hold of this person until their retention time: {names}; the "
         "others until the broker next compacts them"

@@ -30,7 +30,6 @@ from streamgp.apps.deployment.deployment import Deployment, damage, visit, write
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import printable
-from streamgp.config.broker_url import FileAddress, parse_address
 from streamgp.config.build import Model, build_model, build_total_budget, build_windows
 from streamgp.config.load import consistent, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
@@ -436,7 +435,7 @@ def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[O
 
 def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
     """Write state in the place of a worker; return when it is safe."""
-    if isinstance(parse_address(there.url), FileAddress):
+    if there.is_in_directory:
         # In a directory only a worker can write state, and there is one at a time: be that one.
         client = there.topics.client(group=there.group, instance="upkeep", max_records=1)
         try:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record
 from connectors.wire.state_records import History, split_key
 from streamgp.apps.maintenance.forget import NOT_YET, Traces
@@ -158,6 +159,30 @@ def test_broker_is_of_no_use_with_a_directory(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "--broker can be used only with CONFIG.toml, not with a directory" in result.stderr
+
+
+def test_directory_of_topics_keeps_the_rest_for_good_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.undo()
+    topics = EmbeddedTopics(tmp_path / "topics")
+    topics.create()
+    monkeypatch.setattr(small, "topics", topics)
+    with_people(small)
+    result = small.call("forget", "ann", "--yes", "--broker", f"file://{tmp_path}/topics")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (
+        NOT_YET,
+        "these topics keep what they hold of this person, as nothing in a directory expires: "
+        "events, predictions, requests, answers, dead-letters; the others until a worker next "
+        "starts",
+    )
+    small.work()
+    small.work()  # at its start it removes what was forgotten, all but that it was
+    assert [r.key for r in small.records("events") if r.key == b"ann"] == [b"ann"] * 3
+    left = [r for r in small.records("state", "consensus") if (r.key or b"").startswith(b"ann\x1f")]
+    assert left
+    assert [r for r in left if r.value is not None] == []
 
 
 # --- what counts as forgotten
