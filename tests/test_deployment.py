@@ -6,15 +6,19 @@ import re
 import shlex
 from contextlib import closing
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
+from typing import get_args
 
 import pytest
 
 import connectors
 import streamgp
+from connectors.annotation.open_questions import Order
 from connectors.kafka.topics import KafkaTopics, Security
+from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, COMPACTED, BrokerError, Outgoing
 from streamgp.apps import console
+from streamgp.apps.annotate.subscription import Sitting, Subscription
 from streamgp.cli.main import cli
 from streamgp.config import load
 from tests.kafka_broker import USERS
@@ -221,6 +225,29 @@ def test_rights_of_the_guide_are_enough(guarded, who):
             work(topics)
         else:
             visit(topics, PROGRAMS[who])
+
+
+class Noted(MemoryTopics):
+    """Topics that tell which of them were read."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.read = set()
+
+    def reader(self, topics, **options):
+        self.read.update(topics)
+        return super().reader(topics, **options)
+
+
+@pytest.mark.parametrize("order", get_args(Order))
+def test_annotate_reads_no_topic_but_those_of_the_guide(order):
+    topics = Noted()
+    subscription = Subscription(topics, Sitting(annotator="ann", order=order), time)
+    while subscription.is_behind:
+        subscription.read_on(0.0)
+    subscription.close()
+    granted = {name for _, name, right in PROGRAMS["annotate"] if right == "READ"}
+    assert topics.read == (granted if order == "useful" else granted - {"predictions"})
 
 
 @pytest.mark.parametrize("missing", PROGRAMS["run"], ids=lambda right: " ".join(right))
