@@ -1,7 +1,8 @@
 """Answers of one annotator that can still be taken back.
 
-Which answer a correction supersedes follows from the table in `streamgp/interactive/loop.py`: the
-last label that was given, or, where a label request was declined, that answer.
+Which answer a correction supersedes follows from the table in
+`streamgp/interactive/transitions.py`: the last label that was given, or, where a label request was
+declined, that answer.
 
 """
 

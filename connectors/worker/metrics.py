@@ -46,10 +46,10 @@ DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5
 HEALTHY_S = 60.0
 """A worker without a cycle for so long hangs, as its file `alive` says, too."""
 SIGNALS = ("confidence", "requests")
+"""Watched for drift: the mean confidence of predictions, and the share of label requests."""
 OTHERS = "(others)"
 MOST_NAMES = 200
 """Annotators that are told apart."""
-"""Watched for drift: the mean confidence of predictions, and the share of label requests."""
 _LOOK_EVERY_S = 1.0
 _BLOCK = 100
 """Predictions whose mean is one value for a detector of drift."""
