@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -223,6 +223,32 @@ def test_files_that_are_named_to_newcomers_are_there(path):
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
 def test_decisions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_counts_below_the_example_of_metrics_are_those_of_its_run():
+    text = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    [code, below] = re.search(
+        r"^### Five of them in one run\n.*?```python\n(.*?)```.*?```text\n.*?```\n(.*?)^###",
+        text,
+        re.M | re.S,
+    ).groups()
+    run: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "metrics.md", "exec"), run)
+    wrong, held, rooms = run["wrong"], run["held"], run["rooms"]
+    n_wrong, n_asked = sum(wrong.values()), len(wrong)
+    assert run["recall"].get() == 1.0
+    n_challenged = round(n_wrong / run["precision"].get())
+    n_kept = sum(label != rooms[event] for event, label in held.items())
+    n_corrected = sum(held[event] == rooms[event] for event, is_wrong in wrong.items() if is_wrong)
+    assert below.split("* Bob's")[0].replace("\n  ", " ") == (
+        f"\n* It asked for a label in {n_asked} of {len(rooms)} events.\n"
+        f"* {n_challenged} answers were challenged, and {n_wrong} of these were wrong: one "
+        "challenge was in vain.\n"
+        f"* {n_wrong} answers were wrong, and all of them were challenged.\n"
+        f"* {n_kept} of the {len(held)} labels are wrong in the end. Of the {n_wrong} wrong "
+        f"answers, {n_corrected} were corrected; for the other {n_wrong - n_corrected} the "
+        "annotator was wrong again.\n"
+    )
 
 
 EXAMPLES = [
