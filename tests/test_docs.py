@@ -7,14 +7,17 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from msgspec import inspect
 
+import streamgp
 from connectors import decode, encode
 from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
 from connectors.jsonl import FILES
 from connectors.wire.codec import TYPES
 from streamgp.apps import console
 from streamgp.base import Decision, Neighbour
+from streamgp.cli.main import cli
 from streamgp.config import load, settings
 from streamgp.config.rules import RuleSection, section_class
 from streamgp.config.validation import expected as expected_words
@@ -223,6 +226,20 @@ def test_files_that_are_named_to_newcomers_are_there(path):
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
 def test_decisions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_comparison_on_the_page_about_tuning_is_what_is_printed(tmp_path, monkeypatch):
+    text = (DOCS / "tuning.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"^default          .*\nlong .*\n", text, re.M)
+    monkeypatch.chdir(tmp_path)
+    log = Path(streamgp.__file__).parent / "data" / "wifi_rooms.csv.gz"
+    Path("default.toml").write_text(CliRunner().invoke(cli, ["init"]).stdout, encoding="utf-8")
+    Path("long.toml").write_text("[learner]\nlength_scale = 4.76\nnoise_variance = 0.02\n")
+    options = ["--label", "room", "--annotator", "error_rate=0.2"]
+    arguments = ["tune", str(log), *options, "--compare", "default.toml", "long.toml"]
+    printed = CliRunner().invoke(cli, arguments).stdout.splitlines()[-2:]
+    # The last column is a time.
+    assert [row.split()[:-1] for row in printed] == [row.split()[:-1] for row in table.splitlines()]
 
 
 def test_counts_below_the_example_of_metrics_are_those_of_its_run():
