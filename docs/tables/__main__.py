@@ -73,6 +73,12 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     ),
     (
         "docs/choosing.md",
+        "kafka",
+        {"loop": "worker, 50 examples per key"},
+        "one worker on Kafka does {events per s:,.0f} events per second with a Gaussian process",
+    ),
+    (
+        "docs/choosing.md",
         "peers",
         {"log": "wisdm, recorded", "classifier": "no change"},
         "On WISDM in the order of its file it is right in {accuracy_%:.1f} %",
