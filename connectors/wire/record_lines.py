@@ -121,7 +121,7 @@ def to_line(record: Outgoing, at: float) -> bytes:
 
     """
     value = record.value
-    if value is not None and b"\n" not in value and headers_follow(record.headers, value):
+    if value is not None and _is_line(value) and headers_follow(record.headers, value):
         plain = from_line(record.topic, value)
         if plain is not None and (plain.key, plain.value) == (record.key, value):
             return value
@@ -175,15 +175,32 @@ def input_of(line: bytes) -> Outgoing:
     ('events', b'ann')
     >>> input_of(b'{"event_id": "e1", "y": "home"}').topic
     'answers'
+    >>> record = input_of(b'{"record": {"key": "ann", "value": {"event_id": "e1", "y": "home"}}}')
+    >>> record.topic, record.key, record.value
+    ('answers', b'ann', b'{"event_id": "e1", "y": "home"}')
 
     """
+    read = from_line("events", line)
+    if read is not None and read.value != line:  # an envelope
+        return Outgoing(
+            topic=_head_of(read.value or b"")[0],
+            key=read.key,
+            value=read.value,
+            headers=read.headers,
+        )
+    topic, key = _head_of(line)
+    return Outgoing(topic=topic, key=key, value=line)
+
+
+def _head_of(message: bytes) -> tuple[TopicName, bytes | None]:
+    """Return where an event or an answer belongs, and the key that it tells."""
     try:
-        head = _heads.decode(line)
+        head = _heads.decode(message)
     except _NO_JSON:  # the worker reports what is wrong
         head = _Head(type="event")
     is_event = head.type == "event" or (head.type is None and head.x is not None)
     key = head.key.encode("utf-8", "replace") if isinstance(head.key, str) else None
-    return Outgoing(topic="events" if is_event else "answers", key=key, value=line)
+    return "events" if is_event else "answers", key
 
 
 def _unwrap(body: _Body) -> Line:
@@ -249,6 +266,17 @@ def _data(piece: Piece) -> bytes:
     if isinstance(piece, str):
         return piece.encode()
     return base64.b64decode(piece.base64, validate=True)
+
+
+def _is_line(value: bytes) -> bool:
+    """Return whether a value is a JSON object on one line, as readers of lines expect it."""
+    if b"\n" in value or not _is_text(value):
+        return False
+    try:
+        _heads.decode(value)
+    except _NO_JSON:
+        return False
+    return True
 
 
 def _is_text(data: bytes) -> bool:

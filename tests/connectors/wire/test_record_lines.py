@@ -66,7 +66,6 @@ def test_every_line_is_a_record_or_blank(topic, line):
     [
         Outgoing(topic="events", key=b"ann", value=EVENT),
         Outgoing(topic="events", key=None, value=b'{"x":{}}'),
-        Outgoing(topic="answers", key=None, value=b"no JSON at all"),
         Outgoing(topic="consensus", key=consensus_key("ann", "e1", 2), value=encode(EXAMPLE)),
         state("ann", "head", {"n": 1}, 0),
         state("", "configuration", {"fingerprint": "f"}, 0),
@@ -74,6 +73,13 @@ def test_every_line_is_a_record_or_blank(topic, line):
 )
 def test_a_message_that_tells_its_key_is_its_own_line(record):
     assert to_line(record, at=0.0) == record.value
+
+
+@pytest.mark.parametrize("value", [b"no JSON at all", b"3", b"[]", b"{", b'{"a":"\xff"}', b"{}\n"])
+@pytest.mark.parametrize("key", [None, b"ann"])
+def test_what_is_no_object_on_one_line_is_in_an_envelope(key, value):
+    line = json.loads(to_line(Outgoing(topic="events", key=key, value=value), at=3.0))
+    assert list(line) == ["record"]
 
 
 def test_a_key_that_the_message_does_not_tell_is_beside_it():
@@ -164,3 +170,17 @@ def test_the_key_of_a_line_is_told_by_its_message(line, key):
 )
 def test_an_input_goes_where_it_belongs(line, topic, key):
     assert input_of(line) == Outgoing(topic=topic, key=key, value=line)
+
+
+@pytest.mark.parametrize(
+    ("topic", "value"),
+    [
+        ("events", b'{"x":{}}'),
+        ("answers", b'{"request_id":"e1/label","y":"hall"}'),
+        ("events", b"no JSON at all"),
+        ("events", None),
+    ],
+)
+def test_input_in_an_envelope_is_the_record_that_is_in_it(topic, value):
+    record = Outgoing(topic=topic, key=b"ann", value=value, headers=(("a", b"b"),))
+    assert input_of(to_line(record, at=3.0)) == record
