@@ -182,8 +182,8 @@ _PEOPLE = """\
 # decline a challenge of it; and the annotators who may do so with the answers of others.
 owners = {owners}
 supervisors = []
-# Whether to stop learning the answers of an annotator who, judged by the labels of two others, is
-# misleading; and the annotators, besides supervisors, who are exempt from that.
+# Whether to stop learning the answers of an annotator who, judged by the labels of the others (two
+# at least), is misleading; and the annotators, besides supervisors, who are exempt from that.
 quarantine = {quarantine}
 trusted = []
 # Upper limits: labels, names of features and annotators of one learner, and corrections of one
