@@ -11,6 +11,7 @@ from typing import Any
 
 from connectors.storage.snapshots import StateDirectory
 from connectors.worker.metrics import WorkerMetrics
+from streamgp.common.private_files import FILE_MODE
 
 ALIVE = "alive"
 """File in the state directory that is touched at every turn, and while a restore gets on."""
@@ -58,7 +59,7 @@ class WorkerLog:
             self._metrics.show_life()
         if self._state is not None:
             with suppress(OSError):
-                self._state.file(ALIVE).touch()
+                self._state.file(ALIVE).touch(mode=FILE_MODE)
 
 
 class BatchSummary:
