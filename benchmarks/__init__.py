@@ -1,11 +1,11 @@
-"""What streamgp promises, measured: run one with `python -m benchmarks.NAME --help`.
+"""Benchmarks of what streamgp promises; `python -m benchmarks.NAME --help` describes one.
 
-`papers` repeats published experiments, `performance` measures times, `comparison` accuracies. A
+`papers` reproduces published experiments, `performance` measures times, `comparison` accuracies. A
 benchmark is `FOLDER/NAME.py`, or `FOLDER/NAME/benchmark.py` if it needs several files; its command
 is `NAME.py` beside this file, and `python -m benchmarks` lists them all.
 
-Every benchmark prints its rows and its acceptance list, writes both as JSON on request, and
-measures ratios within one run where it can, so that a slow or busy machine changes little.
+Every benchmark prints its rows and its acceptance list, and writes both as JSON on request. Where
+it can, it measures ratios within one run, so that a slow or busy machine changes little.
 
 """
 
@@ -15,6 +15,6 @@ import os
 
 from streamgp.common.environment import ONE_THREAD
 
-# Read when numpy loads, so it has to stand here: all benchmarks run on one BLAS thread, as
+# numpy reads this when it loads, so it must be set here: all benchmarks run on one BLAS thread, as
 # `streamgp` itself does.
 os.environ.update(ONE_THREAD)

@@ -21,7 +21,7 @@ def benchmarks(folder: str) -> Iterator[tuple[str, Path]]:
 
 
 def main() -> None:
-    """Print the list; nothing is imported, since some need libraries that are not there."""
+    """Print the list; nothing is imported, since some need libraries that may be missing."""
     for folder in FOLDERS:
         print(f"{folder}:")
         for name, path in benchmarks(folder):

@@ -1,8 +1,8 @@
-"""Streams of labelled points as arrays, and classifiers that play them.
+"""Streams of labelled points as arrays, and functions that run classifiers over them.
 
 Stationary streams, recorded ones, and ones with concept drift: from River's data sets and
 generators, scikit-learn's digits, and the data folder. Features are standardised by the first
-events, as `SkepticalClassifier` does; a missing value becomes 0.
+events, as in `SkepticalClassifier`; a missing value becomes 0.
 
 """
 
@@ -69,7 +69,7 @@ def stationary(name: str, n: int, seed: int) -> ArrayStream:
     Raises
     ------
     MissingLogError
-        If it cannot be had here.
+        If it is not available here.
 
     """
     return _standardised(name, islice(_STATIONARY[name](seed), n))
@@ -83,11 +83,12 @@ def drifting(concept: str, kind: str, n: int, seed: int) -> ArrayStream:
     concept
         One of `CONCEPTS`.
     kind
-        One of `KINDS`: how likely an event is to come from the second concept, as time goes by.
+        One of `KINDS`: how the probability that an event comes from the second concept changes with
+        time.
     n
         Number of events.
     seed
-        Seed of the events, and of what is random in the change.
+        Seed of the events, and of the random part of the change.
 
     """
     rng = np.random.default_rng(seed)
@@ -193,19 +194,19 @@ _KINDS: dict[str, Callable[[Array], Array]] = {
 KINDS = tuple(_KINDS)
 
 
-# --- classifiers that play them
+# --- classifiers on these streams
 
-# That of `GPClassifier` and `isgp()`, as is the kernel.
+# As in `GPClassifier` and `isgp()`; so is the kernel.
 NOISE_VARIANCE = 0.5
 
 
 def kernel_for(stream: ArrayStream) -> SquaredExponential:
-    """Return the default kernel for points with so many features."""
+    """Return the default kernel for points with as many features as the stream's."""
     return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(stream.X.shape[1]))
 
 
 def right_exactly(stream: ArrayStream) -> Array:
-    """Whether the exact process, taught all labels, predicts each before it is told, (n,)."""
+    """Whether the exact process, taught all labels, predicts each one beforehand, shape (n,)."""
     these = Hyperparameters(kernel=kernel_for(stream), noise_variance=NOISE_VARIANCE)
     means, _ = predicted_before_learned(these, stream.X, stream.indicators)
     # Classes are not known before they appear.
@@ -217,7 +218,7 @@ def right_exactly(stream: ArrayStream) -> Array:
 
 
 def right_one_by_one(stream: ArrayStream, gp: BoundedGP) -> Array:
-    """Whether a process, taught all labels one by one, predicts each before it is told, (n,)."""
+    """Whether a process, taught all labels one by one, predicts each one first, shape (n,)."""
     right = np.zeros(len(stream.y), dtype=bool)
     for i, (x, y) in enumerate(zip(stream.X, stream.y.tolist(), strict=True)):
         if gp.n_targets:
@@ -230,11 +231,11 @@ def right_one_by_one(stream: ArrayStream, gp: BoundedGP) -> Array:
 
 
 def played(stream: ArrayStream, model: base.Classifier) -> tuple[Array, Array]:
-    """Let a classifier of River's kind predict each event, and learn it then.
+    """Let a River classifier predict each event, then learn it.
 
     Returns
     -------
-    Whether each prediction was right, (n,), and how long each event took, in seconds, (n,).
+    Whether each prediction was right, and how long each event took, in seconds; both of shape (n,).
 
     """
     right = np.zeros(len(stream.y), dtype=bool)
@@ -248,6 +249,6 @@ def played(stream: ArrayStream, model: base.Classifier) -> tuple[Array, Array]:
 
 
 def right_without_change(stream: ArrayStream) -> Array:
-    """Whether each label is that of the event before, (n,)."""
+    """Whether each label is the same as that of the previous event, shape (n,)."""
     right: Array = np.append(False, stream.y[1:] == stream.y[:-1])
     return right

@@ -1,6 +1,6 @@
-"""What all benchmarks share: arguments, processes, BLAS threads, tables, JSON, exit status.
+"""Parts shared by all benchmarks: arguments, processes, BLAS threads, tables, JSON, exit status.
 
-A benchmark is a function from `Options` to an `Outcome`; what it measures is its own business.
+A benchmark is a function from `Options` to an `Outcome`; what it measures is up to it.
 
 """
 
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 def processes(n: int | None = None) -> AbstractContextManager[ProcessPoolExecutor | None]:
-    """Return a pool of processes, one for each core, or none where one would do."""
+    """Return a pool of processes, one for each core, or None where one process is enough."""
     n = os.cpu_count() or 1 if n is None else n
     if n == 1:
         return nullcontext()
@@ -44,16 +44,16 @@ def processes(n: int | None = None) -> AbstractContextManager[ProcessPoolExecuto
 
 
 def in_processes(function: Callable[[J], R], jobs: Sequence[J], n_workers: int) -> Iterator[R]:
-    """Yield what a function makes of each job, as soon as it and all before it are done.
+    """Yield a function's result for each job, as soon as this and all earlier jobs are done.
 
     Parameters
     ----------
     function
-        What to do; found by its name in a process that starts from nothing.
+        Function to call; fresh processes import it by its name.
     jobs
         Its arguments, which are pickled.
     n_workers
-        Number of processes; with 1 it is done in this one.
+        Number of processes; with 1, all jobs run in this one.
 
     """
     with processes(n_workers) as pool:
@@ -69,9 +69,9 @@ def one_thread() -> Iterator[str]:
 
 
 def kernels() -> str:
-    """Return for which processors the kernels are that the BLAS has picked, such as `"SkylakeX"`.
+    """Return which processors the kernels that BLAS has picked are made for, e.g. `"SkylakeX"`.
 
-    `OPENBLAS_CORETYPE` picks others.
+    The variable `OPENBLAS_CORETYPE` picks others.
     """
     return environment()["blas_kernel"]
 
@@ -95,7 +95,7 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for on the command line.
+    """Options of the command line.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A measured value beside its limit; the name says on which side it has to be."""
+    """A measured value with its limit, and on which side of the limit it has to be."""
 
     name: str
     value: float | None
@@ -124,31 +124,31 @@ class Acceptance:
 
 
 def at_least(name: str, value: float | None, limit: float) -> Acceptance:
-    """Accept values that reach the limit; None, for nothing measured, does not."""
+    """Accept values that reach the limit; None (nothing was measured) is not accepted."""
     ok = value is not None and value >= limit
     return Acceptance(name=f"{name} (at least)", value=value, limit=limit, ok=ok)
 
 
 def at_most(name: str, value: float | None, limit: float) -> Acceptance:
-    """Accept values that do not exceed the limit; None, for nothing measured, is not accepted."""
+    """Accept values that do not exceed the limit; None (nothing was measured) is not accepted."""
     ok = value is not None and value <= limit
     return Acceptance(name=f"{name} (at most)", value=value, limit=limit, ok=ok)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a benchmark has measured.
+    """Results of a benchmark.
 
     Parameters
     ----------
     rows
-        Flat objects. Rows with the same keys are shown as one table.
+        Flat dictionaries. Rows with the same keys are shown as one table.
     acceptance
         Values with their limits.
     skipped
         What was left out, and why.
     notes
-        Sentences to be read with the tables.
+        Sentences that explain the tables.
 
     """
 
@@ -159,7 +159,7 @@ class Outcome:
 
 
 class Drawing(Protocol):
-    """A benchmark that draws what it has measured into a folder, if it is given one."""
+    """A benchmark that writes pictures of its results into a folder, if it is given one."""
 
     def __call__(self, options: Options, *, pictures: Path | None) -> Outcome:
         """Measure, and draw."""
@@ -172,16 +172,16 @@ def run(
     about: str | None,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Parse the arguments, measure, show, write; return the exit status.
+    """Parse the arguments, measure, print and write the results; return the exit status.
 
     Parameters
     ----------
     name
         Name of the benchmark.
     measure
-        What it does.
+        The function that measures.
     about
-        What it measures, for `--help`.
+        Description for `--help`.
     argv
         Arguments; None for those of the process.
 
@@ -204,7 +204,7 @@ def run_with_pictures(
     about: str | None,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Do as `run` for a benchmark that is also told where to put pictures: `--pictures DIR`."""
+    """Like `run`, for a benchmark that also takes `--pictures DIR`."""
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own.add_argument("--pictures", type=Path)
     known, rest = own.parse_known_args(argv)
@@ -222,7 +222,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def save_picture(figure: Any, path: Path) -> None:
-    """Write a picture with 128 colours: a third of the bytes, and no difference to the eye."""
+    """Write a picture with 128 colours: a third of the bytes, with no visible difference."""
     from PIL import Image  # comes with matplotlib
 
     buffer = io.BytesIO()
@@ -232,7 +232,7 @@ def save_picture(figure: Any, path: Path) -> None:
 
 
 def progress(what: str) -> None:
-    """Say on standard error what is being measured, which may take minutes."""
+    """Say on standard error what is being measured, as it may take minutes."""
     print(f"... {what}", file=sys.stderr, flush=True)
 
 
@@ -274,7 +274,7 @@ def _machine() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the name that the processor gives itself."""
+    """Return the processor's own name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -324,7 +324,7 @@ def _table(rows: Sequence[Row]) -> str:
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for name in rows[0]:
         numeric = not any(isinstance(row[name], str) for row in rows)
-        # A blank of a title breaks it into lines: narrow columns, whole words.
+        # Titles are broken at spaces: narrow columns, whole words.
         title = Text(name.replace("_", " ").replace(" ", "\n") if numeric else name)
         grid.add_column(
             title, justify="right" if numeric else "left", no_wrap=True, vertical="bottom"

@@ -1,6 +1,6 @@
 """Recorded logs of a data folder as lists of events, and the orders in which they are played.
 
-A log is what a file holds, in the order of the file. Nothing is scaled; missing values are absent.
+A log holds the rows of a file in their order. Nothing is scaled; missing values are left out.
 
 """
 
@@ -38,8 +38,8 @@ class Log:
     events
         Features and label of each event, as recorded.
     orders
-        How it is played: `random`, `sequential` (class after class, the classes in random order)
-        and, where the rows follow each other in time, `recorded`.
+        The orders it can be played in: `random`, `sequential` (class after class, the classes in
+        random order) and, where the rows follow each other in time, `recorded`.
 
     """
 
@@ -103,7 +103,7 @@ def read(name: str, data: Path | None, n: int) -> Log:
 
 
 def read_all(names: Iterable[str], data: Path | None, n: int) -> tuple[list[Log], list[str]]:
-    """Read the first `n` labelled events of several logs; also say which are not there, and why."""
+    """Read the first `n` labelled events of several logs; also say which are missing, and why."""
     logs, missing = [], []
     for name in names:
         try:
@@ -178,7 +178,7 @@ def _table(
 
 
 def is_feature(name: str, value: Any, drop: Collection[str]) -> bool:
-    """Whether a cell of a table is a feature that is there, and no label."""
+    """Whether a cell of a table holds a feature: not missing, and not a label."""
     if name in drop or name.startswith("label:") or value is None:
         return False
     return not math.isnan(value)
@@ -201,7 +201,7 @@ _LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
     "activities_10": (EXTRASENSORY, partial(_extrasensory, user=10, label="activity"), _ALL),
     "activities_5": (EXTRASENSORY, partial(_extrasensory, user=5, label="activity"), _ALL),
 }
-# A picture and a gene are nothing that a sensor or a person does; the others are what one of the
-# above is, in another order or of other users.
+# Pictures and genes do not come from sensors or from what people do; the others repeat one of the
+# logs above in another order, or with other users.
 _OTHERS = ("usps", "dna", "wisdm_by_user", "activities_10", "activities_5")
 NAMES = ("wifi_rooms", *(name for name in _LOGS if name not in _OTHERS))

@@ -1,1 +1,1 @@
-"""Times and throughput: what a step, an event, an answer or a key costs."""
+"""Times and throughput: the cost of a step, an event, an answer or a key."""

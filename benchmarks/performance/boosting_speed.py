@@ -1,14 +1,14 @@
-"""How long a step of a boosted forest takes, and how long its peers need for as many trees.
+"""Time per step of a boosted forest, and of peers with as many trees.
 
 `ConfidenceBoostingClassifier` over ten forests of ten trees, on ten classes of sixteen features,
-three clusters each. Predicting an event, and learning its label, are measured at several numbers of
-labels, with trees that numba compiles, if it is there, and with the same trees in numpy: the mean
-of some hundred steps, splits of leaves included. Rows of a data frame are predicted at once; their
-conversion counts. It is the time of the processor, without that spent on other programs.
+three clusters each. Predicting an event and learning its label are measured at several numbers of
+labels, with trees compiled by numba, if it is installed, and with the same trees in numpy: means
+over some hundred steps, splits of leaves included. Rows of a data frame are predicted at once,
+including their conversion. All times are processor time, so other programs hardly matter.
 
 Then River's forests and boosting with a hundred trees, and `OnlineForestClassifier` with a hundred,
-on the same stream: the time of a step over all events, and the errors of the second half. Last, the
-time of the first label in a new process: numba compiles once for all, and keeps what it compiled.
+on the same stream: time per step over all events, and errors in the second half. Finally, the time
+of the first label in a new process: numba compiles only once, and caches what it compiled.
 
 """
 
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Measure the steps, either way; then all peers; then the first label."""
+    """Measure the steps in both ways, then all peers, then the first label."""
     plan = plan or (_QUICK if options.quick else Plan())
     ways = ["numpy"] if find_spec("numba") is None else ["numba", "numpy"]
     with one_thread() as how:
@@ -158,7 +158,7 @@ def _grown_by(way: str) -> AbstractContextManager[Any]:
 
 
 def _warm_up(seed: int) -> None:
-    """Compile what is to be measured."""
+    """Compile the code that is measured."""
     model = ConfidenceBoostingClassifier(seed=seed)
     X, y = _drawn(300, seed)
     for x, label in zip(_dicts(X), y.tolist(), strict=True):
@@ -168,7 +168,7 @@ def _warm_up(seed: int) -> None:
 
 
 def _predicting_many(model: Any, n: int, seed: int) -> float:
-    """Return the time that predicting a row takes, in seconds, the least of five trials."""
+    """Return the seconds it takes to predict a row, the minimum of five trials."""
     import pandas as pd
 
     X = pd.DataFrame(_drawn(n, seed + 1)[0], columns=_NAMES)
@@ -181,7 +181,7 @@ def _predicting_many(model: Any, n: int, seed: int) -> float:
 
 
 def _peer(name: str, n: int, seed: int) -> Row:
-    """Return error and time of one learner on the stream."""
+    """Return error and time per step of one learner on the stream."""
     progress(name)
     _warm_up(seed)
     model = LEARNERS[name](seed)
@@ -219,7 +219,7 @@ print(time.process_time() - t0)
 
 
 def _starts() -> list[Row]:
-    """Return the time of the first labels in a process, nothing compiled yet, and afterwards."""
+    """Return the time of the first labels in a process, with and without compiled code in cache."""
     if find_spec("numba") is None:
         return []
     progress("first labels")
@@ -247,7 +247,7 @@ _NAMES = [f"f{j}" for j in range(_N_FEATURES)]
 
 
 def _drawn(n: int, seed: int) -> tuple[Array, Any]:
-    """Return points of clusters, and the classes that these belong to."""
+    """Return points from clusters, and the classes of the clusters."""
     centres = np.random.default_rng(seed).normal(size=(_N_CLUSTERS, _N_FEATURES))
     rng = np.random.default_rng([seed, n])
     cluster = rng.integers(_N_CLUSTERS, size=n)

@@ -1,15 +1,16 @@
-"""What a step of the ensemble of Gaussian processes costs, and how long its peers take.
+"""Time per step of the ensemble of Gaussian processes, and of its peers.
 
 A step is `EnsembleGPRegressor.predict_one` with a distribution and `learn_one` of the same event,
-20 features in a dictionary, one BLAS thread. Beside it one reading (`ddot` of a buffer with itself)
-of as many numbers as the square-root factor of one expert has. Steps of one expert and of seven, at
-several numbers of labels: they should cost the same. Fits of the hyper-parameters, which come
-whenever the number of labels doubles, are left out of the medians and shown by themselves.
+20 features in a dictionary, one BLAS thread. For comparison, one reading (`ddot` of a buffer with
+itself) of as many numbers as the square-root factor of one expert has. Steps of one expert and of
+seven are measured at several numbers of labels, on which the time should not depend. Fits of the
+hyper-parameters, done whenever the number of labels doubles, are left out of the medians and shown
+separately.
 
 Then River's and scikit-learn's regressors on a nonlinear stream (Friedman's, noise of variance 1),
-every label given: squared error of the second half over the variance of the targets, before each
-was learned, and the time of a step. The nearest peer is the one of least error; errors within a
-tenth count as equal.
+every label given: mean squared error over the second half, each target predicted before it is
+learned, divided by the variance of the targets; and the time per step. The nearest peer is the one
+with the smallest error; errors within a tenth count as equal.
 
 """
 
@@ -52,7 +53,7 @@ class RefittedGP:
     Parameters
     ----------
     seed
-        Seed of the restarts of its search.
+        Seed of the restarts of its optimiser.
 
     """
 
@@ -72,12 +73,12 @@ class RefittedGP:
         return float(self._model.predict(np.array([list(x.values())]))[0])
 
     def learn_one(self, x: dict[str, float], y: float) -> None:
-        """Keep an example, and fit if it is time."""
+        """Keep an example, and refit if it is time."""
         self._X.append(list(x.values()))
         self._y.append(y)
         if len(self._X) >= self._due:
             with warnings.catch_warnings():
-                # That noise is small, while there are few examples.
+                # With few examples, it warns that the noise is small.
                 warnings.simplefilter("ignore")
                 self._model.fit(np.array(self._X), np.array(self._y))
             self._due = math.ceil(1.1 * len(self._X))
@@ -245,7 +246,7 @@ def _drawn(rng: np.random.Generator) -> dict[str, float]:
 
 
 def _peer(name: str, n: int, seed: int) -> Row:
-    """Return error and time of one learner on the stream."""
+    """Return error and time per step of one learner on the stream."""
     progress(name)
     model, metric, durations = PEERS[name](seed), NMSE(), []
     for i, (x, y) in enumerate(_friedman(n, seed)):

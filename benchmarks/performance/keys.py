@@ -1,16 +1,16 @@
 """One learner for each of many keys, of which only some are held in memory.
 
-Every key sends the same number of labelled events (7 features, 4 classes) in visits of five, the
-keys in another random order at each round of visits, so that nearly every visit finds its loop on
-the store (SQLite, in a temporary folder) and brings another one there. From time to time the loops
-are saved, as a worker saves them, which marks the store. Events are remembered for an hour of the
-stream's time, about as long as one round takes.
+Every key sends the same number of labelled events (7 features, 4 classes) in visits of five. Each
+round of visits takes the keys in a new random order, so that nearly every visit finds its loop in
+the store (SQLite, in a temporary folder) and evicts another one. From time to time the loops are
+saved, as a worker saves them, which marks the store. Events are remembered for an hour of stream
+time, about as long as one round takes.
 
-Bytes of a key held ready are what Python and numpy have allocated for its loop, model and examples;
+Bytes of a key in memory are what Python and numpy have allocated for its loop, model and examples;
 those of a key in the store are its share of the file. Memory is the peak of the whole process above
-its size before the first key. A visit costs what the file, the snapshot and the learner, which
-learns its examples once more, cost together. Afterwards some keys are compared with loops that were
-never away. Not measured: a broker, and questions that wait (`benchmarks.loop`).
+its size before the first key. A visit costs as much as the file, the snapshot and the learner,
+which learns its examples again, cost together. Afterwards some keys are compared with loops that
+were never evicted. Not measured: a broker, and open questions (`benchmarks.loop`).
 
 """
 
@@ -46,10 +46,10 @@ def main(argv: list[str] | None = None) -> int:
 def measure(
     options: Options, *, n_keys: int | None = None, n_ready: int = 1000, n_visits: int = 4
 ) -> Outcome:
-    """Play all visits, then weigh and compare."""
+    """Run all visits, then measure memory and compare."""
     n_keys = n_keys or (4_000 if options.quick else 100_000)
     stream = _Stream(n_keys, n_visits, options.seed)
-    # First of all, as the peak of the process counts.
+    # This comes first, as the peak of the process counts.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "loops")
         with SqliteStore(path) as store:
@@ -66,7 +66,7 @@ def measure(
             in_store = path.stat().st_size / max(1, len(store))
             differing = sum(_differs(loops, stream, number) for number in stream.sample())
     resident_bytes = _bytes_of_ready_key(stream, min(200, n_keys))
-    resident_us = _us_without_shelf(stream, min(100, n_keys))
+    resident_us = _us_without_store(stream, min(100, n_keys))
     n_events = n_keys * n_visits * _PER_VISIT
     row = {
         "keys": n_keys,
@@ -97,7 +97,7 @@ def _model() -> SkepticalClassifier:
 
 
 class _Stream:
-    """Events of all keys, the same ones whenever they are asked for."""
+    """Events of all keys; repeated calls yield the same events."""
 
     def __init__(self, n_keys: int, n_visits: int, seed: int) -> None:
         self.n_keys, self.n_visits, self._seed = n_keys, n_visits, seed
@@ -127,7 +127,7 @@ class _Stream:
             )
 
     def sample(self) -> list[int]:
-        """Return the numbers of some keys."""
+        """Return the numbers of a few keys."""
         return list(range(0, self.n_keys, max(1, self.n_keys // _N_COMPARED)))
 
     def positions(self, number: int) -> list[float]:
@@ -156,7 +156,7 @@ def _bytes_of_ready_key(stream: _Stream, n: int) -> float:
     return size / n
 
 
-def _us_without_shelf(stream: _Stream, n: int) -> float:
+def _us_without_store(stream: _Stream, n: int) -> float:
     events = [event for number in range(n) for event in stream.of_key(number)]
     loops = KeyedLoops(_model(), answer_horizon_s=_HORIZON_S)
     start = time.perf_counter()
@@ -170,7 +170,7 @@ def _peak_bytes() -> int:
 
 
 def _differs(loops: KeyedLoops, stream: _Stream, number: int) -> bool:
-    """Whether a key's loop answers one more event in another way than one that was never away."""
+    """Whether a key's loop handles one more event differently from one that was never evicted."""
     alone = InteractiveLoop(_model(), answer_horizon_s=_HORIZON_S)
     for event in stream.of_key(number):
         alone.on_event(event, event.occurred_at)

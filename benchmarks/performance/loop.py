@@ -1,16 +1,16 @@
-"""What the conversation costs on top of the learner, and how long it takes to get started.
+"""The cost of the conversation on top of the learner, and the time a process takes to start.
 
 An event: `InteractiveLoop.on_event` around `SkepticalClassifier(GPClassifier())` that holds 200
 examples of 20 features and 10 classes (observe, scale, predict, decide, make the messages, a label
 request among them every third time), minus `GPClassifier.predict_proba_one` of the same scaled
-event by a copy of the learner, which has to solve for it again. No request is answered meanwhile:
-soon a hundred open questions count, as `SkepticalAsk` has it. The same again with `NeverAsk`, which
-leaves no question open. An answer: from the answer to the
-message that says it is learned, minus `GPClassifier.learn_one` by that copy; nothing is challenged.
-Both sides are timed in turns; shown are medians.
+event by a copy of the learner, which has to solve for it again. No request is answered meanwhile,
+so `SkepticalAsk` soon has to consider a hundred open questions. The same again with `NeverAsk`,
+which leaves no question open. An answer: from the answer to the message that says it is learned,
+minus `GPClassifier.learn_one` by that copy; nothing is challenged. Both sides are timed in turns;
+medians are shown.
 
-A start: wall-clock time of a whole process, interpreter included, median of five. Not measured:
-what the learner itself costs (`benchmarks.gp_speed`), connectors and files.
+A start: wall-clock time of a whole process, interpreter included, median of five. Not measured: the
+learner itself (`benchmarks.gp_speed`), connectors and files.
 
 """
 
@@ -101,7 +101,7 @@ class _Conversation:
         return _row(step, whole, alone)
 
     def answers(self) -> Row:
-        """Time answers to the requests that the events led to."""
+        """Time answers to the requests that the events have led to."""
         whole, alone = [], []
         clock = time.perf_counter
         for request, y in self._requests[:_N_ANSWERS]:

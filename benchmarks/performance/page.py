@@ -1,14 +1,14 @@
-"""What twenty annotators wait for at the page, and what ten thousand questions leave in its memory.
+"""How long twenty annotators wait at the page, and its memory after ten thousand questions.
 
 A page in a process of its own on the embedded broker, twenty invited annotators, each with a stream
-of events open: one in a real browser, nineteen that are HTTP clients. Together they answer five
-questions a second, the browser one of them. Milliseconds of the browser are those from a key press
-until the next card is in the document, of a client those of `POST /api/answers`, which returns the
-next card; the answer is in the topic by then. Then the clients answer faster, and the resident
-memory of the page is read now and then.
+of events open: one in a real browser, nineteen as HTTP clients. Together they answer five questions
+per second, one of these in the browser. The browser's milliseconds run from a key press until the
+next card is in the document, a client's are those of `POST /api/answers`, which returns the next
+card; by then the answer is in the topic. Then the clients answer faster, and the resident memory of
+the page is read from time to time.
 
 Annotators, browser and page share the machine. Without playwright and Chromium (`apt-get install
-chromium`) there are the clients alone.
+chromium`), only the clients are measured.
 
 """
 
@@ -68,7 +68,7 @@ def measure(options: Options) -> Outcome:
     with tempfile.TemporaryDirectory() as folder, _deployment(Path(folder)) as deployment:
         clients = [_Client(deployment, f"ann{i}") for i in range(_N_CLIENTS)]
         deployment.ask(200)
-        progress(f"{_PER_S:.0f} answers a second for {waiting_s:.0f} s")
+        progress(f"{_PER_S:.0f} answers per second for {waiting_s:.0f} s")
         with _answering(deployment, clients, _PER_S, waiting_s, options.seed):
             pressed, skipped = _in_browser(deployment, time.monotonic() + waiting_s)
         answered = [ms for client in clients for ms in client.took_ms]
@@ -116,7 +116,7 @@ class _Deployment:
         self._n_asked = 0
 
     def ask(self, n: int) -> None:
-        """Write so many questions as a worker does."""
+        """Write `n` questions as a worker would."""
         rng = random.Random(self._n_asked)
         with self._lock:
             _write(self._folder, [_request(self._n_asked + i, rng) for i in range(n)])
@@ -231,7 +231,7 @@ class _Client:
         return json.loads(text) if reply.status == 200 else None
 
     def answer(self, rng: random.Random) -> None:
-        """Answer the card in front, or ask for one."""
+        """Answer the current card, or ask for one."""
         if self._card is None:
             reply = self._send("GET", "/api/next")
             self._card = reply["card"]["id"] if reply and reply["card"] else None
@@ -245,7 +245,7 @@ class _Client:
         start = time.perf_counter()
         reply = self._send("POST", "/api/answers", body)
         self._card = None
-        if reply is not None:  # else another annotator was faster, or the rate is too high
+        if reply is not None:  # otherwise another annotator was faster, or the rate is too high
             self.took_ms.append(1e3 * (time.perf_counter() - start))
             self._card = reply["next"]["id"] if reply["next"] else None
         self.n_answered += 1
@@ -255,7 +255,7 @@ class _Client:
 def _answering(
     deployment: _Deployment, clients: list[_Client], per_s: float, seconds: float, seed: int
 ) -> Iterator[None]:
-    """Let all clients answer for a while, and ask as much; the browser has its share beside."""
+    """Let all clients answer for a while, and ask new questions; the browser answers besides."""
     end = time.monotonic() + seconds
     pause_s = len(clients) / (per_s - 1.0)
 
@@ -281,7 +281,7 @@ def _answering(
 
 
 def _memory(deployment: _Deployment, clients: list[_Client], seconds: float) -> Iterator[Row]:
-    """Yield the memory of the page, from now on, eleven times."""
+    """Yield the memory of the page eleven times, starting now."""
     before = sum(client.n_answered for client in clients)
     for step in range(11):
         n_answered = sum(client.n_answered for client in clients) - before

@@ -1,16 +1,16 @@
 """How long predictions pause while workers come and go.
 
-Two workers, `streamgp run`, share the four partitions of a broker on this machine (Java and Maven
-are needed; STREAMGP_TEST_KAFKA names another one): 40 keys, each with a Gaussian process of its
-own, 200 events a second. One worker is stopped by SIGTERM or killed by SIGKILL, for good or started
-again at once, and where it is gone another one starts; with `leave = true` and with `leave = false`
-in the configuration.
+Two workers, `streamgp run`, share the four partitions of a broker on this machine (needs Java and
+Maven; STREAMGP_TEST_KAFKA names another broker): 40 keys, each with a Gaussian process of its own,
+200 events per second. One worker is stopped by SIGTERM or killed by SIGKILL, for good or to be
+started again at once; when one is missing, another one starts. All this with `leave = true` and
+with `leave = false` in the configuration.
 
 A pause is the longest time between two committed predictions of a partition, from the signal until
-the workers that are left have shared the partitions and have predicted in all of them for three
-seconds; its own are those that the worker had, or those that one that starts takes over. Workers,
-sender and reader share the cores with the broker, and a Python process takes a second or more until
-it is a worker.
+the remaining workers have shared the partitions and have predicted in all of them for three
+seconds. The worker's own partitions are those that it had, or those that a starting worker takes
+over. Workers, sender and reader share the cores with the broker, and a Python process takes a
+second or more until it is a worker.
 
 """
 
@@ -42,7 +42,7 @@ from connectors.wire.outbound import Outbound
 _N_KEYS = 40
 _PER_S = 200.0
 _TICK_S = 0.02
-# As fresh as the last prediction of a partition must be, and for how long, before all is well.
+# How fresh the last prediction of every partition must be, and for how long, to count as settled.
 _FRESH_S = 0.5
 _STEADY_S = 3.0
 _PATIENCE_S = 90.0
@@ -138,7 +138,7 @@ class _Worker:
 
     @property
     def partitions(self) -> set[int]:
-        """The partitions assigned to it by now."""
+        """The partitions currently assigned to it."""
         found: set[int] = set()
         for line in self._log.read_text(errors="replace").splitlines():
             if '"assigned"' in line:
@@ -151,13 +151,13 @@ class _Worker:
         self._process.wait()
 
     def check(self) -> None:
-        """Raise RuntimeError if it has ended by itself."""
+        """Raise RuntimeError if the process has ended by itself."""
         if self._process.poll() is not None:
             raise RuntimeError(f"a worker has ended: {self._log.read_text()[-500:]}")
 
 
 class _Traffic:
-    """Sends events, and notes when a prediction of each partition is read."""
+    """Sender of events that also records when predictions of each partition are read."""
 
     def __init__(self, topics: KafkaTopics) -> None:
         self._topics = topics
@@ -175,12 +175,12 @@ class _Traffic:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether there was a prediction in every partition just now."""
+        """Whether there was a recent prediction in every partition."""
         now = time.monotonic()
         return all(read_at and now - read_at[-1] < _FRESH_S for read_at in self._read_at.values())
 
     def longest(self, since: float) -> dict[int, float]:
-        """Return the longest time between two predictions of each partition since a moment."""
+        """Return, for each partition, the longest time between two predictions since a moment."""
         return {
             number: max(np.diff([since, *(at for at in read_at if at > since)]).tolist())
             for number, read_at in self._read_at.items()
@@ -208,7 +208,7 @@ class _Traffic:
 
 
 class _Deployment:
-    """Two workers that have shared the partitions, and events that come in."""
+    """Two workers that have shared the partitions, with incoming events."""
 
     def __init__(self, config: Path, traffic: _Traffic) -> None:
         self._config = config
@@ -218,12 +218,12 @@ class _Deployment:
         self._settle()
 
     def pauses(self, what: str) -> tuple[float, float]:
-        """Let something happen to the first worker; return the pauses, its own and those of others.
+        """Do something to the first worker; return the pauses of its own and of other partitions.
 
         Raises
         ------
         TimeoutError
-            If not all is well again after some time.
+            If the workers do not settle in time.
 
         """
         own = self._workers["one"].partitions if "one" in self._workers else set()
@@ -268,7 +268,7 @@ class _Deployment:
 
 @contextmanager
 def _deployment(servers: str, *, leave: bool) -> Iterator[_Deployment]:
-    """Give a deployment of its own on a broker."""
+    """Provide a separate deployment on a broker."""
     name = f"takeovers-{os.getpid()}-{'leave' if leave else 'stay'}"
     names: dict[TopicName, str] = {role: f"{name}-{role.replace('_', '-')}" for role in ALL_TOPICS}
     topics = KafkaTopics(servers, names=names, partitions=N_PARTITIONS, replication=1)

@@ -1,16 +1,15 @@
-"""Raw rows into windows: rows a second on one core, memory of a key, what the windows are good for.
+"""Raw rows into windows: rows per second on one core, memory per key, and learning from windows.
 
-Six channels at 50 Hz, windows of 5 s that begin every 2.5 s. Rows come one by one, as they do from
-a broker, and each closes the windows that it ends; that is measured with the set `activity`, and
-with five features that tsflex and the rolling windows of pandas compute as well, of all rows at
-once. Seconds are those of the processor. Bytes of a key are what Python and numpy have allocated
-for it.
+Six channels at 50 Hz, windows of 5 s that begin every 2.5 s. Rows come one by one, as from a
+broker, and each closes the windows that end with it; measured with the set `activity`, and with
+five features that tsflex and the rolling windows of pandas compute as well, from all rows at once.
+Seconds are processor time. Bytes of a key are what Python and numpy have allocated for it.
 
 With `--data`, the watch log of the folder `sensor_logs` (50 Hz, six subjects one after another,
 seven exercises) is cut in the same way. Features of its windows are compared with those that numpy
-and scipy compute, relative to 1 or, where that is more, to their size. Then macro F1, each window
-tested before it is learned, of `isgp()` as it is, with a budget of one label for ten windows, and
-with every label, and of River's forests with every label, means of three seeds.
+and scipy compute; differences are relative to the larger of 1 and their size. Then macro F1, each
+window tested before it is learned, of `isgp()` as it is, with a budget of one label per ten
+windows, and with every label, and of River's forests with every label, means of three seeds.
 
 """
 
@@ -40,7 +39,7 @@ _RATE_HZ, _LENGTH_S, _HOP_S = 50, 5.0, 2.5
 _SHARED = ("mean", "sd", "min", "max", "median")
 _WATCH = "sensor_logs/watch_raw_50hz.parquet"
 _MIN_ROWS = 125
-"""Half of the rows of a window: sessions end with shorter ones."""
+"""Half the rows of a full window: sessions end with shorter ones."""
 _START = 1_700_000_000.0
 _N_SEEDS = 3
 
@@ -51,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, n_rows: int | None = None) -> Outcome:
-    """Measure speed and memory, then what the windows of a log are good for."""
+    """Measure speed and memory, then how well learners do on the windows of a log."""
     n_rows = n_rows or (20_000 if options.quick else 100_000)
     values = np.cumsum(np.random.default_rng(options.seed).normal(size=(n_rows, 6)), axis=0) * 0.01
     rows = [_row(n, value) for n, value in enumerate(values.tolist())]
@@ -98,7 +97,7 @@ def _timed(what: str, features: Any, rows: list[dict[str, Any]], vectors: Any) -
     windows = Windows(_LENGTH_S, _HOP_S, features=features, vectors=vectors, by="key")
     windows.update_one({**rows[0], "key": "warm"})
     before, n_keys = tracemalloc.get_traced_memory()[0], 20
-    for key in range(n_keys):  # just before a window is closed there are the most rows
+    for key in range(n_keys):  # a key holds the most rows just before a window is closed
         for each in rows[: int(_LENGTH_S * _RATE_HZ)]:
             windows.update_one({**each, "key": str(key)})
     row["bytes per key"] = (tracemalloc.get_traced_memory()[0] - before) / n_keys
@@ -117,7 +116,7 @@ def _timed_windows(
 
 
 def _told(what: str, n_rows: int, n_windows: int, n_features: int, seconds: float) -> Row:
-    progress(f"{what}: {n_rows / seconds:.0f} rows a second")
+    progress(f"{what}: {n_rows / seconds:.0f} rows per second")
     return {
         "what": what,
         "windows": n_windows,
@@ -127,7 +126,7 @@ def _told(what: str, n_rows: int, n_windows: int, n_features: int, seconds: floa
 
 
 def _whole(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the windows without those at the ends of the log, which have fewer rows."""
+    """Leave out the windows at both ends of the log, which have fewer rows."""
     n = int(_LENGTH_S * _RATE_HZ)
     return [window for window in found if window["n_rows"] == n]
 
@@ -197,10 +196,10 @@ def _tsflex(values: Any, found: list[dict[str, Any]]) -> Row:
 
 
 PEERS: dict[str, Callable[..., Row]] = {"pandas": _pandas, "tsflex": _tsflex}
-"""Other libraries by the name of their package."""
+"""Functions that compute the features with other libraries, by the name of the package."""
 
 
-# --- what the windows are good for
+# --- learning from windows
 
 
 def _watch_rows(path: Path, *, quick: bool) -> list[dict[str, Any]]:
@@ -310,7 +309,7 @@ def _models(seed: int) -> dict[str, Any]:
 
 
 def _learned(stream: list[tuple[dict[str, Any], Any]], seeds: Sequence[int]) -> Iterator[Row]:
-    """Yield what each learner makes of the windows, means over the seeds."""
+    """Yield the results of each learner on the windows, means over the seeds."""
     models = [_models(seed) for seed in seeds]
     for name in models[0]:
         asked, scores, times = [], [], []

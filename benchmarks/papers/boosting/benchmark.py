@@ -1,29 +1,29 @@
-"""The paper on active online Confidence Boosting, repeated: Tables I and II, and learning curves.
+"""The active online Confidence Boosting paper, reproduced: Tables I and II, and learning curves.
 
 Pendigits, Letter, USPS and DNA, split as published. Each run learns a random part of the training
-set, then plays ten rounds: some events are drawn, those of low confidence are asked about, below a
-threshold that adapts. Passive learners are told as many labels in each round, drawn at random. GB:
+set, then plays ten rounds: some events are drawn, and those whose confidence is below an adaptive
+threshold are asked about. Passive learners get as many labels in each round, drawn at random. GB:
 online gradient boosting of ten online forests of ten trees; CB: Confidence Boosting of the same.
 Where the difference comes from: gradient boosting with each weak learner's weights divided by their
 mean (normalised); with leaves that split sooner, so that trees are about as large as CB's (larger
 trees); a forest of a hundred such trees (not boosted).
 
-Settings: `paper` (6 % at first, 14 % drawn a round, every label learned once, agreement counts by
-half, 20 tests per leaf) and `default` (2 % at first, 14 % drawn, all labels replayed each round,
-agreement counts as it is, 50 tests per leaf).
+Settings: `paper` (6 % at first, 14 % drawn in each round, every label learned once, agreement
+counts half, 20 tests per leaf) and `default` (2 % at first, 14 % drawn, all labels replayed in each
+round, agreement counts in full, 50 tests per leaf).
 
 Baselines learn as many labels as active CB ends with in the setting `default`: those that it asked
 for, or as many drawn at random. They are a one-vs-all Gaussian process (`GPClassifier`) and 100
 extremely randomised trees of scikit-learn, refitted.
 
-Weak learners of River in the place of the forests: digits of scikit-learn and DNA, every label of
-the pool learned once, one run.
+Weak learners of River in place of the forests: scikit-learn's digits and DNA, every label of the
+pool learned once, one run.
 
-What to pick: progressive errors on seven logs, the first 2000 events, all labels right or one of
-five wrong, beside a forest of a hundred trees and a Gaussian process, and with forests that split
-as late as in the settings above; three runs.
+What to pick: progressive errors on the first 2000 events of seven logs, with all labels right or
+one in five wrong, compared with a forest of a hundred trees and a Gaussian process, and with
+forests that split as late as in the settings above; three runs.
 
-One option of its own: --pictures DIR draws the curves into DIR.
+Extra option: --pictures DIR draws the curves into DIR.
 
 """
 
@@ -78,7 +78,7 @@ from streamgp import (
     OnlineGradientBoostingClassifier,
 )
 
-# --- recorded logs: boosted forests beside a plain one and a Gaussian process
+# --- recorded logs: boosted forests, a plain forest and a Gaussian process
 
 LOGS: Mapping[str, str] = {
     "wifi_rooms": "random",
@@ -107,7 +107,7 @@ LEARNERS: Mapping[str, Callable[[int], Any]] = {
 
 
 def rows_of_log(log: Log, n: int | None, seeds: Sequence[int]) -> list[Row]:
-    """Return the share of events predicted wrong and the time of an event, for each learner.
+    """Return the share of wrong predictions and the time per event, for each learner.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def rows_of_log(log: Log, n: int | None, seeds: Sequence[int]) -> list[Row]:
 def _error_and_seconds(
     model: Any, log: Log, n: int | None, noise: float, seed: int
 ) -> tuple[float, float]:
-    """Return the share of events predicted wrong, and the seconds that an event took."""
+    """Return the share of wrong predictions, and the seconds per event."""
     rng, n_wrong = random.Random(seed), 0
     events = log.played(LOGS[log.name], seed)[:n]
     started = time.perf_counter()
@@ -161,7 +161,7 @@ WEAK: Mapping[str, Any] = {
 
 
 def rows_of_weak_learners(problem: Problem, n: int | None, seed: int) -> list[Row]:
-    """Return error and times of ten weak learners of each kind, a row for each.
+    """Return error and times of ten weak learners of each kind, one row per kind.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def rows_of_weak_learners(problem: Problem, n: int | None, seed: int) -> list[Ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played.
+    """What the benchmark runs.
 
     Parameters
     ----------
@@ -210,13 +210,13 @@ class Plan:
     n_runs
         Runs of each cell.
     weak_problems
-        Names of the data sets for weak learners of River.
+        Names of the data sets for River's weak learners.
     logs
         Names of the logs.
     n_log_runs
         Runs of each log.
     n_weak, n_events
-        Largest numbers of events of these data sets and logs, None for all.
+        Largest numbers of events of these data sets and logs; None for all.
 
     """
 
@@ -250,7 +250,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
-    """Play all cells."""
+    """Run all cells."""
     plan = plan or (QUICK if options.quick else Plan())
     problems, skipped = read(plan.problems, options.data)
     seeds = range(options.seed, options.seed + plan.n_runs)
@@ -300,7 +300,7 @@ def _of_baselines(
 
 
 def _other_tables(plan: Plan, options: Options) -> tuple[list[Row], list[str]]:
-    """Return the tables that are no part of the paper, and what had to be left out of them."""
+    """Return the tables that are not in the paper, and what had to be left out of them."""
     problems, _ = read(plan.weak_problems, options.data)
     logs, missing = read_all(plan.logs, options.data, N_EVENTS)
     rows = [row for p in problems for row in rows_of_weak_learners(p, plan.n_weak, options.seed)]

@@ -23,7 +23,7 @@ from streamgp.query import AlwaysAsk
 # --- data sets
 
 DIGITS = "digits"
-"""Scikit-learn's copy, which needs no data."""
+"""scikit-learn's copy, which needs no data folder."""
 
 _FILES: Mapping[str, str] = {
     "Pendigits": "pendigits",
@@ -104,7 +104,7 @@ NORMALISED, LARGER, FOREST = "GB, normalised", "GB, larger trees", "forest, not 
 # --- runs
 
 
-# Leaves that split as late as the paper's in both settings, whatever the classes do by default.
+# Leaves split as late as in the paper, in both settings, whatever the defaults of the classes.
 FORESTS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
     "default": {"n_tests": 50, "min_weight": 100},
@@ -134,8 +134,8 @@ def _forest(preset: str, seed: int) -> Any:
     return OnlineForestClassifier(100, **FORESTS[preset], seed=seed)
 
 
-# What gives the forests of gradient boosting about as many nodes as Confidence Boosting's have, on
-# the digits of scikit-learn and on Pendigits, in the setting `paper`.
+# Gives the forests of gradient boosting about as many nodes as those of Confidence Boosting, on
+# scikit-learn's digits and on Pendigits, in the setting `paper`.
 _MIN_WEIGHT = 40
 METHODS: Mapping[str, Callable[..., Any]] = {
     GB: _gradient,
@@ -154,7 +154,7 @@ ASKED, RANDOM = "the labels CB asked for", "as many at random"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What runs have in common.
+    """Configuration that several runs share.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Cell:
     method
         Name of the learner.
     way
-        `passive` or `active`; of a baseline, which labels it learns.
+        `passive` or `active`; for a baseline, which labels it learns.
 
     """
 
@@ -177,14 +177,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came out of one run.
+    """Result of one run.
 
     Parameters
     ----------
     rounds
         Its rounds, the initial set first.
     n_nodes
-        Mean number of nodes of a tree in the end.
+        Mean number of nodes of a tree at the end.
 
     """
 
@@ -198,7 +198,7 @@ class Run:
 
     @property
     def labelled(self) -> list[int]:
-        """Events whose labels are known in the end, the initial set first."""
+        """Events whose labels are known at the end, the initial set first."""
         return [i for r in self.rounds for i in r.labelled]
 
 
@@ -220,13 +220,13 @@ def _played(problem: Problem, setting: str, method: str, seed: int, **options: A
     return Run(rounds=rounds, n_nodes=float(np.mean(model.n_nodes)))
 
 
-# Labels are right; on the digits of scikit-learn, .001 to .1 are the same and .5 is worse.
+# All labels are right; on scikit-learn's digits, .001 to .1 make no difference and .5 is worse.
 _GP_NOISE = 0.1
 _N_TREES = 100
 
 
 def baseline_error(problem: Problem, name: str, labelled: Sequence[int], seed: int) -> float:
-    """Return the share of the test set that a baseline predicts wrong after some labels."""
+    """Return the share of the test set that a baseline predicts wrong with the given labels."""
     rows = np.array(labelled)
     learned = _fitted_gp if name == GP else _fitted_trees
     predicted = learned(problem, rows, seed)
@@ -234,7 +234,7 @@ def baseline_error(problem: Problem, name: str, labelled: Sequence[int], seed: i
 
 
 def at_random(problem: Problem, n: int, seed: int) -> list[int]:
-    """Return as many events of the pool, drawn at random."""
+    """Return `n` events of the pool, drawn at random."""
     drawn: list[int] = np.random.default_rng(seed).permutation(len(problem.X))[:n].tolist()
     return drawn
 
@@ -242,7 +242,7 @@ def at_random(problem: Problem, n: int, seed: int) -> list[int]:
 def _fitted_gp(problem: Problem, rows: Any, seed: int) -> Any:  # noqa: ARG001 - nothing is random
     import pandas as pd
 
-    # Scaling needs no labels: that of the pool. What does not vary there says nothing.
+    # Scaling needs no labels, so the whole pool is used; features that are constant there become 0.
     mean, std = problem.X.mean(axis=0), problem.X.std(axis=0)
     std = np.where(std > 0.0, std, np.inf)
     X, X_test = (problem.X[rows] - mean) / std, (problem.X_test - mean) / std

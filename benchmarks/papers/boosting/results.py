@@ -32,15 +32,15 @@ Results = Mapping[Cell, Sequence[Run]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateChangelog:
-    """What the paper has for a cell: Tables I and II, means of 100 runs."""
+class Published:
+    """The paper's results for a cell: Tables I and II, means of 100 runs."""
 
     overconfidence: float
     error: float
 
 
-PAPER: Mapping[tuple[str, str, str], StateChangelog] = {
-    (problem, method, way): StateChangelog(overconfidence=over, error=error)
+PAPER: Mapping[tuple[str, str, str], Published] = {
+    (problem, method, way): Published(overconfidence=over, error=error)
     for problem, numbers in {
         "USPS": ((0.1978, 0.1536), (0.1653, 0.1123), (0.1624, 0.0898), (0.1515, 0.0726)),
         "Letter": ((0.1854, 0.2628), (0.1395, 0.1876), (0.1416, 0.1161), (0.1338, 0.0840)),
@@ -69,7 +69,7 @@ def errors(runs: Sequence[Run]) -> list[float]:
 
 
 def last_rounds(results: Results) -> list[Row]:
-    """Return what is true of the last round, a row for each cell, the paper's numbers beside."""
+    """Return the state after the last round, one row per cell, with the paper's numbers."""
     rows: list[Row] = []
     for cell, runs in results.items():
         ends = [run.last for run in runs]
@@ -98,12 +98,12 @@ def last_rounds(results: Results) -> list[Row]:
 def of_baselines(
     found: Mapping[tuple[str, str, str], Sequence[float]], results: Results
 ) -> list[Row]:
-    """Return errors at equal labels, a row for each learner and each choice of labels.
+    """Return errors at equal numbers of labels, one row per learner and choice of labels.
 
     Parameters
     ----------
     found
-        Errors of the runs, by data set, baseline, and which labels it learned.
+        Errors of the runs, by data set, baseline and the labels it learned.
     results
         Runs of the boosted forests, in the setting `default`.
 
@@ -164,7 +164,7 @@ def _with_error(name: str, values: Sequence[float]) -> Row:
 
 # --- curves: test error against labels, a panel for each data set
 
-# Colours of Okabe and Ito, which the colour-blind tell apart.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart.
 _COLOURS = {
     GB: "#D55E00",
     CB: "#0072B2",
@@ -177,7 +177,7 @@ _DASHES: dict[str, Any] = {ACTIVE: "solid", PASSIVE: (0, (2, 1.5))}
 
 
 def draw(results: Results, path: Path) -> None:
-    """Write a row of panels for each setting; crosses are what the paper ends with."""
+    """Write a row of panels for each setting; crosses mark the paper's final results."""
     from matplotlib.figure import Figure
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ def draw(results: Results, path: Path) -> None:
         for axis, problem in zip(row, problems, strict=True):
             _draw_panel(axis, results, problem, setting)
         row[0].set_ylabel("error on the test set")
-    # Once for each line: those of the first panel.
+    # One legend entry per line, from the first panel.
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", frameon=False, ncols=1 + len(problems)

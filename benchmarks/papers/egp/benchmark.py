@@ -1,19 +1,20 @@
-"""The paper on active labeling with ensembles of Gaussian processes, repeated.
+"""The paper on active labeling with ensembles of Gaussian processes, reproduced.
 
 Ten runs of each cell: an initial set whose labels are given (10 for the functions of two inputs, 50
 for the others), a stream of 500 or 1000 events of which a share is labelled, 1000 test events.
-`RateBudget` keeps the label rate: it asks about the events that the rule scores highest of late, so
-that all rules have as many labels. The rules are random, the paper's (KL), the same among experts
-that still have weight, variance, and deterministic; and all labels. Both presets of the ensembles.
+`RateBudget` keeps the label rate: it asks about the recent events that the rule scores highest, so
+that all rules get the same number of labels. The rules are random, the paper's (KL), the same
+restricted to experts that still have weight, variance, and deterministic; and all labels. Both
+presets of the ensembles.
 
 Branin, Currin, robot pushing (a quasi-static stand-in: the paper's simulator is Box2D), the SARCOS
-subset, pumadyn32nm: NMSE and NPLL. The paper has no set of classes; pendigits, dna and letter of
-the data folder stand in their place: share of errors. Rows of a data set are drawn at random.
+subset, pumadyn32nm: NMSE and NPLL. The paper has no classification problem; pendigits, dna and
+letter of the data folder are added: share of errors. Rows of a data set are drawn at random.
 
 "Better" and "worse" are differences of more than two standard errors, run by run. The budget makes
 up arrears within 5 events instead of 8, so that no run is more than .01 off its rate.
 
-One option of its own: --pictures DIR draws the curves into DIR.
+Extra option: --pictures DIR draws the curves into DIR.
 
 """
 
@@ -44,7 +45,7 @@ from benchmarks.papers.egp.results import Panel, draw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played.
+    """What the benchmark runs.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
-    """Play all cells."""
+    """Run all cells."""
     plan = plan or (QUICK if options.quick else Plan())
     problems, skipped = read(plan.problems, options.data)
     seeds = range(options.seed, options.seed + plan.n_runs)

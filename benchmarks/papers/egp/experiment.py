@@ -1,7 +1,7 @@
 """Runs of the EGP experiment, and identities of its recursion.
 
-A run has initial labels, a stream that is asked about at a rate, and a test. The identities hold
-whatever is learned, and are measured on the labels of a problem.
+A run has initial labels, a stream of which a given share is asked about, and a test set. The
+identities hold whatever is learned, and are measured on the labels of a problem.
 
 """
 
@@ -43,16 +43,16 @@ _SCALES = tuple(10.0 ** (c / 2.0) for c in range(-3, 4))  # as in the default pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """How far the recursion is from what it should be equal to, at most.
+    """Largest deviations of the recursion from what it should equal.
 
     Parameters
     ----------
     ridge
-        Of its predictions from those of ridge regression of all labels at once, in units of the
-        standard deviation of the targets.
+        Deviation of its predictions from those of ridge regression on all labels at once, in units
+        of the standard deviation of the targets.
     evidence
-        Of the sum of its one-step log densities from the log marginal likelihood, as a share of
-        that.
+        Deviation of the sum of its one-step log densities from the log marginal likelihood, as a
+        share of the latter.
 
     """
 
@@ -61,7 +61,7 @@ class Gaps:
 
 
 def gaps(draw: Draw, seed: int) -> Gaps:
-    """Learn with every expert of the default preset, fitted on the way, and compare."""
+    """Learn with every expert of the default preset, fitted beforehand, and compare."""
     events = [*draw.initial, *draw.stream][:_N_LABELS]
     y = np.array([y for _, y in events])
     y = (y - y.mean()) / y.std()
@@ -89,7 +89,7 @@ def gaps(draw: Draw, seed: int) -> Gaps:
 
 
 def _fitted(Phi: Array, y: Array) -> Experts:
-    """Return experts with the hyper-parameters of largest evidence."""
+    """Return experts with the hyper-parameters that maximise the evidence."""
     m, p = Phi.shape[1:]
     experts = FittedExperts(np.ones(m), np.full(m, 0.1), p)
     experts.add_target()
@@ -114,10 +114,10 @@ def _recursion(fitted: Experts, Phi: Array, y: Array) -> tuple[Experts, Array]:
 
 
 def _batch(Phi: Array, y: Array, amplitude: float, noise: float) -> tuple[Array, float]:
-    """Return weights (p,) of ridge regression of all labels at once, and the log evidence.
+    """Return weights (p,) of ridge regression on all labels at once, and the log evidence.
 
     Least squares with `sqrt(r) I` below the features, where `r = noise / amplitude`. Normal
-    equations and the covariance of the targets have twice as many digits of error.
+    equations, or the covariance of the targets, would lose twice as many digits.
     """
     n, p = Phi.shape
     r = noise / amplitude
@@ -141,7 +141,7 @@ KL_PAPER, KL_LIVING, VARIANCE, DETERMINISTIC = (
 
 # --- runs
 
-# All scores of `AlwaysAsk` are the same, so that the budget chooses at random, at exactly its rate.
+# All scores of `AlwaysAsk` are the same, so the budget chooses at random, at exactly its rate.
 RULES: dict[str, Callable[[], Any]] = {
     RANDOM: AlwaysAsk,
     KL_PAPER: KL,
@@ -151,15 +151,15 @@ RULES: dict[str, Callable[[], Any]] = {
     ALL: AlwaysAsk,
 }
 PRESETS = ("default", "paper")
-# While scores shrink, the budget is up to horizon * (1 - rate) labels behind: with 5 events never
-# more than 1 % of 500, with the default of 8 up to 1.5 %.
+# While scores shrink, the budget is up to horizon * (1 - rate) labels behind: with 5 events, never
+# more than 1 % of 500; with the default of 8, up to 1.5 %.
 HORIZON = 5
 RATES = (0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What runs have in common.
+    """Configuration that several runs share.
 
     Parameters
     ----------
@@ -182,14 +182,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came out of one run.
+    """Result of one run.
 
     Parameters
     ----------
     rate
         Share of the stream that was labelled.
     error
-        NMSE on the test set; of classes, the share predicted wrong.
+        NMSE on the test set; for classes, the share of wrong predictions.
     npll
         Negative predictive log likelihood on the test set; None for classes.
 
@@ -215,8 +215,8 @@ def play(problem: Problem, draw: Draw, cell: Cell, seed: int) -> Result:
 def learner(problem: Problem, preset: str, seed: int) -> Any:
     """Return an ensemble that has learned nothing.
 
-    The paper finds hyper-parameters from the initial set; by default they are found at the first
-    ten labels and whenever there are twice as many.
+    The paper fits hyper-parameters to the initial set; by default they are fitted after the first
+    ten labels, and again whenever the number of labels has doubled.
     """
     kind = EnsembleGPClassifier if problem.classes else EnsembleGPRegressor
     # Rules that compare experts compare all of them.
@@ -230,7 +230,7 @@ def asked_along(model: Any, draw: Draw, cell: Cell, seed: int) -> float:
     """Teach what is asked for; return the label rate."""
     rule, budget, n_asked = RULES[cell.rule](), budget_of(cell, seed), 0
     for n, (x, y) in enumerate(draw.stream):
-        # Who asks about everything does not look.
+        # Neither asking at random nor asking for all labels needs a belief.
         belief = {} if cell.rule in (RANDOM, ALL) else believed(model, x)
         decision = rule.decide(belief, draw=uniform(seed, str(n), "ask"))
         asked = decision.ask and budget.allows(decision, now=n)
@@ -242,14 +242,14 @@ def asked_along(model: Any, draw: Draw, cell: Cell, seed: int) -> float:
 
 
 def budget_of(cell: Cell, seed: int) -> Any:
-    """Return what keeps the label rate."""
+    """Return the budget that keeps the label rate."""
     if cell.rule == ALL:
         return Unlimited()
     return RateBudget(cell.rate, horizon=HORIZON, seed=seed)
 
 
 def believed(model: Any, x: Any) -> Any:
-    """Return distribution or posterior."""
+    """Return the predictive distribution or the posterior."""
     if isinstance(model, EnsembleGPRegressor):
         return model.predict_one(x, with_dist=True)
     return model.predict_proba_one(x, with_dist=True)

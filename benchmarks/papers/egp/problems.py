@@ -1,9 +1,9 @@
 """Problems of the reproduction of the paper on ensembles of Gaussian processes.
 
 A draw of a problem is an initial set whose labels are given, a stream, and a test set. All are
-random rows of the data, or random points of the box where a function is defined: independent runs,
-as in the paper. Inputs are in the unit box where there is one, and otherwise standardised by the
-initial set; the learners standardise targets themselves.
+random rows of the data, or random points of the box where a function is defined, so that runs are
+independent, as in the paper. Inputs of functions are in the unit box, those of tables are
+standardised by the initial set; the learners standardise targets themselves.
 
 """
 
@@ -29,14 +29,14 @@ _STEP = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What one run is about: features and label of each event.
+    """Data of one run: features and label of each event.
 
     Parameters
     ----------
     initial
         Events whose labels are given.
     stream
-        Events about which may be asked.
+        Events that may be asked about.
     test
         Events that are predicted at the end.
 
@@ -49,14 +49,15 @@ class Draw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A function or a table that runs are drawn from.
+    """A function or a table from which runs are drawn.
 
     Parameters
     ----------
     name
         Its name.
     draws
-        Returns so many points and labels, the points in the unit box or in any unit.
+        Function that returns a number of points and labels, the points in the unit box or in any
+        unit.
     in_box
         Whether points are in the unit box.
     classes
@@ -92,9 +93,9 @@ def as_points(X: Array, name: str) -> list[Point]:
 
 
 def standardised(X: Array, n: int) -> Array:
-    """Return points with mean 0 and variance 1 over the first `n`; what is constant there is 0."""
+    """Return points with mean 0 and variance 1 over the first `n`; constant features become 0."""
     std = X[:n].std(axis=0)
-    # The unit of a feature that did not vary would be unknown.
+    # The scale of a feature that did not vary is unknown.
     return np.where(std > 0.0, (X - X[:n].mean(axis=0)) / np.where(std > 0.0, std, 1.0), 0.0)
 
 
@@ -120,8 +121,9 @@ def robot_pushing(U: Array) -> Array:
     """Distance of a disc from its goal after a hand has pushed it: a quasi-static stand-in.
 
     The paper's simulator is Box2D. Here a rectangular hand starts at a place in [-5, 5]², moves for
-    1 to 30 steps towards where the disc lay at first, the origin, and shifts the disc along the
-    normal of the contact by as much as they would overlap. Inputs: place, duration, orientation.
+    1 to 30 steps towards the initial position of the disc, the origin, and shifts the disc along
+    the normal of the contact by as much as they would overlap. Inputs: place, duration and
+    orientation.
     """
     hand = 10.0 * U[:, :2] - 5.0
     n_steps = 1 + np.minimum(29, np.floor(30.0 * U[:, 2]))
@@ -147,14 +149,14 @@ def robot_pushing(U: Array) -> Array:
 
 def _push(hand: Array, sides: Array, disc: Array) -> Array:
     """Return by how much discs (n, 2) are shifted so that they no longer overlap with hands."""
-    # As the hand sees it: its centre is the origin, its sides are the axes.
+    # In the hand's coordinates: its centre is the origin, its sides are parallel to the axes.
     inside = np.einsum("nij,nj->ni", sides, disc - hand)
     nearest = np.clip(inside, -_HAND, _HAND)
     away = inside - nearest
     distance = np.linalg.norm(away, axis=1)
     shift = away / np.maximum(distance, 1e-12)[:, None]
     shift *= np.maximum(_RADIUS - distance, 0.0)[:, None]
-    # A centre within the hand leaves through the nearest side.
+    # A disc whose centre is within the hand leaves through the nearest side.
     depth = _HAND - np.abs(inside)
     side = depth.argmin(axis=1)
     rows = np.arange(len(inside))
@@ -176,7 +178,7 @@ def _of_box(function: Callable[[Array], Array], d: int) -> Callable[..., tuple[A
 
 
 def of_table(X: Array, y: Any) -> Callable[..., tuple[Array, Any]]:
-    """Return what draws rows of a table, each at most once."""
+    """Return a function that draws rows of a table, each at most once."""
 
     def draws(n: int, rng: np.random.Generator) -> tuple[Array, Any]:
         if n > len(X):
@@ -196,7 +198,7 @@ FUNCTIONS: dict[str, Problem] = {
     ),
     "robot pushing": Problem(name="robot pushing", draws=_of_box(robot_pushing, 4), in_box=True),
 }
-"""Problems that need no data."""
+"""Problems that need no data folder."""
 
 FILES = {
     "SARCOS": "regression/sarcos_subset.npz",
@@ -205,7 +207,7 @@ FILES = {
     "dna": "classification/dna.npz",
     "letter": "classification/letter.npz",
 }
-"""Tables, below the folder of the data."""
+"""Tables, relative to the data folder."""
 
 REGRESSION = (*FUNCTIONS, "SARCOS", "pumadyn32nm")
 CLASSES = ("pendigits", "dna", "letter")
@@ -232,7 +234,7 @@ def _of_file(name: str, path: Path) -> Problem:
         parts = [part for part in ("_train", "_test") if f"X{part}" in table] or [""]
         X = np.concatenate([table[f"X{part}"] for part in parts]).astype(float)
         y = np.concatenate([table[f"y{part}"] for part in parts])
-    # Of several targets, such as the torques of SARCOS, the first.
+    # The first of several targets, such as the torques of SARCOS.
     y = y[:, 0] if y.ndim == 2 else y
     classes = name in CLASSES
     return Problem(name=name, draws=of_table(X, y if classes else y.astype(float)), classes=classes)

@@ -1,6 +1,6 @@
 """Results of the EGP experiment: errors against label rates, comparisons of rules, limits, curves.
 
-Curves are plain SVG, which scales and can be compared line by line; labels are part of it.
+Curves are plain SVG, which scales and can be compared line by line.
 
 """
 
@@ -31,7 +31,7 @@ from benchmarks.papers.egp.experiment import (
 Results = Mapping[Cell, Sequence[Result]]
 
 ERROR, NPLL = "error", "NPLL"
-"""What is measured: NMSE, or the share of classes predicted wrong; and NPLL."""
+"""The measures: NMSE, or the share of classes predicted wrong; and NPLL."""
 
 _DUELS = (
     (KL_PAPER, VARIANCE),
@@ -44,18 +44,18 @@ _DUELS = (
 
 
 def values(results: Sequence[Result], measure: str) -> list[float]:
-    """Return what was measured, run by run; nothing if it was not."""
+    """Return a measure run by run; empty if it was not measured."""
     found = [r.error if measure == ERROR else r.npll for r in results]
     return [value for value in found if value is not None]
 
 
 def rates(results: Results) -> list[float]:
-    """Return the label rates, least first; 1 is that of all labels."""
+    """Return the label rates in ascending order; 1 stands for all labels."""
     return sorted({cell.rate for cell in results})
 
 
 def against_rate(results: Results, measure: str, titles: Mapping[str, str]) -> list[Row]:
-    """Return means and standard errors, a row for each rule.
+    """Return means and standard errors, one row per rule.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def against_rate(results: Results, measure: str, titles: Mapping[str, str]) -> l
     measure
         `ERROR` or `NPLL`.
     titles
-        What it is called, for the problems to show.
+        Title of each problem to show.
 
     """
     rows: list[Row] = []
@@ -83,7 +83,7 @@ def against_rate(results: Results, measure: str, titles: Mapping[str, str]) -> l
 def duels(results: Results, classes: Sequence[str]) -> list[Row]:
     """Return in how many cells one rule is better than another, or worse, by two standard errors.
 
-    Run by run: both had the same events and the same random features.
+    Compared run by run: both had the same events and the same random features.
     """
     rows: list[Row] = []
     for preset in dict.fromkeys(cell.preset for cell in results):
@@ -166,7 +166,7 @@ def accepted(results: Results, identities: Sequence[Gaps], *, slack: float) -> l
 
 
 def furthest_rate(results: Results) -> float:
-    """Distance of the label rate from the one wanted, in the run where it is largest."""
+    """Largest distance, over all runs, of the label rate from the one wanted."""
     return max(
         abs(r.rate - cell.rate) for cell, runs in results.items() if cell.rule != ALL for r in runs
     )
@@ -184,7 +184,7 @@ def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
 
 # --- curves: error against label rate, a panel for each problem
 
-# Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart; dashes differ as well.
 _LINES = {
     RANDOM: ("#E69F00", "2 3"),
     KL_PAPER: ("#0072B2", None),
@@ -205,7 +205,7 @@ class Panel:
     Parameters
     ----------
     title
-        What is above it.
+        Title above the panel.
     log
         Whether the vertical axis is logarithmic.
     curves
@@ -329,9 +329,9 @@ def _panel(panel: Panel) -> list[Element]:
 
 
 def _padded(low: float, high: float, *, log: bool) -> tuple[float, float]:
-    """Return the ends of an axis, a little beyond the numbers."""
+    """Return the ends of an axis, a little beyond the values."""
     if log:
-        # No learner is right about everything, but a few test events may be all right.
+        # An error of 0, as few test events may give, has no place on a logarithmic axis.
         low, high = max(low, 1e-9), max(high, 1e-9)
         room = max((high / low) ** 0.08, 1.05)
         return low / room, high * room
@@ -351,7 +351,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> Element:
 def _element(
     name: str, *children: Element, text: str | None = None, **attributes: str | float | None
 ) -> Element:
-    """Return an element; underscores of attributes become hyphens, None leaves one out."""
+    """Return an element; underscores in attribute names become hyphens, None leaves one out."""
     given = {k.replace("_", "-"): str(v) for k, v in attributes.items() if v is not None}
     element = Element(name, given)
     element.text = text

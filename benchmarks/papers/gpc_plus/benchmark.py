@@ -1,22 +1,22 @@
-"""The paper on classification with privileged noise (GPC+), repeated, and its use online.
+"""The paper on classification with privileged noise (GPC+), reproduced, and its use online.
 
-Whole logs (`learn_log`): three synthetic problems, in which the noise of labels is a function of
-privileged features, or these tell which labels were guessed, or tell nothing; handwritten 3 and 8
-with 20 % wrong labels; MNIST+, where poets and a Taoist described digits in words. 100 labels (80
-of MNIST+), clean test sets. GPC has no privileged features; "x* as features" takes them as ordinary
-ones, which predictions then lack; both GPC+ take them as privileged, with the learner's preset
-`default` or with `paper`. "margin" stands for one privileged feature that was made of the others:
-how much all other labels speak for this one, there.
+Whole logs (`learn_log`): three synthetic problems, in which privileged features determine the label
+noise, or tell which labels were guessed, or tell nothing; handwritten 3 and 8 with 20 % wrong
+labels; MNIST+, where poets and a Taoist described digits in words. 100 labels (80 of MNIST+), clean
+test sets. GPC has no privileged features; "x* as features" takes them as ordinary ones, which are
+then missing in predictions; both GPC+ take them as privileged, with the learner's preset `default`
+or with `paper`. "margin" stands for a single privileged feature computed from the others: how
+strongly, judged by these, all other labels support this one.
 
-Online: an annotator, 40 % of whose answers are careless; half of these are wrong. Privileged are
-the confidence that was stated and the time that it took. 300 answers are learned one by one, with
+Online: an annotator, 40 % of whose answers are careless; half of these are wrong. Privileged
+features are the stated confidence and the response time. 300 answers are learned one by one, with
 and without replays of earlier ones, and all at once; AUC says how well the expected noise of an
-answer tells careless ones. A longer stream shows which examples to retain, if few can be.
+answer detects careless ones. A longer stream shows which examples to retain if not all can be.
 
 In a conversation the same answers are challenged when they are probably wrong: by the record of
-the annotator, by the noise that is expected of them, or by both, as `SkepticalClassifier` does.
+the annotator, by the noise that is expected of them, or by both, as in `SkepticalClassifier`.
 
-Then identities and times. Differences are run by run: all methods meet the same draws.
+Then identities and times. Differences are taken run by run, as all methods get the same draws.
 
 """
 
@@ -57,7 +57,7 @@ _TIGHT = 1e-9
 
 
 def identities(seed: int) -> tuple[list[Row], list[Acceptance]]:
-    """Return how exactly derivatives and special cases hold."""
+    """Return how accurately derivatives and special cases hold."""
     draw = noise(np.random.default_rng(seed))
     points = LabelledPoints.of(draw.X, draw.y, draw.privileged)
     model = LabelModel(
@@ -89,7 +89,7 @@ def identities(seed: int) -> tuple[list[Row], list[Acceptance]]:
 
 
 def batches(sizes: Sequence[int], seed: int) -> list[Row]:
-    """Return how long expectation propagation of so many labels takes, and with a fit before it."""
+    """Return how long expectation propagation takes, with and without a fit."""
     rows: list[Row] = []
     for n in sizes:
         draw = annotator(np.random.default_rng(seed), n)
@@ -116,8 +116,9 @@ def batches(sizes: Sequence[int], seed: int) -> list[Row]:
 def steps(seed: int, max_points: int = 300) -> dict[int, float]:
     """Return median times of single labels in microseconds, by the number of labels at the end.
 
-    Of the last sixth of those that fit, of as many right behind them, and of as many at the end of
-    a stream three times as long. Fits of hyper-parameters, which come now and then, do not count.
+    The medians are over the last sixth of the labels that can be kept, the same number of labels
+    right after them, and as many at the end of a stream three times as long. Occasional fits of
+    hyper-parameters hardly affect medians.
     """
     draw, span = annotator(np.random.default_rng(seed), 3 * max_points), max_points // 6
     model = PrivilegedGPClassifier(max_points=max_points)
@@ -143,7 +144,7 @@ def speed(sizes: Sequence[int], seed: int) -> tuple[list[Row], list[Acceptance]]
     accepted += [
         at_most(f"one label at {n}, microseconds", us, 1500.0),
         at_most(f"one label at {last}, of which {n} are kept, microseconds", at_end, 1500.0),
-        # Flat: what differs is the machine's noise.
+        # The time stays the same; the limit allows for timing noise.
         at_most(f"one label at {last} / right behind {n}", at_end / behind, 1.3),
     ]
     rows += [{"max_points": n, "labels": k, "step_us": value} for k, value in single.items()]
@@ -166,7 +167,7 @@ def _differences(model: LabelModel, points: LabelledPoints) -> Array:
 # --- the benchmark
 
 _ONLINE = "annotator"
-# Points by which GPC+ has to be below GPC.
+# Percentage points by which the error of GPC+ has to be below that of GPC.
 _GAINS = {"noise": 1.5, "guessed": 3.0, _ONLINE: 2.0}
 _USELESS = 0.3
 _AUC = 0.9
@@ -175,20 +176,20 @@ _LONG, _KEPT = 800, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played.
+    """What the benchmark runs.
 
     Parameters
     ----------
     problems
-        Names of those that are learned at once.
+        Names of the problems that are learned at once.
     methods, online
-        Who learns them, and who learns online.
+        Methods for these problems, and methods that learn online.
     n_runs, n_online, n_long, n_talks
-        Runs of each, of the longer stream, and of conversations.
+        Runs of either, of the longer stream, and of conversations.
     checks
         Numbers of labels after which errors are measured online.
     sizes
-        Numbers of labels of the batches whose time is taken.
+        Numbers of labels of the batches that are timed.
 
     """
 
@@ -232,7 +233,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all problems, then check identities and take times."""
+    """Run all problems, then check identities and measure times."""
     plan = plan or (QUICK if options.quick else Plan())
     problems, skipped = read(plan.problems, options.data)
     seeds = range(options.seed, options.seed + plan.n_runs)
@@ -279,7 +280,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def _gains(results: game.Results, problem: str, method: str) -> list[float]:
-    """Points below GPC, run by run; none where one of the two was not played."""
+    """Percentage points below GPC, run by run; empty where one of the two was not run."""
     mine, gpc = results.get((problem, method), ()), results.get((problem, game.GPC), ())
     return [b.error - a.error for a, b in zip(mine, gpc, strict=False)]
 
@@ -330,7 +331,7 @@ def _retained(results: game.Results) -> list[Row]:
 
 
 def _accepted(results: game.Results, slack: float) -> list[Acceptance]:
-    """Compare gains with their limits, widened by so many standard errors."""
+    """Compare gains with their limits, widened by `slack` standard errors."""
     found = []
     for problem, limit in (*_GAINS.items(), ("useless", -_USELESS)):
         gains = _gains(results, problem, game.PLUS)

@@ -1,8 +1,8 @@
 """Runs of the GPC+ experiment, and conversations in which answers are challenged.
 
 In a conversation a `SkepticalClassifier` around GPC+ challenges answers as they come. An annotator
-who is challenged looks once more: nine second answers in ten are careful. Three rules decide whom
-to challenge.
+who is challenged looks again: nine second answers in ten are careful. The rules differ in what
+makes an answer suspicious.
 
 """
 
@@ -23,12 +23,13 @@ from streamgp.base import Array, Features
 from streamgp.query import AlwaysAsk, criteria
 
 GPC, ORDINARY, PLUS, PAPER = "GPC", "GPC, x* as features", "GPC+", "GPC+, preset paper"
-"""Without privileged features; with them as features, which are missing in predictions; with them
-as privileged ones, and so with the hyper-parameters of the paper."""
+"""Without privileged features; with them as ordinary features, which are missing in predictions;
+with them as privileged ones; the same with the hyper-parameters of the paper."""
 
 ADF, ADF_PLUS = "GPC, no replays", "GPC+, no replays"
 BATCH, BATCH_PLUS = "GPC, all at once", "GPC+, all at once"
-"""The same online, and by expectation propagation of all labels together."""
+"""Without and with privileged features: online without replays, and by expectation propagation of
+all labels together."""
 
 LEAST, LATEST, RANDOM, EVERY = "those that tell most", "the latest", "at random", "all of them"
 """Which examples are retained."""
@@ -42,14 +43,14 @@ KEPT = (LEAST, LATEST, RANDOM, EVERY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one run.
+    """Result of one run.
 
     Parameters
     ----------
     errors
-        Share of wrong predictions in per cent, after each number of labels that was asked for.
+        Share of wrong predictions in per cent, after each number of labels in `checks`.
     auc
-        How well the expected noise variance tells careless labels from careful ones, None if it
+        How well the expected noise variance tells careless labels from careful ones; None if it
         was not measured.
 
     """
@@ -79,7 +80,7 @@ def fit(draw: Draw, method: str) -> Result:
 
 
 def stream(draw: Draw, method: str, checks: Sequence[int]) -> Result:
-    """Learn one example after the other, and predict after each number of labels."""
+    """Learn one example after the other, and predict after each number of labels in `checks`."""
     plus = method in (PLUS, ADF_PLUS, BATCH_PLUS)
     xs, ys = _features(draw, method), draw.y.tolist()
     ps: list[Point | None] = [*draw.privileged_points] if plus else [None] * len(ys)
@@ -101,7 +102,7 @@ def stream(draw: Draw, method: str, checks: Sequence[int]) -> Result:
 
 
 def keep(draw: Draw, method: str, n_kept: int) -> Result:
-    """Learn a long stream with GPC+, of which few examples are retained."""
+    """Learn a long stream with GPC+, which retains few examples."""
     model = PrivilegedGPClassifier(max_points=n_kept if method == LEAST else None)
     rng, kept = np.random.default_rng(len(draw.y)), []
     for i, (x, y, p) in enumerate(
@@ -152,7 +153,7 @@ def _online(method: str) -> PrivilegedGPClassifier:
 def _features(draw: Draw, method: str) -> list[Point]:
     if method != ORDINARY:
         return draw.points
-    # Scaled, as those of the learner are.
+    # Scaled, as the learner scales privileged features.
     mean, std = draw.privileged.mean(axis=0), draw.privileged.std(axis=0)
     scaled = as_points((draw.privileged - mean) / np.where(std > 0.0, std, 1.0), "p")
     return [{**x, **p} for x, p in zip(draw.points, scaled, strict=True)]
@@ -171,17 +172,17 @@ _SECOND_CARELESS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Who answers.
+    """How the annotators of a conversation answer.
 
     Parameters
     ----------
     careless
         Share of careless answers, half of which are wrong.
     false
-        Share of the other answers of one of two annotators that are wrong all the same, though
-        nothing that came with them shows it.
+        Share of the careful answers of one of the two annotators that are wrong although their
+        privileged features do not show it.
     telling
-        Whether privileged features tell careless answers.
+        Whether privileged features reveal careless answers.
 
     """
 
@@ -199,14 +200,14 @@ SETTINGS = {
 
 
 class _ByAnnotator(SkepticalClassifier):
-    """Takes no notice of the noise of an answer."""
+    """Ignores the noise of an answer."""
 
     def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:  # noqa: ARG002
         return self.error_rate(annotator)
 
 
 class _ByNoise(SkepticalClassifier):
-    """Takes no notice of who gave an answer."""
+    """Ignores who gave an answer."""
 
     def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:  # noqa: ARG002
         return criteria.flip_probability(self.learner.noise_one(privileged))
@@ -219,25 +220,25 @@ RULES: dict[str, type[SkepticalClassifier]] = {
     "both": SkepticalClassifier,
     UNHEARD: SkepticalClassifier,
 }
-"""What an answer is doubted for, beside what the learner predicts; who is unaware is told nothing
-that comes with answers."""
+"""What makes an answer suspicious, besides the learner's prediction; a learner that is unaware does
+not get the privileged features of answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """What came of one conversation.
+    """Result of one conversation.
 
     Parameters
     ----------
     auc_wrong, auc_careless
-        How well the probability that an answer is wrong told wrong answers from right ones, and
-        careless from careful ones, but for the first fifth of the answers.
+        How well the probability that an answer is wrong tells wrong answers from right ones, and
+        careless from careful ones, without the first fifth of the answers.
     challenges
-        How many answers were challenged.
+        Number of answers that were challenged.
     precision, recall
         Share of wrong answers among those challenged, and of challenged ones among the wrong.
     error
-        Share of wrong predictions in the end, in per cent.
+        Share of wrong predictions at the end, in per cent.
 
     """
 
@@ -250,7 +251,7 @@ class Talk:
 
 
 def talk(setting: Setting, rule: str, seed: int, n: int) -> Talk:
-    """Hold a conversation about `n` events; all rules hear the same first answers."""
+    """Hold a conversation about `n` events; all rules get the same first answers."""
     rng = np.random.default_rng(seed)
     X, X_test = rng.uniform(-2.0, 2.0, (n, 2)), rng.uniform(-2.0, 2.0, (_N_TEST, 2))
     truths = np.sign(decision(X))
@@ -311,7 +312,7 @@ def talks(seeds: Sequence[int], n: int, progress: Callable[[str], None]) -> list
 def _answer(
     rng: np.random.Generator, setting: Setting, truth: float, *, careless: bool
 ) -> tuple[float, Point]:
-    """Return an answer, and what comes with it, as in the online experiment."""
+    """Return an answer and its privileged features, as in the online experiment."""
     y = float(rng.choice([-1.0, 1.0])) if careless else truth
     if not setting.telling:
         careless = bool(rng.random() < setting.careless)

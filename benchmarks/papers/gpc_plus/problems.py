@@ -1,7 +1,7 @@
-"""Problems of the reproduction of the paper on privileged noise, and the online experiment.
+"""Problems for the reproduction of the paper on privileged noise, and for the online experiment.
 
-In the synthetic ones features are uniform on the square [-2, 2]², the decision function is
-`2 sin(1.5 x1) + x2² - 1.2`, and two privileged features are standard normal, unless told otherwise.
+In the synthetic ones, features are uniform on the square [-2, 2]², the decision function is
+`2 sin(1.5 x1) + x2² - 1.2`, and two privileged features are standard normal, unless said otherwise.
 
 """
 
@@ -29,16 +29,16 @@ _N_MNIST = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What one run is about.
+    """Data of one run.
 
     Parameters
     ----------
     X, privileged, y
         Features (n, d), privileged features (n, p) and labels, -1 or 1, of the examples.
     X_test, y_test
-        What is predicted at the end, and the truth about it.
+        Points that are predicted at the end, and their true labels.
     careless
-        Which labels were guessed, where that is known; else empty.
+        Which labels were guessed, where that is known; otherwise empty.
 
     """
 
@@ -67,7 +67,7 @@ def decision(X: Array) -> Array:
 
 
 def noise(rng: np.random.Generator) -> Draw:
-    """The variance of the noise is a function of the privileged features."""
+    """Noise whose variance is a function of the privileged features."""
     X, P = _square(rng), rng.normal(size=(_N_SYNTHETIC, 2))
     g = -3.0 + 6.0 / (1.0 + np.exp(-3.0 * P[:, 0]))
     y = np.sign(decision(X) + rng.normal(size=len(X)) * np.exp(0.5 * g))
@@ -75,24 +75,24 @@ def noise(rng: np.random.Generator) -> Draw:
 
 
 def guessed(rng: np.random.Generator) -> Draw:
-    """Half of the labels are guessed: those whose first privileged feature is positive."""
+    """Labels of which half are guessed: those whose first privileged feature is positive."""
     X, P = _square(rng), rng.normal(size=(_N_SYNTHETIC, 2))
     y = np.where(P[:, 0] > 0.0, rng.choice([-1.0, 1.0], len(X)), np.sign(decision(X)))
     return _synthetic(rng, X, P, y)
 
 
 def useless(rng: np.random.Generator) -> Draw:
-    """All labels have the same noise, of variance 1."""
+    """Labels that all have the same noise, of variance 1."""
     X, P = _square(rng), rng.normal(size=(_N_SYNTHETIC, 2))
     y = np.sign(decision(X) + rng.normal(size=len(X)))
     return _synthetic(rng, X, P, y)
 
 
 def annotator(rng: np.random.Generator, n: int = 300) -> Draw:
-    """Two answers in five are careless, half of them wrong: quick, and stated with less confidence.
+    """Answers of which 40 % are careless: half of these are wrong, quick, and less confident.
 
-    Privileged features are the logarithm of the odds of the stated confidence (Beta(6, 2) if
-    careful, else Beta(2.5, 3)) and a response time (N(1, .5²), else N(.3, .5²)).
+    Privileged features are the log odds of the stated confidence (Beta(6, 2) if careful, else
+    Beta(2.5, 3)) and a response time (N(1, .5²), else N(.3, .5²)).
     """
     X, careless = _square(rng, n), rng.random(n) < _CARELESS
     y = np.where(careless, rng.choice([-1.0, 1.0], n), np.sign(decision(X)))
@@ -105,8 +105,8 @@ def annotator(rng: np.random.Generator, n: int = 300) -> Draw:
 def digits(rng: np.random.Generator, *, margin: bool) -> Draw:
     """Handwritten 3 and 8: features are averages of 2 x 2 pixels, privileged are all 64 pixels.
 
-    20 % of the 100 labels are wrong. With `margin`, the one privileged feature is how much the
-    other labels speak for this one among the 64 pixels: label times leave-one-out mean.
+    20 % of the 100 labels are wrong. With `margin`, the only privileged feature is how strongly the
+    other labels support this one, given the 64 pixels: label times leave-one-out mean.
     """
     from sklearn.datasets import load_digits
 
@@ -135,7 +135,7 @@ def mnist_plus(path: Path, which: str, rng: np.random.Generator, *, margin: bool
 
 
 def margins(P: Array, y: Array) -> Array:
-    """Return each label times its leave-one-out mean by the others, shape (n, 1).
+    """Return each label times its leave-one-out mean, predicted from the others, shape (n, 1).
 
     By regression with a squared exponential, length scale sqrt(d), and noise of variance .5.
     """
@@ -158,7 +158,7 @@ SYNTHETIC: Mapping[str, Callable[[np.random.Generator], Draw]] = {
 def read(
     names: Sequence[str], data: Path | None
 ) -> tuple[dict[str, Callable[[np.random.Generator], Draw]], list[str]]:
-    """Return what draws runs of problems, by name, and what had to be left out and why."""
+    """Return functions that draw runs of problems, by name, and what was left out and why."""
     found: dict[str, Callable[[np.random.Generator], Draw]] = {}
     skipped = []
     for name in names:

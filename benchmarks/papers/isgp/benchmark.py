@@ -1,19 +1,19 @@
 """The synthetic experiment of the ISGP paper (Sec. 5.1): six classes, a careless annotator.
 
-600 points, 100 a class; ten stratified folds, five seeds (three for SRF, which takes very much
+600 points, 100 per class; ten stratified folds, five seeds (three for SRF, which takes much
 longer); points in random order or class after class; 10 % or 40 % wrong answers. F1 is the macro F1
-on the fold left out, after the last of 540 steps; `f1_run` is its mean over the run. A question is
-a label request or a challenge; the first label is free. All learners meet the same annotator and
+on the held-out fold, after the last of 540 steps; `f1_run` is its mean over the run. A question is
+a label request or a challenge; the first label is free. All learners get the same annotator and
 the same coin flips.
 
-Learners: `isgp("paper")`, the same never and always challenging; the rules of `isgp()` with noise
-.5 and length scale 3 on features as they are, asking as much as the knob `c` of `SkepticalAsk`
-makes it; the same asking everything and believing it; SRF, skeptical learning with a random forest
-(needs scikit-learn), its knob tuned on three folds of the first seed to ISGP's F1 and to its number
-of questions. The variants turn one thing around that the paper leaves open, or that the default
-preset changes.
+Learners: `isgp("paper")`, also without any challenges and challenging always; the rules of `isgp()`
+with noise .5 and length scale 3 on unscaled features, at several values of the parameter `c` of
+`SkepticalAsk`; the same asking for all labels and trusting them; SRF, skeptical learning with a
+random forest (needs scikit-learn), its parameter tuned on three folds of the first seed to ISGP's
+F1 and to its number of questions. Each variant changes one thing that the paper leaves open, or
+that the default preset changes.
 
-One option of its own: --pictures DIR draws the curves into DIR (needs matplotlib).
+Extra option: --pictures DIR draws the curves into DIR (needs matplotlib).
 
 """
 
@@ -55,13 +55,14 @@ from benchmarks.papers.isgp.results import (
 BUDGETS = (40, 80)
 _KNOBS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _THETAS = tuple(theta / 20 for theta in range(6, 20))
-# A mean over some folds is met only so well; "within" a number must not depend on luck.
+# A knob is tuned to a mean over some folds only, and being "within" a number must not depend on
+# luck.
 _CAREFUL = 0.97
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     conditions: Sequence[Condition] = CONDITIONS
     n_seeds: int = 5
@@ -88,7 +89,7 @@ def measure(
     pictures: Path | None = None,
     n_processes: int | None = None,
 ) -> Outcome:
-    """Play all conditions."""
+    """Run all conditions."""
     plan = plan or (QUICK if options.quick else Plan())
     skipped = []
     with_forest = plan.forest
@@ -148,7 +149,7 @@ def _knobs_for(
     knobs: Sequence[float],
     targets: Sequence[float],
 ) -> list[float]:
-    """Return the knobs at which a learner asks so many questions."""
+    """Return the knobs at which a learner asks the wanted numbers of questions."""
     counts = [mean_questions(field.traces(condition, name, knob, "never")) for knob in knobs]
     return [knob_for(knobs, counts, target) for target in targets]
 
@@ -156,7 +157,7 @@ def _knobs_for(
 def _forests(
     field: Field, tuning: Field, condition: Condition, thetas: Sequence[float]
 ) -> dict[str, Played]:
-    """Play SRF, tuned to what ISGP reaches on the tuning folds, and to what it asks there."""
+    """Run SRF, tuned on the tuning folds to the F1 of ISGP, and to its number of questions."""
     isgp = tuning.traces(condition, ISGP)
     f1, questions = mean_f1(isgp), mean_questions(isgp)
     reached, counts = [], []

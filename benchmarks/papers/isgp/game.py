@@ -1,9 +1,9 @@
 """The synthetic experiment of the ISGP paper, one fold at a time.
 
 600 points of six Gaussian classes (`datasets.GaussianClasses`), ten stratified folds. A learner
-meets nine of them as a stream, in conversation with an annotator who errs, and predicts the tenth
-after every step. The first example comes with its true label, free of charge. Who answers what,
-and every coin flip, belongs to the event and the seed: all learners meet the same annotator.
+gets nine of them as a stream, in conversation with an annotator who errs, and predicts the tenth
+after every step. The first example comes with its true label, free of charge. Answers and coin
+flips depend on the event and the seed alone: all learners get the same annotator.
 
 """
 
@@ -35,7 +35,7 @@ from streamgp.interactive import (
 
 N_CLASSES = 6
 N_FOLDS = 10
-# Macro F1 of who knows the six distributions.
+# Macro F1 of a classifier that knows the six distributions.
 BAYES_F1 = 0.895
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 # Predicts the classes of many points at once.
@@ -44,7 +44,7 @@ Predict: TypeAlias = Callable[[Sequence[Features]], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """In which order the points come, and how often the annotator errs."""
+    """Order of the points, and how often the annotator errs."""
 
     order: str
     noise: float
@@ -60,7 +60,7 @@ CONDITIONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One fold of one seed: the stream, and the points left out."""
+    """One fold of one seed: the stream, and the held-out points."""
 
     condition: Condition
     seed: int
@@ -69,7 +69,7 @@ class Fold:
     test: list[Labelled]
 
     def event_id(self, step: int) -> str:
-        """Name an event so that no two folds share an answer or a coin flip."""
+        """Return an id for a step such that no two folds share an answer or a coin flip."""
         return f"{self.number}.{step}"
 
 
@@ -79,7 +79,7 @@ def fold(condition: Condition, seed: int, number: int) -> Fold:
     test: list[Labelled] = []
     seen = [0] * N_CLASSES
     for x, y in GaussianClasses(seed=seed):
-        # The points of a class are in random order, so counting them off stratifies.
+        # The points of a class are in random order, so counting off gives stratified folds.
         (test if seen[y] % N_FOLDS == number else train).append((x, y))
         seen[y] += 1
     log = Log(name="gaussian", events=train, orders=(condition.order,))
@@ -88,12 +88,12 @@ def fold(condition: Condition, seed: int, number: int) -> Fold:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What became of a learner, step by step; the counts are cumulative.
+    """Progress of a learner, step by step; the counts are cumulative.
 
     Parameters
     ----------
     f1
-        Macro F1 on the fold left out, after each step.
+        Macro F1 on the held-out fold, after each step.
     asked
         Label requests.
     challenges
@@ -103,12 +103,11 @@ class Trace:
     refused
         Labels that the learner could not take.
     learned
-        Labels learned in the end, the free one included.
+        Labels learned at the end, the free one included.
     wrong
         Those of them that are wrong.
     seconds
-        Processor time of the conversation in each step, without the predictions of the points left
-        out.
+        Processor time of the conversation in each step, without the predictions of held-out points.
 
     """
 
@@ -123,12 +122,12 @@ class Trace:
 
     @property
     def questions(self) -> int:
-        """Label requests and challenges, in all."""
+        """Total number of label requests and challenges."""
         return int(self.asked[-1] + self.challenges[-1])
 
 
 class TruthfulSecondThought(SimulatedAnnotator):
-    """The annotator of the original skeptical learning: asked again, he always tells the truth."""
+    """The annotator of the original skeptical learning, whose second answer is always right."""
 
     def _label(self, request: Request, truth: Any) -> Any:
         return truth if isinstance(request, Challenge) else super()._label(request, truth)
@@ -144,7 +143,7 @@ def annotator(
 def play(
     fold: Fold, learner: Any, predict: Predict, who: Annotator, *, scored: str = "steps"
 ) -> Trace:
-    """Let a learner live through a fold.
+    """Run a learner over a fold.
 
     Parameters
     ----------
@@ -153,9 +152,9 @@ def play(
     learner
         A fresh skeptical learner.
     predict
-        What it predicts for the points left out.
+        Function that predicts the held-out points.
     who
-        Who answers.
+        The annotator.
     scored
         `steps`: the F1 is computed whenever something was learned; `end`: only after the last
         step; `never`. It is NaN where it was not computed.
@@ -212,7 +211,7 @@ class _Counts:
 
 
 def _converse(loop: InteractiveLoop, event: Event, who: Annotator, statistics: _Counts) -> None:
-    """Talk about one event until nothing is asked any more."""
+    """Hold the conversation about one event, until no question is left."""
     messages = loop.on_event(event, event.occurred_at)
     while messages:
         request: Request | None = None
@@ -236,7 +235,7 @@ def _converse(loop: InteractiveLoop, event: Event, who: Annotator, statistics: _
 
 
 def macro_f1(truths: Sequence[int], guesses: Sequence[int]) -> float:
-    """Mean F1 of all classes that there are; one that is never predicted has 0.
+    """Mean F1 over the classes that occur in `truths`; a class that is never predicted counts 0.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Who takes part in the synthetic experiment, and how many folds are played at once.
+"""Learners of the synthetic experiment, and the processes that run them over the folds.
 
-Every learner has a name and, where there is something to tune, a knob. Those below `VARIANTS` turn
-one thing around that the paper leaves open or that the default preset changes.
+Every learner has a name and, where there is a parameter to tune, a knob. Each of the `VARIANTS`
+changes one thing that the paper leaves open or that the default preset changes.
 
 """
 
@@ -60,10 +60,10 @@ _NOISE_VARIANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxAsk:
-    """Ask with probability 1 - max P, P the softmax of Eq. 5, as Sec. 4.4 of the paper proposes."""
+    """Ask with probability 1 - max P, where P is the softmax of Eq. 5, as Sec. 4.4 proposes."""
 
     def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare what the softmax leaves to other classes with the draw."""
+        """Compare the probability of all other classes with the draw."""
         assert isinstance(belief, Posterior)
         e = [exp(criteria.normal_cdf(mean, belief.variance)) for mean in belief.mean.values()]
         return Decision.of(1.0 - max(e) / sum(e) if e else 1.0, draw, "SoftmaxAsk")
@@ -71,7 +71,7 @@ class SoftmaxAsk:
 
 @dataclass(frozen=True, slots=True)
 class NoisyVarianceAsk:
-    """Ask by Eq. 7 with the variance of Eq. 2 as it is printed, the noise included."""
+    """Ask by Eq. 7 with the variance of Eq. 2 as printed, noise included."""
 
     c: float = 1.0
 
@@ -84,7 +84,7 @@ class NoisyVarianceAsk:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdAsk:
-    """Ask when the doubt of Eq. 7 exceeds a threshold, without the throw of a coin."""
+    """Ask when the doubt of Eq. 7 exceeds a threshold, without a coin flip."""
 
     threshold: float
 
@@ -105,7 +105,7 @@ def _paper(
 def _default(
     seed: int, ask: AskRule | None = None, challenge: ChallengeRule | None = None
 ) -> SkepticalClassifier:
-    # The default preset, but on features as they are: the paper's coordinates have one unit.
+    # The default preset on unscaled features: the paper's coordinates share one unit.
     learner = GPClassifier(SquaredExponential(length_scale=3.0), noise_variance=_NOISE_VARIANCE)
     return SkepticalClassifier(learner, ask, challenge, warm_up=0, seed=seed)
 
@@ -137,7 +137,7 @@ VARIANTS: dict[str, Callable[[float, int], Any]] = {
     "default, never challenging": lambda c, seed: _default(seed, SkepticalAsk(c), NeverChallenge()),
     "default, asking above a threshold": lambda t, seed: _default(seed, ThresholdAsk(t)),
 }
-# Variants with a knob, turned until they have as many questions as PLAIN, and where it is tried.
+# Variants with a knob that is tuned to the number of questions of PLAIN, and the values tried.
 TUNED: dict[str, Sequence[float]] = {
     "the same, as many questions": (0.1, 0.2, 0.4, 0.8),
     "default, never challenging": (0.5, 1.0, 2.0, 4.0),
@@ -158,7 +158,7 @@ class Task:
 
 
 def play_task(task: Task) -> Trace:
-    """Build the learner of a task and let it play."""
+    """Build the learner of a task and run it."""
     played = fold(task.condition, task.seed, task.fold)
     learner = {**LEARNERS, **VARIANTS}[task.name](task.knob, task.seed)
     kind = TruthfulSecondThought if task.name == _TRUTHFUL else SimulatedAnnotator
@@ -167,7 +167,7 @@ def play_task(task: Task) -> Trace:
 
 
 def _predictor(learner: Any) -> Callable[[Sequence[Features]], Sequence[Any]]:
-    # A SkepticalClassifier's own predict_one would count the points left out as events.
+    # A SkepticalClassifier's own predict_one would count the held-out points as events.
     if hasattr(learner.learner, "predict_points"):
         return lambda points: learner.learner.predict_points(points)  # type: ignore[no-any-return]
     return lambda points: [learner.learner.predict_one(dict(x)) for x in points]
@@ -175,7 +175,7 @@ def _predictor(learner: Any) -> Callable[[Sequence[Features]], Sequence[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The folds on which learners are compared, and the processes that play them.
+    """The folds on which learners are compared, and the processes that run them.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Field:
     folds
         Numbers of the folds.
     pool
-        Where to play; None for this process. The results do not depend on it.
+        Processes to use; None for this process. The results do not depend on it.
 
     """
 
@@ -195,14 +195,14 @@ class Field:
     def traces(
         self, condition: Condition, name: str, knob: float = 0.0, scored: str = "steps"
     ) -> list[Trace]:
-        """Let a learner play every fold of every seed."""
+        """Run a learner over every fold of every seed."""
         tasks = [Task(condition, s, k, name, knob, scored) for s in self.seeds for k in self.folds]
         played: Iterable[Trace] = (self.pool.map if self.pool else map)(play_task, tasks)
         return list(played)
 
 
 def knob_for(knobs: Sequence[float], counts: Sequence[float], target: float) -> float:
-    """Interpolate, in logarithms, the knob at which the count is the target."""
+    """Interpolate, in logarithms, the knob at which the count equals the target."""
     asking = sorted(zip(counts, knobs, strict=True))
     logs = np.log(np.maximum(asking, 1e-9))
     return float(np.exp(np.interp(log(target), logs[:, 0], logs[:, 1])))

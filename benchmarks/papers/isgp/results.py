@@ -22,15 +22,15 @@ from benchmarks.papers.isgp.learners import (
     NEVER,
 )
 
-# Noise: questions in all, and the F1 that the default rules have to reach with them.
+# Noise: number of questions, and the F1 that the default rules have to reach with them.
 WITHIN = {0.1: (70, 0.84), 0.4: (100, 0.80)}
-# Noise: what challenging has to gain over never challenging.
+# Noise: the gain in F1 that challenging must have over never challenging.
 _GAIN = {0.1: 0.02, 0.4: 0.06}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A learner as the tables and pictures name it, its knob and what it did in every fold."""
+    """A learner by its name in tables and pictures, its knob, and its trace in every fold."""
 
     learner: str
     knob: float | None
@@ -38,7 +38,7 @@ class Played:
 
 
 def row(condition: Condition, played: Played) -> Row:
-    """Return a learner's line of the table of learners."""
+    """Return a learner's row in the table of learners."""
     traces = played.traces
     f1_run = mean(float(trace.f1.mean()) for trace in traces)
     return {
@@ -61,7 +61,7 @@ def row(condition: Condition, played: Played) -> Row:
 
 
 def row_of_variant(condition: Condition, played: Played) -> Row:
-    """Return a learner's line of the table of variants; they are scored at the end only."""
+    """Return a learner's row in the table of variants; these are scored at the end only."""
     traces = played.traces
     refused = [int(trace.refused[-1]) for trace in traces]
     first = [int(np.argmax(trace.refused > 0)) + 1 for trace in traces if trace.refused[-1]]
@@ -86,13 +86,13 @@ def row_of_variant(condition: Condition, played: Played) -> Row:
 def accepted(
     played: Mapping[Condition, Mapping[str, Sequence[Trace]]], slack: float
 ) -> list[Acceptance]:
-    """Compare with the limits, each widened by `slack` standard errors of what it limits."""
+    """Compare with the limits, each widened by `slack` standard errors of the limited value."""
     rows: list[Acceptance] = []
     for condition, traces in played.items():
         limit, reach = WITHIN[condition.noise]
         isgp, default = traces[ISGP], traces[f"{DEFAULT}, within {limit}"]
         f1 = {name: _finals(traces[name]) for name in (NEVER, ISGP, ALWAYS)}
-        # Fold by fold: all meet the same annotator.
+        # Fold by fold, as all get the same annotator.
         gain = _differences(f1[ISGP], f1[NEVER])
         lead = _differences(f1[ALWAYS], f1[ISGP])
         labels = [float(trace.asked[-1]) for trace in isgp]
@@ -143,7 +143,7 @@ def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
 
 # --- curves
 
-# Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart; dashes differ as well.
 _LINES: dict[str, tuple[str, Any]] = {
     NEVER: ("#E69F00", (0, (1, 1.2))),
     ISGP: ("#0072B2", "solid"),
@@ -157,7 +157,7 @@ _EVERY = 5
 
 
 def draw(played: Mapping[Condition, Mapping[str, Sequence[Trace]]], folder: Path) -> list[Path]:
-    """Draw one picture for each order, one column for each noise; return the files."""
+    """Draw one picture per order, one column per noise level; return the files."""
     from matplotlib.figure import Figure
 
     folder.mkdir(parents=True, exist_ok=True)

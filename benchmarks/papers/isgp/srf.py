@@ -1,8 +1,8 @@
 """Skeptical learning as it was before Gaussian processes: a random forest in three stages.
 
-The rival of the ISGP paper ("SRF"), after Zeni et al., 2019, as far as the ISGP paper tells. The
-stages are those of `streamgp.StagedSkepticalClassifier`; the forest is scikit-learn's, retrained
-as in the papers. `streamgp.srf` has an online forest in its place.
+The baseline of the ISGP paper ("SRF"), after Zeni et al., 2019, as far as the ISGP paper describes
+it. The stages are those of `streamgp.StagedSkepticalClassifier`; the forest is scikit-learn's,
+retrained as in the papers. `streamgp.srf` uses an online forest instead.
 
 """
 
@@ -34,15 +34,15 @@ def srf(
 
 
 class RetrainedForest(base.Classifier):
-    """A random forest that is retrained whenever its labels have grown by a twentieth.
+    """A random forest that is retrained whenever the number of labels has grown by a twentieth.
 
     Parameters
     ----------
     n_trees
         Number of trees.
     names
-        Names of the features, where an event may lack some; scikit-learn's trees deal with that.
-        None where every event has the same ones in the same order.
+        Names of the features, if an event may lack some, which scikit-learn's trees can handle.
+        None if every event has the same ones in the same order.
     seed
         Seed of the forest.
 
@@ -72,7 +72,7 @@ class RetrainedForest(base.Classifier):
         return True
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
-        """Return the probability of each label in use since the last training."""
+        """Return the probability of each label known at the last training."""
         if self._forest is None:
             return {}
         return dict(zip(self._forest.classes_.tolist(), self._proba([x])[0].tolist(), strict=True))
@@ -98,15 +98,15 @@ class RetrainedForest(base.Classifier):
 
     def _fit(self) -> None:
         forest = RandomForestClassifier(self.n_trees, random_state=self.seed)
-        # Checking each tree's arguments takes a quarter of the time.
+        # Validating each tree's arguments takes a quarter of the time.
         with config_context(skip_parameter_validation=True, assume_finite=True):
             self._forest = forest.fit(np.array(self._points), np.array(self._labels))
         self.n_fits += 1
         self._n_fitted = len(self._labels)
 
     def _proba(self, points: Sequence[Features]) -> Array:
-        # What RandomForestClassifier.predict_proba computes, without the ten times longer
-        # preparations that it makes for large inputs.
+        # The same as RandomForestClassifier.predict_proba, without its preparations for large
+        # inputs, which take ten times as long.
         X = np.array([self._row(x) for x in points], dtype=np.float32)
         assert self._forest is not None
         trees = self._forest.estimators_

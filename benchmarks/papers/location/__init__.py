@@ -1,1 +1,1 @@
-"""The experiment of the ISGP paper on location, on a public log."""
+"""The location experiment of the ISGP paper, on a public log."""

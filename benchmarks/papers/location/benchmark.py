@@ -1,18 +1,18 @@
-"""Where people are: the experiment of the ISGP paper on location (Sec. 5.2), on a public log.
+"""The location experiment of the ISGP paper (Sec. 5.2), on a public log: where people are.
 
-ExtraSensory (`--data`) holds what people's phones and watches measured, and where they said to be,
-which counts as the truth here: home, school or workplace, or elsewhere. Each person has a learner
-of their own, a stream of 300 moments in the order of the log, sensors that come and go, and an
-annotator who is wrong in 10 or 40 % of the answers. F1 is the macro F1 on 75 other moments of the
-same person, over the places that occur among them. The first label is free.
+ExtraSensory (`--data`) holds what people's phones and watches measured, and where people said they
+were, which counts as the truth here: home, school or workplace, or elsewhere. Each person has a
+learner of their own, a stream of 300 moments in the order of the log, sensors that come and go, and
+an annotator who is wrong in 10 or 40 % of the answers. F1 is the macro F1 on 75 other moments of
+the same person, over the places that occur among them. The first label is free.
 
 Learners: ISGP with the paper's rules and kernels (constant, rational quadratic, squared
-exponential, white noise), the same never and always challenging; `isgp()`, as it is, and with the
-knob `c` of its rule for asking tuned to ISGP's number of questions; SRF, skeptical learning with a
-random forest (needs scikit-learn), its knob tuned to the same. Knobs are tuned with the first seed;
-SRF is played with that one alone, since it takes very much longer.
+exponential, white noise), also without any challenges and challenging always; `isgp()`, as it is,
+and with the parameter `c` of its query rule tuned to ISGP's number of questions; SRF, skeptical
+learning with a random forest (needs scikit-learn), its parameter tuned to the same. Parameters are
+tuned with the first seed; SRF is run with that seed alone, since it takes much longer.
 
-One option of its own: --pictures DIR draws the curves into DIR (needs matplotlib).
+Extra option: --pictures DIR draws the curves into DIR (needs matplotlib).
 
 """
 
@@ -54,7 +54,7 @@ from benchmarks.papers.location.game import (
     people,
 )
 
-# --- curves, as Figure 3 of the paper shows them
+# --- curves, as in Figure 3 of the paper
 
 # As in the pictures of the synthetic experiment.
 _LINES: dict[str, tuple[str, Any]] = {
@@ -68,7 +68,7 @@ _SMOOTH = 20  # moments over which run times are averaged
 
 
 def draw(played: Mapping[Condition, Mapping[str, Sequence[Trace]]], path: Path) -> None:
-    """Draw one row for each noise: F1, questions and run time as learning proceeds."""
+    """Draw one row per noise level: F1, questions and run time as learning proceeds."""
     from matplotlib.figure import Figure
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ _STEPS = (25, 50, 100, 200, 300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played; None for all people."""
+    """What the benchmark runs; None for all people."""
 
     conditions: Sequence[Condition] = CONDITIONS
     n_people: int | None = None
@@ -140,7 +140,7 @@ def measure(
     pictures: Path | None = None,
     n_processes: int | None = None,
 ) -> Outcome:
-    """Play the stream of each person under all conditions."""
+    """Run the stream of each person under all conditions."""
     plan = plan or (QUICK if options.quick else Plan())
     try:
         if options.data is None:
@@ -185,7 +185,7 @@ def measure(
 def _tuned(
     persons: People, condition: Condition, name: str, seeds: Sequence[int], knobs: Sequence[float]
 ) -> float:
-    """Return the knob at which a learner has as many questions as ISGP."""
+    """Return the knob at which a learner asks as many questions as ISGP."""
     target = mean_questions(persons.traces(condition, ISGP, seeds))
     counts = []
     for knob in knobs:
@@ -219,7 +219,7 @@ def _by_person(values: Sequence[float], n_people: int) -> list[float]:
 
 
 def _accepted(played: Mapping[Condition, Mapping[str, Played]], n_people: int) -> list[Acceptance]:
-    """Judge the paper's claims, each widened by two standard errors over people."""
+    """Check the paper's claims, each limit widened by two standard errors over people."""
     limits = []
     for condition, found in played.items():
         f1 = {

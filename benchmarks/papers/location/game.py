@@ -1,12 +1,12 @@
 """Location experiment, after Sec. 5.2 of the ISGP paper: data, conditions and learners.
 
 The paper's own log is not public. ExtraSensory has, for every minute of some days, statistics of
-the sensors of a person's phone and watch, and where the person said to be. Places are reduced to
-the paper's three: home, school or workplace, others. Minutes without a place are left out.
+the sensors of a person's phone and watch, and where the person reported to be. Places are reduced
+to the paper's three: home, school or workplace, others. Minutes without a place are left out.
 
-Of each person's minutes, 375 are taken, evenly over the log, in their order. They are cut into 25
-pieces of 15; every fifth piece is left out to be predicted, so that hardly any moment left out is
-next to one in the stream of 300. A person needs ten moments of each place.
+Of each person's minutes, 375 are taken, evenly spaced over the log, in their order. They are cut
+into 25 pieces of 15; every fifth piece is held out to be predicted, so that hardly any held-out
+moment is next to one in the stream of 300. A person needs ten moments of each place.
 
 """
 
@@ -61,12 +61,12 @@ def people(data: Path) -> dict[int, list[Labelled]]:
 
     Returns
     -------
-    User -> features, missing ones left out, and number of the place, of each moment.
+    User -> features (missing ones left out) and number of the place of each moment.
 
     Raises
     ------
     MissingLogError
-        If the log is not there, or nothing to read it with.
+        If the log, or a library to read it, is missing.
 
     """
     path = data / EXTRASENSORY
@@ -90,7 +90,7 @@ def people(data: Path) -> dict[int, list[Labelled]]:
 
 
 def _moments(mine: Any, places: Any) -> Any:
-    """Return the rows of a person's moments, None if there are too few of a place."""
+    """Return the rows of a person's moments; None if a place has too few."""
     labelled = np.flatnonzero(mine & (places != "unknown"))
     if len(labelled) < N_MOMENTS:
         return None
@@ -106,7 +106,7 @@ def _labelled(row: dict[str, Any]) -> Labelled:
 
 
 def fold(data: Path, condition: Condition, user: int, seed: int) -> Fold:
-    """Return a person's stream and the moments left out, which depend on the seed."""
+    """Return a person's stream and held-out moments, both of which depend on the seed."""
     moments = people(data)[user]
     out = [i // _PIECE % N_FOLDS == seed % N_FOLDS for i in range(len(moments))]
     return Fold(
@@ -119,7 +119,7 @@ def fold(data: Path, condition: Condition, user: int, seed: int) -> Fold:
 
 
 def annotator(played: Fold) -> SimulatedAnnotator:
-    """Return who answers in a fold: wrong answers are one of the other two places."""
+    """Return the annotator of a fold, whose wrong answers are one of the other two places."""
     return SimulatedAnnotator(played.condition.noise, classes=range(len(PLACES)), seed=played.seed)
 
 
@@ -130,15 +130,15 @@ FRUGAL = "default at ISGP's questions"
 FOREST = FOREST_QUESTIONS
 GAUSSIAN = (NEVER, ISGP, ALWAYS, DEFAULT)
 
-_PAPERS_NOISE = 1e-16  # as `isgp("paper")`; what is noise here is in the kernel
+_PAPERS_NOISE = 1e-16  # as in `isgp("paper")`; the noise is part of the kernel here
 _WHITE = 0.1
 
 
 def papers_kernel(n_features: int) -> Any:
     """Return the paper's combination: constant, rational quadratic, squared exponential and white.
 
-    The paper gives neither its form nor a number. The length scale is that of `GPClassifier()`, and
-    halves make a prior variance of 1, as there, besides the white noise.
+    The paper gives neither its form nor any values. The length scale is that of `GPClassifier()`;
+    factors of 1/2 make the prior variance 1, as there, not counting the white noise.
     """
     scale = LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(n_features)
     wide = Constant(0.5) * RationalQuadratic(scale)
@@ -158,12 +158,12 @@ def _gaussian(name: str, knob: float, n_features: int, seed: int) -> SkepticalCl
         query = SkepticalAsk(knob) if name == FRUGAL else preset.query
         return SkepticalClassifier(preset.model, query, preset.challenge, seed=seed)
     learner = GPClassifier(papers_kernel(n_features), noise_variance=_PAPERS_NOISE)
-    # Statistics of sensors in a dozen units must be scaled, as the default preset does.
+    # Sensor statistics come in a dozen units, so they are scaled, as in the default preset.
     return SkepticalClassifier(learner, PaperAsk(), _CHALLENGES[name], seed=seed)
 
 
 def build(name: str, knob: float, played: Fold) -> tuple[Any, Callable[[Sequence[Features]], Any]]:
-    """Return a fresh learner for a person, and what it predicts for many moments."""
+    """Return a fresh learner for a person, and a function that predicts many moments."""
     moments = [*played.stream, *played.test]
     names = list(dict.fromkeys(feature for x, _ in moments for feature in x))
     if name == FOREST:
@@ -193,7 +193,7 @@ class Task:
 
 
 def play_task(task: Task) -> Trace:
-    """Build the learner of a task and let it play."""
+    """Build the learner of a task and run it."""
     played = fold(task.data, task.condition, task.user, task.seed)
     learner, predict = build(task.name, task.knob, played)
     return play(played, learner, predict, annotator(played))
@@ -201,7 +201,7 @@ def play_task(task: Task) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Those on whose moments learners are compared, and the processes that play them.
+    """The people on whose moments learners are compared, and the processes that run them.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class People:
     users
         Their numbers.
     pool
-        Where to play; None for this process. The results do not depend on it.
+        Processes to use; None for this process. The results do not depend on it.
 
     """
 
@@ -221,7 +221,7 @@ class People:
     def traces(
         self, condition: Condition, name: str, seeds: Sequence[int], knob: float = 0.0
     ) -> list[Trace]:
-        """Let a learner play the streams of all people, all seeds of one person in a row."""
+        """Run a learner over the streams of all people, all seeds of one person in a row."""
         tasks = [
             Task(self.data, condition, user, seed, name, knob)
             for user in self.users

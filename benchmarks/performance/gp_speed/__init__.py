@@ -1,1 +1,1 @@
-"""Steps of the Gaussian process, beside the memory traffic that they need."""
+"""Steps of the Gaussian process, compared with the memory traffic that they need."""

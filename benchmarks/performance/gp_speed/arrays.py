@@ -1,4 +1,4 @@
-"""What single precision, many points at once and one factorisation gain, on arrays."""
+"""Gains from single precision, from many points at once and from one factorisation, on arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learne
 
 N_FEATURES = 20
 N_CLASSES = 10
-NOISE_VARIANCE = 0.5  # that of `GPClassifier` and `isgp()`
+NOISE_VARIANCE = 0.5  # as in `GPClassifier` and `isgp()`
 _BATCH = 32
 
 _P = ParamSpec("_P")
@@ -37,7 +37,7 @@ class _Steps:
     readings: list[float] = field(default_factory=list)
 
     def row(self, name: str) -> Row:
-        """Return medians in microseconds, and how many readings they are."""
+        """Return medians in microseconds and in readings."""
         reading = median(self.readings)
         in_a_row, after = median(self.in_a_row), median(self.after_readings)
         return {
@@ -49,7 +49,7 @@ class _Steps:
 
 
 def drawn(n: int, seed: int) -> ArrayStream:
-    """Return points without any structure, of random classes."""
+    """Return points without structure, with random classes."""
     rng = np.random.default_rng(seed)
     return ArrayStream(
         name="normal",
@@ -59,10 +59,7 @@ def drawn(n: int, seed: int) -> ArrayStream:
 
 
 def rows_at(n: int, n_steps: int, n_places: int, seed: int) -> Iterator[Row]:
-    """Measure steps, with memory in several places, and batches around `n` points.
-
-    In both precisions.
-    """
+    """Measure steps in both precisions, with memory in several places, and batches."""
     progress(f"{n} points, in arrays")
     stream = drawn(n + n_steps, seed)
     packed = np.random.default_rng(seed).normal(size=n * (n + 1) // 2)
@@ -79,7 +76,7 @@ def rows_at(n: int, n_steps: int, n_places: int, seed: int) -> Iterator[Row]:
 
 
 def replay_row(n: int, n_repetitions: int, seed: int) -> Row:
-    """Measure a replay of `n` events, each predicted before it is learned, in both ways."""
+    """Measure a replay of `n` events, each predicted before it is learned, both ways."""
     progress(f"replay of {n} events")
     stream = drawn(n, seed)
     these = Hyperparameters(kernel=kernel_for(stream), noise_variance=NOISE_VARIANCE)
@@ -97,7 +94,7 @@ def replay_row(n: int, n_repetitions: int, seed: int) -> Row:
 
 
 def same_classes_row(stream: ArrayStream, noise_variance: float) -> Row:
-    """Count the events that single precision predicts to be of another class."""
+    """Count the events for which single precision predicts another class."""
     progress(f"{stream.name}, noise variance {noise_variance}")
     double, single = (
         np.array([means for means, _ in _predicted(gp, stream)])
@@ -149,9 +146,10 @@ def _predicted(gp: ExactGP, stream: ArrayStream) -> list[tuple[Array, float]]:
 
 
 def _steps(process: ExactGP, stream: ArrayStream, n_places: int, triangle: Array) -> _Steps:
-    """Take steps in a row, and as many right after readings of a triangle of doubles.
+    """Take steps in a row, and as many directly after readings of a triangle of doubles.
 
-    Where memory lies makes a difference of some percent, so all of it is copied elsewhere at times.
+    The place in memory makes a difference of a few percent, so everything is copied elsewhere from
+    time to time.
     """
     steps = _Steps()
     examples = list(_examples(stream, process.n, len(stream.y)))

@@ -1,25 +1,25 @@
-"""How close one step of the Gaussian process comes to reading its factor once.
+"""How close one step of the Gaussian process comes to the time of reading its factor once.
 
 A step is `GPClassifier.predict_proba_one` and `learn_one` of the same new event: 20 features in a
 dictionary, 10 classes, one BLAS thread. Four kinds of steps take turns, some of each at a time:
-steps right after which the factor is read once (`ddot` with itself), which is what a step has to
-cost at least; steps right after which one triangular solve (`dtpsv`) is timed on a packed triangle
-of the same size that lies elsewhere, so that both find as little of it in the caches; steps
-undisturbed by that; and steps of the paper's explicit inverse, with the same input and output,
-which the undisturbed ones are compared with.
+steps directly followed by one reading of the factor (`ddot` with itself), which is a lower bound on
+the cost of a step; steps directly followed by one triangular solve (`dtpsv`) on a packed triangle
+of the same size that lies elsewhere, so that both find as little of it in the caches; undisturbed
+steps; and steps of the paper's explicit inverse, with the same input and output, which are compared
+with the undisturbed ones.
 
-Then, on arrays, what else can be had of the same process. A factor in single precision: its step,
-`predict` and `append`, in a row with others or each disturbed by a reading of the triangle of
-doubles right before it, beside such a reading, and how many events it predicts to be of another
-class, on River's ImageSegments and logs of a data folder. Batches of points, predicted at once or
-one by one. A replay in which each event is predicted before it is learned, as
-one factorisation or one by one.
+Then, on arrays, further options of the same process. A factor in single precision: its step,
+`predict` and `append`, either in a row with others or directly after a reading of the triangle of
+doubles, compared with such a reading; and the number of events for which it predicts another class,
+on River's ImageSegments and logs of a data folder. Batches of points, predicted at once or one by
+one. A replay in which each event is predicted before it is learned, as one factorisation or one by
+one.
 
-Shown are medians, and their ratios within this run. What the microseconds are depends on the
-machine, and on what else it does; so do the ratios on the processor: on how fast one core reads
-its caches and its memory, which is measured as well (GB/s, in the same readings), and on the
-kernels that OpenBLAS has picked for it. The limits name the processors that they hold for. Not
-measured: scaling, rules and the loop (`benchmarks.loop`), and how long the first points took.
+Medians are shown, and their ratios within this run. Microseconds depend on the machine and its
+load. The ratios, too, depend on the processor: on how fast one core reads its caches and its
+memory, which is measured as well (GB/s, in the same readings), and on the kernels that OpenBLAS has
+picked for it. The limits name the processors that they hold for. Not measured: scaling, rules and
+the loop (`benchmarks.loop`), and the time of the first points.
 
 """
 
@@ -45,18 +45,19 @@ class Plan:
     Parameters
     ----------
     steps
-        Number of points -> steps of the inverse in a row, repetitions. Half as many again have
-        either measure behind them, and twice as many none; few at 50 points, to stay near 50.
+        Number of points -> steps of the inverse in a row, repetitions. One and a half times as
+        many are followed by either measurement, and twice as many by none; few at 50 points, to
+        stay near 50.
     arrays
         Number of points -> steps and batches, and places in memory where the steps are repeated.
     n_replayed, n_replays
-        Events of a replay, and how often it is measured.
+        Events of a replay, and number of measurements.
     n_events
         Events of a log that are predicted in both precisions.
     logs
-        Logs of the data folder beside ImageSegments.
+        Logs of the data folder, besides ImageSegments.
     decisive
-        Whether enough is measured to decide on limits that are nearly reached.
+        Whether enough is measured to check limits that are nearly reached.
 
     """
 
@@ -91,20 +92,20 @@ _QUICK = Plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What depends on the processor.
+    """Limits that depend on the processor.
 
     Parameters
     ----------
     processors
-        Which they hold for, in words.
+        Description of the processors that they hold for.
     step_per_dtpsv
-        Of 200 points, at most.
+        Upper limit at 200 points.
     step_per_reading
-        Number of points -> at most.
+        Number of points -> upper limit.
     inverse_per_step
-        At least.
+        Lower limit.
     replay_ms
-        Of 1000 events as one factorisation, at most.
+        Upper limit for 1000 events as one factorisation.
 
     """
 
@@ -116,8 +117,7 @@ class Limits:
 
 
 # At 1000 points a solve takes as long as a reading of the factor, 4 MB, with any kernels. The rest
-# of a step, Python for the most part, reads little: the faster a core reads, the more readings it
-# is.
+# of a step is mostly Python and reads little: the faster a core reads, the more readings it equals.
 _INTEL = Limits(
     processors="Intel with AVX-512",  # a Xeon that reads 31 GB/s at 1000 points
     step_per_dtpsv=5.0,
@@ -178,7 +178,7 @@ def _streams(options: Options, plan: Plan) -> tuple[list[ArrayStream], list[str]
 
 
 def _bandwidth(steps: list[Row]) -> list[str]:
-    """Say how fast the largest factor was read."""
+    """Return a sentence on how fast the largest factor was read."""
     read = [row for row in steps if "reading_gb_per_s" in row]
     if not read:
         return []

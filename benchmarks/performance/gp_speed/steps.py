@@ -1,8 +1,8 @@
-"""Steps of the classifier beside their parts, and beside the explicit inverse of the paper.
+"""Steps of the classifier, compared with their parts and with the explicit inverse of the paper.
 
-The inverse is the rival, written to be fast in numpy: room for all points is there beforehand,
-nothing is copied to grow, and learning reuses what predicting computed. Its inputs and outputs are
-those of `GPClassifier`, converted by the same code.
+The inverse is the competitor, written to be fast in numpy: memory for all points is allocated
+beforehand, nothing is copied to grow, and learning reuses what predicting computed. Its inputs and
+outputs are those of `GPClassifier`, converted by the same code.
 
 """
 
@@ -43,7 +43,7 @@ class InverseGPClassifier:
     labels
         All classes.
     capacity
-        Number of points for which there is room.
+        Number of points for which memory is allocated.
     length_scale, noise_variance
         Of the squared exponential kernel, and of the indicator targets.
 
@@ -93,7 +93,7 @@ class InverseGPClassifier:
         np.add(inner, update, inner)
         self._gamma[:n, n] = self._gamma[n, :n] = -scaled
         self._gamma[n, n] = 1.0 / s
-        # The same formula for Γ Y, so that the targets are not multiplied again.
+        # The same formula for Γ Y saves another multiplication by the targets.
         self._alpha[:n] -= g[:, None] * residual
         self._alpha[n] = residual
         self._rows[n] = row
@@ -101,7 +101,7 @@ class InverseGPClassifier:
         self._last = None
 
     def learn_at_once(self, events: Sequence[tuple[Features, Label]]) -> None:
-        """Learn the first examples by one inversion, to arrive at the same Γ sooner."""
+        """Learn the first examples by one inversion, which gives the same Γ sooner."""
         n = len(events)
         for i, (x, _) in enumerate(events):
             self._rows[i] = self._kernel.embed(self._columns.vector(x))
@@ -127,7 +127,7 @@ class InverseGPClassifier:
 
 # --- steps
 
-# Two matrices of more points take a gigabyte, and longer to be made than to be measured.
+# Two matrices of more points take a gigabyte, and making them takes longer than measuring them.
 LARGEST_INVERSE = 3000
 
 Events: TypeAlias = list[tuple[Features, Label]]
@@ -137,7 +137,7 @@ _LENGTH_SCALE = LENGTH_SCALE_PER_ROOT_FEATURE * N_FEATURES**0.5
 
 @dataclass(slots=True)
 class _Durations:
-    """Seconds, one entry per step; steps by what follows them."""
+    """Seconds, one entry per step; steps are grouped by what follows them."""
 
     predict: list[float] = field(default_factory=list)
     learn: list[float] = field(default_factory=list)
@@ -197,7 +197,7 @@ def _walk(n: int, b: int, seed: int, durations: _Durations) -> None:
 
 
 def _time_inverse(events: Events, b: int, durations: _Durations) -> None:
-    """Take the last `b` steps, of which the first two touch its memory for the first time."""
+    """Take the last `b` steps; the first two touch the memory for the first time."""
     rival = InverseGPClassifier(
         list(events[0][0]), range(N_CLASSES), len(events), length_scale=_LENGTH_SCALE
     )
@@ -224,7 +224,7 @@ def _time_undisturbed(learner: GPClassifier, events: Events, durations: _Duratio
 def _time_with_solves(
     learner: GPClassifier, events: Events, n: int, seed: int, durations: _Durations
 ) -> None:
-    """Solve with a triangle of the same size, which lies elsewhere, after each step."""
+    """Solve with a triangle of the same size in other memory after each step."""
     packed, k = _triangle(n, seed)
     clock = time.perf_counter
     for x, y in events:
@@ -258,7 +258,7 @@ def _time_with_readings(learner: GPClassifier, events: Events, durations: _Durat
 
 
 def _factor(learner: GPClassifier) -> list[Array]:
-    """Return what the classifier stores of its factor, for which it has no name of its own."""
+    """Return the arrays in which the classifier stores its factor; they have no public name."""
     process = learner._core.gp
     assert isinstance(process, NumberedGP)
     parts = []
@@ -269,7 +269,7 @@ def _factor(learner: GPClassifier) -> list[Array]:
 
 
 def events_of(n: int, seed: int) -> Events:
-    """Return points without any structure, of random classes, as dictionaries."""
+    """Return points without structure, with random classes, as dictionaries."""
     stream = drawn(n, seed)
     names = [f"f{j}" for j in range(N_FEATURES)]
     return [

@@ -1,24 +1,25 @@
 """A worker on a real Kafka broker: throughput, restore and latency.
 
-One broker is started on this machine (Java and Maven are needed; STREAMGP_TEST_KAFKA names another
-one), with events of 300 bytes in four partitions and a hundred keys.
+A broker is started on this machine (needs Java and Maven; STREAMGP_TEST_KAFKA names another one),
+with events of 300 bytes in four partitions and a hundred keys.
 
-Throughput, in records of one process per second, one transaction for what was polled together:
-the bare loop of the client (consume, decode, encode, produce, with the same JSON functions, headers
-and settings), the worker without learner (the loop says a constant; codec, checks, headers and
+Throughput, in records per second of one process, with one transaction per polled batch: the bare
+loop of the client (consume, decode, encode, produce, with the same JSON functions, headers and
+settings), the worker without a learner (the loop returns a constant; codec, checks, headers and
 transaction as usual, no state) and the worker with a Gaussian process per key that holds 50
 examples. They take turns, each on the same events. Joining the group and the first batch do not
-count. Of each also the CPU time of the process per event, the median of all rounds; of workers the
-share of each phase in the time of a batch, as the metric `batch_duration_seconds` tells them.
+count. Also shown: the CPU time of each process per event, the median of all rounds; and for
+workers, the share of each phase in the time of a batch, according to the metric
+`batch_duration_seconds`.
 
 Restore: a new worker without local snapshot on one partition with 100 000 labelled examples, 50 for
 each of 2000 keys, until it may take its first event.
 
-Latency, from the moment an event is handed to the client of its sender until a reader of committed
-records has its prediction, and from an answer to its line in the consensus log: at half of the load
-that a worker with learners must carry, which the limits are about, and at half of what this one
-did carry. Each on a broker that has done nothing before. Sender, worker, annotator and reader are
-processes of their own, and share the cores with the broker.
+Latency, from the moment an event is handed to the sender's client until a reader of committed
+records has its prediction, and from an answer to its line in the consensus log: at half the load
+that a worker with learners must carry, for which the limits hold, and at half the load that this
+worker did carry. Each on a fresh broker. Sender, worker, annotator and reader are separate
+processes, and share the cores with the broker.
 
 """
 
@@ -82,7 +83,7 @@ def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], l
     rate
         Events per second.
     seconds
-        For how long; what happens in the first two does not count.
+        Duration; the first two seconds do not count.
 
     """
     prefix = f"latency-{os.getpid()}"
@@ -113,7 +114,7 @@ def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], l
 
 
 def _predictions(topics: Any, seconds: float, go: Any) -> list[float]:
-    """Return how old every event was when its prediction was read, after the warm-up."""
+    """Return the age of every event when its prediction was read, after the warm-up."""
     reader = topics.reader(["predictions"], from_end=True)
     ages_ms: list[float] = []
     first: float | None = None
@@ -132,12 +133,12 @@ def _predictions(topics: Any, seconds: float, go: Any) -> list[float]:
 
 
 def _time_of(record: Record) -> float:
-    """Return the time of a message, from the headers: that takes a tenth of decoding it."""
+    """Return the time of a message from its headers, which takes a tenth of decoding it."""
     return posix_seconds(dict(record.headers)["ce_time"].decode())
 
 
 def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
-    """Answer every question, and send how old each answer was when its line was read."""
+    """Answer every question, and send the age of each answer when its line was read."""
     topics = topics_of(servers, prefix)
     reader = topics.reader(["requests", "consensus"], from_end=True)
     annotator = _Annotator(topics)
@@ -163,9 +164,9 @@ def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
 
 
 class _Annotator(threading.Thread):
-    """Answers each question after a moment of its own.
+    """Annotator who answers each question after a delay of its own.
 
-    Who answered at once would always answer just after a batch, and wait for the whole next one.
+    Answers given at once would always come just after a batch, and wait for the whole next one.
     """
 
     def __init__(self, topics: Any) -> None:
@@ -183,7 +184,7 @@ class _Annotator(threading.Thread):
         heapq.heappush(self._asked, (due, request.key, request.event_id, request, partition))
 
     def run(self) -> None:
-        """Answer what is due."""
+        """Answer the questions that are due."""
         while not self.ends:
             while self._asked and self._asked[0][0] <= time.time():
                 *_, request, partition = heapq.heappop(self._asked)
@@ -223,7 +224,7 @@ def _wait_for_worker(topics: Any, group: str) -> None:
 
 
 def _send(servers: str, prefix: str, rate: float, n_events: int, ready: Any, go: Any) -> None:
-    """Send each event when it is due; all are made before, as the cores are the worker's too."""
+    """Send each event when it is due; all are made beforehand, to leave the cores to the worker."""
     rng, outbox = np.random.default_rng(3), Outbound("/streamgp/feeder", keyed=True)
     records = [
         _undated(outbox.message(event(number, rng, at=0.0), number % N_KEYS % N_PARTITIONS))
@@ -244,7 +245,7 @@ def _send(servers: str, prefix: str, rate: float, n_events: int, ready: Any, go:
 
 
 def _undated(record: Outgoing) -> Outgoing:
-    """Return an event without a time: it happens when its record is handed to the client."""
+    """Return an event without a time: it takes place when its record is handed to the client."""
     assert record.value is not None
     value = record.value.replace(b'"occurred_at":0.0,', b"")
     return msgspec.structs.replace(record, value=value)
@@ -268,7 +269,7 @@ def measure(options: Options) -> Outcome:
         rates = {name: [pace.per_s for pace in found] for name, found in paces.items()}
         bare, off, keyed = (statistics.median(rates[name]) for name in rates)
         restored, n_examples = _restore(servers, options)
-    # Ten thousand events a second, or half of the bare loop: what a slow machine can do.
+    # Ten thousand events per second or, on a slow machine, half of the bare loop.
     enough = min(10_000.0, bare / 2)
     rows: list[Row] = [
         {
@@ -304,7 +305,7 @@ def measure(options: Options) -> Outcome:
 
 @contextlib.contextmanager
 def broker() -> Iterator[str]:
-    """Give the servers of a broker, started for this unless the environment names one."""
+    """Provide the servers of a broker, started here unless the environment names one."""
     named = os.environ.get("STREAMGP_TEST_KAFKA")
     if named:
         yield named
@@ -341,7 +342,7 @@ def _paces(servers: str, options: Options) -> dict[str, list[Pace]]:
 
 
 def _cpu(name: str, paces: list[Pace], bare_us: float) -> Row:
-    """Return CPU time per event, and the shares of the phases in the time of a batch."""
+    """Return CPU time per event, and the share of each phase in the time of a batch."""
     us = statistics.median(pace.cpu_us for pace in paces)
     phases = {
         f"{phase} %": 100.0 * statistics.median(pace.shares[phase] for pace in paces)
@@ -361,9 +362,9 @@ def _restore(servers: str, options: Options) -> tuple[float, int]:
 
 
 def _latencies(rows: list[Row], rate: float, options: Options) -> tuple[Row, Row]:
-    """Measure latencies at some load; add them to the rows, and return them."""
+    """Measure latencies at a given load; add them to the rows, and return them."""
     progress(f"latency at {rate:.0f} events per second")
-    # Another broker each time: the one before has millions of records to compact, for minutes.
+    # A new broker each time: the last one spends minutes compacting millions of records.
     with broker() as servers:
         times = latencies(servers, rate, 5.0 if options.quick else 30.0)
     found: list[Row] = [

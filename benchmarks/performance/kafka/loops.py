@@ -1,4 +1,4 @@
-"""What `benchmarks.kafka` compares: the bare loop of the client, and workers."""
+"""The loops that `benchmarks.kafka` compares: the bare loop of the client, and workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from streamgp.interactive.messages import Event, LabelledExample, Message, Predi
 N_PARTITIONS = 4
 N_KEYS = 100
 N_LABELS = 50
-N_SEEN = 200  # events of a key before those that count: the scaling of its features is settled
+N_SEEN = 200  # events of a key before those that count, so that the scaling has settled
 _N_FEATURES = 8
 _CLASSES = ("hall", "kitchen", "lounge", "study")
 _LONG_AGO = 1_700_000_000.0
@@ -46,7 +46,7 @@ def event(
     at: float,
     n_keys: int = N_KEYS,
 ) -> Event:
-    """Return an event of one of the keys, the classes apart from each other."""
+    """Return an event of one of the keys; the classes are well separated."""
     room = int(rng.integers(len(_CLASSES)))
     x = rng.normal(loc=float(room), scale=0.5, size=_N_FEATURES).round(6)
     return Event(
@@ -65,7 +65,7 @@ EVENT_BYTES = len(encode(event(0, np.random.default_rng(0), at=_LONG_AGO)))
 def topics_of(
     servers: str, prefix: str, *, events: str | None = None, n_partitions: int = N_PARTITIONS
 ) -> KafkaTopics:
-    """Return topics of their own, made if need be, but for the events."""
+    """Return separate topics, created if missing; `events` names that of the events."""
     names: dict[TopicName, str] = {role: f"{prefix}-{role}" for role in ALL_TOPICS}
     if events is not None:
         names["events"] = events
@@ -87,7 +87,7 @@ def feed(topics: KafkaTopics, n_events: int) -> None:
 
 
 class Pace(NamedTuple):
-    """How quickly a loop works after its first batch.
+    """Speed of a loop after its first batch.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Pace(NamedTuple):
     cpu_us
         CPU time of the whole process per event, in microseconds.
     shares
-        Shares of the time in batches, by phase; none where no phases are told apart.
+        Share of each phase in the time of batches; empty if phases are not measured.
 
     """
 
@@ -106,7 +106,7 @@ class Pace(NamedTuple):
 
 
 def bare_pace(servers: str, events: str, name: str, n_events: int, batch: int) -> Pace:
-    """Return the pace of the client's own loop."""
+    """Measure the bare loop of the client."""
     consumer = KafkaConsumer(
         bootstrap_servers=servers,
         group_id=name,
@@ -168,7 +168,7 @@ def bare_pace(servers: str, events: str, name: str, n_events: int, batch: int) -
 
 
 class _Constant:
-    """Loops that learn nothing and always say the same."""
+    """Loops that learn nothing and always predict the same."""
 
     loops: Mapping[str | None, object] = MappingProxyType({})
     n_keys = 0
@@ -233,14 +233,14 @@ NO_LEARNER = _NoLearner()
 
 
 def learners() -> LoopSettings:
-    """Return what the loops with learners are made of."""
+    """Return the settings of the loops with learners."""
     return LoopSettings(model=isgp(seed=1), answer_horizon_s=3600.0)
 
 
 def worker_pace(
     topics: KafkaTopics, loops: LoopSettings, name: str, n_events: int, batch: int
 ) -> Pace:
-    """Return the pace of a worker."""
+    """Measure a worker."""
     marks: list[tuple[float, float, int]] = []
     took: Counter[str] = Counter()
 
@@ -261,13 +261,13 @@ def worker_pace(
 
 
 def taught(topics: KafkaTopics, name: str) -> KafkaTopics:  # noqa: ARG001
-    """Fill `state` and `consensus` such that every key holds its examples."""
+    """Fill `state` and `consensus` so that every key holds its examples."""
     _write_history(topics, N_KEYS, N_SEEN, lambda key: key % N_PARTITIONS)
     return topics
 
 
 def restore_seconds(servers: str, name: str, n_keys: int) -> float:
-    """Return how long a new worker takes to bring one partition back."""
+    """Return how long a new worker takes to restore one partition."""
     topics = topics_of(servers, name, n_partitions=1)
     _write_history(topics, n_keys, N_LABELS, lambda _: 0)
     took: list[float] = []
@@ -287,7 +287,7 @@ def restore_seconds(servers: str, name: str, n_keys: int) -> float:
 def _write_history(
     topics: KafkaTopics, n_keys: int, n_seen: int, partition_of: Callable[[int], int]
 ) -> None:
-    """Write what workers would have written of keys that saw events, the first ones labelled."""
+    """Write what workers would have written for keys whose first events were labelled."""
     rng, outbox = np.random.default_rng(2), Outbound("/streamgp/feeder", keyed=True)
     loops = KeyedLoops(isgp(seed=1), answer_horizon_s=3600.0, keep_changes=True)
     writer = topics.writer("feeder")
@@ -303,7 +303,7 @@ def _write_history(
                 key=key,
             )
             for message in loops.on_event(one, one.occurred_at):
-                if isinstance(message, LabelledExample):  # not where the label is challenged
+                if isinstance(message, LabelledExample):  # unless the label is challenged
                     writer.send(outbox.message(message, partition))
                     n_learned += 1
             n += 1
@@ -321,7 +321,7 @@ def _write_history(
 
 
 class _Listening(logging.Handler):
-    """Hears what a worker logs."""
+    """Handler that passes on what a worker logs."""
 
     def __init__(self, note: Any) -> None:
         super().__init__()
