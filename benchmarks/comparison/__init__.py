@@ -1,1 +1,1 @@
-"""Accuracy at equal labels: learners, query strategies and default values beside each other."""
+"""Accuracy at equal numbers of labels: learners, query strategies and default values compared."""

@@ -1,25 +1,25 @@
-"""How well is it known who errs, and is P(wrong) what it says? Simulated annotators of all kinds.
+"""Estimated error rates of simulated annotators of many kinds, and the calibration of P(wrong).
 
-Five logs, as recorded where rows follow each other in time, else in random order, with seven kinds
-of annotators who answer whatever `isgp()` asks. A wrong answer is evenly any of the other classes.
-The estimate of an annotator's error rate is compared with the share of first answers that were
-wrong, after 35 answers in all and at the end, for annotators who gave at least eight: the running
-one, by which labels are challenged, and the one by all answers together.
+Five logs, as recorded where rows follow each other in time, otherwise in random order, with seven
+kinds of annotators who answer whatever `isgp()` asks. Wrong answers are evenly distributed over the
+other classes. Estimates of an annotator's error rate are compared with the share of first answers
+that were wrong, after 35 answers in total and at the end, for annotators who gave at least eight:
+the running estimate, by which labels are challenged, and the joint one from all answers together.
 
-P(wrong): what was stated of each first answer when it came, and how often it was wrong, for
-annotators who err in 20 % of their answers; classes never heard before also on their own, and for
-6 and 20 % as `SkepticalChallenge(doubts_new=True)` has it.
+P(wrong): its value for each first answer when it came, and how often the answer was wrong, for
+annotators who err in 20 % of their answers; classes never heard before also separately, and for 6
+and 20 % with `SkepticalChallenge(doubts_new=True)`.
 
-Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
+Giving in: annotators of 20 %, some of whom accept what a challenge suggests, right or wrong.
 
-Quarantine: two honest annotators of 5 and 20 %, and one who lies by the same rule: always, with and
-without quarantine, and where a share of the questions is put to a second one as well; about one
+Quarantine: two honest annotators of 5 and 20 %, and one who lies by a fixed rule: always, with and
+without quarantine, and with a share of the questions put to a second annotator as well; about one
 class only; and after 30 honest answers. The same without the liar. Accuracy is that of the whole
 run, and of its second half.
 
 Second questions: three annotators of 5, 20 and 40 %, without and with a share of the questions put
-to a second one as well, or to the same one again: as long as it lasts, and with so many answers in
-all, of whatever kind.
+to a second one as well, or to the same one again: over the whole log, and with a fixed total number
+of answers of all kinds.
 
 """
 
@@ -58,19 +58,19 @@ from streamgp.simulation import Annotator
 
 _FEWEST_LOGS = 5
 _EARLY = 35  # answers
-_FEWEST = 8  # answers of an annotator who is judged
+_FEWEST = 8  # answers of an annotator whose estimates count
 _N_BINS = 10
 _HONEST = [(0.05, False), (0.2, False)]
 _LIAR = "liar"
 _HONEST_FOR = 30  # answers of one who lies later on
-_SHARES = (0.1, 0.2)  # of the questions that are put twice
+_SHARES = (0.1, 0.2)  # of the questions are put twice
 _PANEL = [(0.05, False), (0.2, False), (0.4, False)]
 _MOST = 120  # answers of all kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "wisdm", "places_1", "occupancy", "pendigits")
     n_events: int = 2000
@@ -95,9 +95,9 @@ _USUAL = "20 %"
 
 @dataclass(slots=True)
 class Judged:
-    """First answers of one annotator: how many, how many wrong, and distances of the estimates.
+    """First answers of one annotator: how many, how many wrong, and errors of the estimates.
 
-    `running` is the estimate by which labels are challenged, `joint` the one by all answers.
+    `running` is the estimate by which labels are challenged, `joint` the one from all answers.
     """
 
     n: int = 0
@@ -106,7 +106,7 @@ class Judged:
     joint: dict[str, float] = field(default_factory=dict)
 
     def judge(self, when: str, running: float, joint: float) -> None:
-        """Compare the estimates with what was seen so far."""
+        """Compare the estimates with the answers so far."""
         if self.n < _FEWEST:
             return
         share = self.n_wrong / self.n
@@ -114,9 +114,10 @@ class Judged:
 
 
 class Liar(SimulatedAnnotator):
-    """An annotator who says the label after the true one, also when challenged.
+    """An annotator who gives the label after the true one, also when challenged.
 
-    `of_one` says that they do so of the first class only, `honest_for` after how many answers.
+    With `of_one` only for events of the first class; `honest_for` is the number of honest answers
+    before that.
     """
 
     def __init__(
@@ -137,21 +138,22 @@ class Liar(SimulatedAnnotator):
 
 
 class Witness:
-    """An annotator, and what the model makes of the answers.
+    """Annotators together with what the model states about their answers.
 
     Attributes
     ----------
     people
-        What became of each annotator, by name.
+        Results of each annotator, by name.
     n_given, n_second
-        Answers of all kinds, and those of them to second questions.
+        Number of answers of all kinds, and of those to second questions.
     alike
-        Of each answer of the same annotator to the same question, whether it was the first one.
+        For each second answer of the same annotator to the same question, whether it equals the
+        first.
     stated
         P(wrong) of each first answer when it came, whether it was wrong, and whether its class was
         heard for the first time.
     doubted
-        The same of these alone, as `SkepticalChallenge(doubts_new=True)` has it.
+        The same for new classes only, with `SkepticalChallenge(doubts_new=True)`.
 
     """
 
@@ -176,7 +178,7 @@ class Witness:
         self._annotator.see(truth)
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
-        """Answer, and note what the model states of a first answer."""
+        """Answer, and record what the model states about a first answer."""
         if self.n_given == self._most:
             return None
         is_second = isinstance(request, LabelRequest) and request.is_second
@@ -215,7 +217,7 @@ class Witness:
         return criteria.probability_wrong(store.belief(x), y, rate, heard=heard)
 
     def judge(self, when: str) -> None:
-        """Compare the estimates of all annotators with what was seen so far."""
+        """Compare the estimates of all annotators with their answers so far."""
         found = self._model.estimate_annotators()
         for name, person in self.people.items():
             running = self._model.error_rate(name)
@@ -238,7 +240,7 @@ class Halves(metrics.Accuracy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What came of one run."""
+    """Result of one run."""
 
     accuracy: float
     second_half: float
@@ -258,7 +260,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs with all annotators."""
+    """Run all logs with all annotators."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -293,7 +295,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def _quarantines(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
-    """Yield what becomes of those who lie, on each log and on all."""
+    """Yield the results with lying annotators, on each log and on all."""
     always: Mapping[str, Any] = {}
     scenes: Sequence[tuple[str, Mapping[str, Any] | None, Mapping[str, Any]]] = (
         ("without the liar", None, {}),
@@ -315,7 +317,7 @@ def _quarantines(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
 
 
 def _second_questions(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
-    """Yield what it brings and costs to put a share of the questions twice."""
+    """Yield gains and costs of putting a share of the questions twice."""
 
     def played(most: int | None, **twice: Any) -> list[Played]:
         progress(", ".join(f"{name} {share}" for name, share in twice.items()) or "all once")
@@ -341,9 +343,9 @@ def play(
     repeat: float = 0.0,
     most: int | None = None,
 ) -> Played:
-    """Play a log once; `lies` is how one more annotator lies, None for no such.
+    """Run a log once; `lies` says how an additional annotator lies, None for no such annotator.
 
-    `most` is how many answers there are in all, None for one to each question.
+    `most` limits the total number of answers; None for an answer to each question.
     """
     order = "recorded" if "recorded" in log.orders else "random"
     annotators = [
@@ -371,7 +373,7 @@ def play(
     )
     witness.judge("end")
     return Played(
-        # An event that nothing was predicted for counts as wrong.
+        # An event without a prediction counts as wrong.
         accuracy=result.metric.get() * result.n_scored / result.n_events,
         second_half=mean(metric.right[-(result.n_events // 2) :]),
         n_asked=result.n_asked,
@@ -404,7 +406,7 @@ def _as_stated(group: Sequence[tuple[float, bool, bool]]) -> Row:
 
 
 def _doubted(people: str, doubted: Sequence[tuple[float, bool, bool]]) -> list[Row]:
-    """Return what is stated of classes never heard before where these are doubted, if any are."""
+    """Return what is stated about classes never heard before, if any of these are doubted."""
     if not doubted:
         return []
     wrong = standard_error([float(one) for _, one, _ in doubted])
@@ -419,7 +421,7 @@ def expected_error(stated: Sequence[tuple[float, bool, bool]]) -> float:
 
 
 def errors(runs: Sequence[Played], when: str, *, joint: bool) -> list[float]:
-    """Return the distances of all estimates at one time."""
+    """Return the errors of all estimates at one time."""
     people = [person for one in runs for person in one.witness.people.values()]
     found = [(person.joint if joint else person.running).get(when) for person in people]
     return [error for error in found if error is not None]
@@ -444,7 +446,7 @@ def _row(people: str, runs: Sequence[Played]) -> Row:
 
 
 def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played]) -> Row:
-    """Return what it costs that people give in; only those who do can spoil a right label."""
+    """Return the cost of giving in; only annotators who do so can spoil a right label."""
     gains = [one.accuracy - other.accuracy for one, other in zip(runs, firm, strict=True)]
     return {
         "suggestible": suggestible,
@@ -458,7 +460,7 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
 
 
 def _compared(most: int | None, runs: Sequence[Played], alone: Sequence[Played]) -> Row:
-    """Return what second questions gain or cost beside runs without them."""
+    """Return what second questions gain or cost, compared with runs without them."""
     gains = [one.accuracy - other.accuracy for one, other in zip(runs, alone, strict=True)]
     kept = [one.wrong_kept - other.wrong_kept for one, other in zip(runs, alone, strict=True)]
     return {
@@ -480,13 +482,13 @@ def _compared(most: int | None, runs: Sequence[Played], alone: Sequence[Played])
 
 
 def _share_alike(runs: Sequence[Played], annotator: str) -> float | None:
-    """Return the share of questions that an annotator has answered alike twice, if any were."""
+    """Return the share of an annotator's repeated questions that got the same answer, if any."""
     alike = [one for run_ in runs for one in run_.witness.alike.get(annotator, [])]
     return mean(alike) if alike else None
 
 
 def _lying(people: str, runs: Sequence[Played], log: str) -> Row:
-    """Return who was named, and after how many labels of theirs learned."""
+    """Return who was quarantined, and after how many of the liar's labels had been learned."""
     named = [one for one in runs if _LIAR in one.quarantined]
     return {
         "quarantine": people,

@@ -1,31 +1,32 @@
 """Questions per day, and questions whose answers come late.
 
-Does a limit of questions per day find the strictness that fits a log?
+Does a limit on questions per day find the strictness that fits a log?
 
 `[questions] per_day` (`PacedBudget`) is compared with the strictness `c` of `SkepticalAsk` that, in
 hindsight, asks about as many events of the whole log: accuracy against labels is interpolated on
-the curve that `SkepticalAsk(c)` without a budget draws when `c` is turned. It may ask most of its
-questions on the first day; `capped` is the best strictness, in hindsight, under the same limit
-(`AtMostPer`). Beside it a plain `RateBudget`, which ranks the latest scores.
+the curve of `SkepticalAsk(c)` without a budget, over `c`. That rule may ask most of its questions
+on the first day; `capped` is the best strictness, in hindsight, under the same limit (`AtMostPer`).
+A plain `RateBudget`, which ranks the latest scores, is shown as well.
 
 The first 2000 events of five logs; wifi_rooms, places_1 (an ExtraSensory user) and occupancy as
-recorded, the others in random order. 600 events make a day, evenly spaced; 30 questions a day are
-5 % of the events, 60 are 10 %. 10 % of the answers are wrong, evenly any of the other classes.
-Three seeds, which decide the errors, the draws of the learner, and random orders. `used` is the
-share of questions asked of those that the limit allows in the time of the log; `most` the largest
-number within any 24 hours, divided by the limit.
+recorded, the others in random order. A day has 600 evenly spaced events; 30 questions per day are
+5 % of the events, 60 are 10 %. 10 % of the answers are wrong, evenly distributed over the other
+classes. Three seeds, which determine the errors, the draws of the learner, and random orders.
+`used` is the number of questions as a share of those that the limit allows over the whole log;
+`most` is the largest number within any 24 hours, divided by the limit.
 
 The constants of the controller were chosen on other logs (keystroke, letter, elec2, other users of
 ExtraSensory, streams of River) with other seeds.
 
-The second table is about answers that come so many events late: labels asked for and accuracy of
-`isgp()` without and with open questions counted (`SkepticalAsk(pending=True)`), on the first 5000
-events of the same logs, with the same errors and draws. `saved` is the share of questions less.
+The second table is about answers that come a number of events late: labels asked for and accuracy
+of `isgp()` without and with open questions counted (`SkepticalAsk(pending=True)`), on the first
+5000 events of the same logs, with the same errors and draws. `saved` is the share of questions
+saved.
 
-The third is about an annotator who sleeps (`night`: there from 7 to 23 hours) or also works
-(`work`: there from 7 to 9 and from 18 to 23). Questions expire after an hour. 240 events make a
-day, the first 5000 events are played, with at most 20 questions a day: share of the questions that
-were answered, questions and accuracy without and with `AvailabilityBudget`.
+The third is about an annotator who sleeps (`night`: available from 7 to 23 hours) or also works
+(`work`: available from 7 to 9 and from 18 to 23). Questions expire after an hour. A day has 240
+events, the first 5000 events are played, with at most 20 questions per day: share of the questions
+that were answered, questions and accuracy, without and with `AvailabilityBudget`.
 
 """
 
@@ -76,7 +77,7 @@ _EXPIRES_AFTER_S = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = tuple(_ORDERS)
     n_events: int = 2000
@@ -98,13 +99,13 @@ QUICK = Plan(
     delays=(30,),
     schedules=("work",),
 )
-# By the delay, in events: least share of questions that is to be saved.
+# Delay in events -> smallest share of questions that must be saved.
 _SAVED = {10: 0.06, 30: 0.12, 100: 0.22}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What came of one run: accuracy, and when it asked, in seconds from the first event."""
+    """Result of one run: accuracy, and times of questions in seconds from the first event."""
 
     accuracy: float
     asked_at: Sequence[float]
@@ -123,7 +124,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What came of one run with an annotator who is away at times."""
+    """Result of one run with an annotator who is away at times."""
 
     accuracy: float
     n_asked: int
@@ -131,7 +132,7 @@ class Reached:
 
 
 class _Noting(SimulatedAnnotator):
-    """An annotator who notes when labels are asked for."""
+    """An annotator who records when labels are asked for."""
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
         if isinstance(request, LabelRequest):
@@ -145,17 +146,17 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play all logs at every limit and delay."""
+    """Run all logs at every limit and delay."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
     rows: list[Row] = []
     for log in logs:
-        progress(f"{log.name}: curve of hindsight")
+        progress(f"{log.name}: curve in hindsight")
         most = max(plan.per_day) * len(log.events) / _EVENTS_PER_DAY
         curves = [_curve(log, seed, plan.knobs, most) for seed in seeds]
         for n in plan.per_day:
-            progress(f"{log.name}: {n} questions a day")
+            progress(f"{log.name}: {n} questions per day")
             rows.append(_row(log, n, seeds, curves, plan.knobs))
     accepted = []
     for n in plan.per_day:
@@ -173,7 +174,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     away, wanted = _away_rows(plan, options, seeds)
     rows, accepted = rows + away, accepted + wanted
     rows += [*_means(rows, "per_day"), *_means(rows, "delay"), *_means(rows, "schedule")]
-    # A short log is mostly its beginning, and says little of the rest.
+    # A short log is mostly start-up, and says little about the rest.
     return Outcome(rows=rows, acceptance=[] if options.quick else accepted, skipped=skipped)
 
 
@@ -197,7 +198,7 @@ def _means(rows: Sequence[Row], by: str) -> list[Row]:
 def play(
     log: Log, seed: int, query: AskRule, budget: Budget | None = None, *, n_late: int = 0
 ) -> Score:
-    """Play a log once, with answers that come `n_late` events after their questions."""
+    """Run a log once, with answers that come `n_late` events after their questions."""
     spacing_s, n = _DAY_S / _EVENTS_PER_DAY, 0
     delay_s = n_late * spacing_s
     annotator = _Noting(error_rate=_ERROR_RATE, delay=delay_s, classes=log.classes, seed=seed)
@@ -212,7 +213,7 @@ def play(
     result = interactive_val_score(
         stream, model, metrics.Accuracy(), annotator=annotator, moment=moment
     )
-    # An event that nothing was predicted for counts as wrong.
+    # An event without a prediction counts as wrong.
     accuracy = result.metric.get() * result.n_scored / result.n_events
     return Score(accuracy=accuracy, asked_at=getattr(annotator, "asked_at", ()))
 
@@ -220,7 +221,7 @@ def play(
 def _late_rows(
     plan: Plan, options: Options, seeds: Sequence[int]
 ) -> tuple[list[Row], list[Acceptance]]:
-    """Play all logs at every delay, without and with open questions counted."""
+    """Run all logs at every delay, without and with open questions counted."""
     logs, _ = read_all(plan.logs, options.data, plan.n_late_events)
     rows: list[Row] = []
     for delay in plan.delays:
@@ -265,7 +266,7 @@ def _late_rows(
 
 
 def play_away(log: Log, seed: int, schedule: str, *, learns: bool) -> Reached:
-    """Play a log with an annotator who keeps to a schedule; `learns` whether that is learned."""
+    """Run a log with an annotator on a schedule; `learns` says whether the schedule is learned."""
     spacing_s, n = _DAY_S / _AVAILABILITY_EVENTS_PER_DAY, 0
     person = SimulatedAnnotator(error_rate=_ERROR_RATE, classes=log.classes, seed=seed)
     hours = _HOURS[schedule]
@@ -305,12 +306,12 @@ def play_away(log: Log, seed: int, schedule: str, *, learns: bool) -> Reached:
 def _away_rows(
     plan: Plan, options: Options, seeds: Sequence[int]
 ) -> tuple[list[Row], list[Acceptance]]:
-    """Play all logs with every schedule, without and with learning it."""
+    """Run all logs with every schedule, without and with learning it."""
     logs, _ = read_all(plan.logs, options.data, plan.n_late_events)
     rows: list[Row] = []
     for schedule in plan.schedules:
         for log in logs:
-            progress(f"{log.name}: annotator away by {schedule}")
+            progress(f"{log.name}: annotator on the schedule {schedule}")
             without, learned = (
                 [play_away(log, seed, schedule, learns=learns) for seed in seeds]
                 for learns in (False, True)
@@ -340,7 +341,7 @@ def _away_rows(
 
 
 def _curve(log: Log, seed: int, knobs: Sequence[float], most: float) -> list[Score]:
-    """Play a log with every strictness, up to the first that asks about more than is looked up."""
+    """Run a log with every strictness, up to the first that asks about more than `most` events."""
     curve: list[Score] = []
     for c in knobs:
         curve.append(play(log, seed, SkepticalAsk(c)))

@@ -1,15 +1,15 @@
-"""How the learner's probability of a label is read, to be weighed against the annotator's record.
+"""How to derive the learner's probability of a label, which is weighed against the annotator.
 
-`P(wrong)` takes q, the learner's probability of the label, from a posterior: the share s of the
+`P(wrong)` derives q, the learner's probability of the label, from a posterior: the share s of the
 label among the positive means, the variance v in units of the prior's, and the number C of classes.
-By default `q = (1 - v) s + v / C` for classes that are known, and a label never heard before is
-believed as far as the means leave something. Beside it `q = s`, and the hedged one for all labels,
-new ones included. `gain` is the accuracy minus that of the default, with the same annotators and
-draws; ± is the standard error over logs and seeds.
+By default `q = (1 - v) s + v / C` for known classes, and a label never heard before is believed as
+far as the means leave a share for it. Compared with this: `q = s`, and the default's formula for
+all labels, including new ones. `gain` is the accuracy minus that of the default, with the same
+annotators and draws; ± is the standard error over logs and seeds.
 
 Three logs, 2000 events each: wifi_rooms and places_1 (an ExtraSensory user) as recorded, wisdm,
-whose rows do not follow each other in time, in random order. Wrong answers are evenly any of the
-other classes. Five seeds.
+whose rows do not follow each other in time, in random order. Wrong answers are evenly distributed
+over the other classes. Five seeds.
 
 """
 
@@ -31,7 +31,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "wisdm", "places_1")
     n_events: int = 2000
@@ -50,7 +50,7 @@ class ByShare(SkepticalClassifier):
 
 
 class ByShareOrPrior(SkepticalClassifier):
-    """A classifier that doubts also labels never heard before as far as it knows nothing."""
+    """A classifier that, where it knows nothing, also doubts labels never heard before."""
 
     def _probability_wrong(self, belief: Any, y: Label, rate: float) -> float:
         return wrong_by_share(belief, y, rate, hedged=True)
@@ -64,12 +64,12 @@ MODELS: dict[str, type[SkepticalClassifier]] = {
 
 
 def wrong_by_share(belief: Posterior, given: Label, error_rate: float, *, hedged: bool) -> float:
-    """Probability that a label is wrong, as `criteria.probability_wrong` but for q.
+    """Probability that a label is wrong, as in `criteria.probability_wrong` except for q.
 
     Parameters
     ----------
     belief
-        What the learner believes of the event.
+        What the learner believes about the event.
     given
         The label.
     error_rate
@@ -94,7 +94,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs by each way to read q."""
+    """Run all logs with each definition of q."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -104,7 +104,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def _compared(logs: Sequence[Log], seeds: Sequence[int], error_rate: float) -> Iterator[Row]:
-    """Yield what is challenged, by each way to read the learner's probabilities."""
+    """Yield the challenges with each definition of q."""
     default: list[Score] = []
     for name, model in MODELS.items():
         progress(f"{error_rate:.0%} wrong answers, q = {name}")

@@ -1,18 +1,18 @@
-"""What a bounded memory costs in accuracy, and that it takes the same time for ever.
+"""The cost of bounded memory in accuracy, and a check that the time per step stays constant.
 
-*Accuracy.* Seven streams that do not change, and logs whose events come in their own order or class
-after class, all labels given; each event is predicted before it is learned. Shown is by how many
-points the accuracy of `SparseGP` with a number of points falls short of the exact process, which
-keeps every example. Kernel and noise are those of `GPClassifier`; features are standardised by the
-first 200 events. ImageSegments and digits come in three random orders one after the other, Shuttle
-and Bananas as recorded. Limits are on the streams that do not change.
+*Accuracy.* Seven stationary streams, and logs whose events come in their own order or class after
+class, all labels given; each event is predicted before it is learned. Shown is by how many
+percentage points the accuracy of `SparseGP` with a given number of points falls short of that of
+the exact process, which keeps every example. Kernel and noise are those of `GPClassifier`; features
+are standardised by the first 200 events. ImageSegments and digits come in three random orders one
+after the other, Shuttle and Bananas as recorded. The limits are for the stationary streams.
 
 *Time.* A step is `predict` and `append` of the same new point: 20 features, 10 classes, one BLAS
 thread. It is measured at the 1000th event or where the bound is passed, whichever comes later, and
 after the last event; each step takes turns with the BLAS calls that its arithmetic consists of, on
-arrays of the same sizes that lie elsewhere: covariances with the points (dgemv), what follows from
-them (two dsymv), means (dgemv); then what is learned (dsymv, dsyr, dger), and two dsyr more if a
-point took the place of another. Medians; what the microseconds are depends on the machine.
+arrays of the same sizes that lie elsewhere: covariances with the points (dgemv), projections (two
+dsymv), means (dgemv); then the update (dsymv, dsyr, dger), and two more dsyr if a point replaced
+another. Medians; the microseconds depend on the machine.
 
 """
 
@@ -56,7 +56,7 @@ from streamgp.gp.sparse import SparseGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
-# --- times of a step, early and late, beside the BLAS calls that it makes
+# --- times of a step, early and late, compared with its BLAS calls
 
 _N_FEATURES = 20
 _N_CLASSES = 10
@@ -79,14 +79,14 @@ class _Durations:
 
 
 def timed(m: int, n_steps: int, n_timed: int, seed: int) -> Row:
-    """Take steps with `m` points and return what they take, in microseconds.
+    """Take steps with `m` points and return their times in microseconds.
 
     Parameters
     ----------
     m
         Number of points.
     n_steps
-        Number of steps in all.
+        Total number of steps.
     n_timed
         Number of steps that are timed, once early and once late.
     seed
@@ -154,10 +154,10 @@ class _Walk:
 
 
 class _Calls:
-    """The BLAS calls of one step, on arrays that hold nothing of interest."""
+    """The BLAS calls of one step, on arrays with arbitrary contents."""
 
     def __init__(self, m: int) -> None:
-        # As the step has them: BLAS would copy arrays in another order.
+        # In the same memory order as in the step: BLAS would copy arrays in another order.
         self._rows = np.full((_N_FEATURES + 2, m), 1e-3, order="F")
         self._row = np.full(_N_FEATURES + 2, 1e-3)
         self._Q, self._S = (np.array(np.eye(m), order="F") for _ in range(2))
@@ -166,7 +166,7 @@ class _Calls:
         self._q, self._step = np.full(_N_CLASSES, 1e-3), np.full(2 * m, 1e-3)
 
     def make(self, *, replaced: bool) -> None:
-        """Make all calls, two more if a point took the place of another."""
+        """Make all calls, two more if a point replaced another."""
         Q, S = self._Q, self._S
         k = dgemv(1.0, self._rows, self._row, trans=1)
         e = dsymv(1.0, Q, k)
@@ -182,9 +182,9 @@ class _Calls:
 
 # --- the benchmark
 
-# Of a step over its BLAS calls.
+# Largest ratios of a step to its BLAS calls, by number of points.
 _LIMITS = {100: 5.0, 200: 3.0, 500: 2.0}
-# Of the gap, in points of accuracy, at so many points: on average, and on the worst stream.
+# Largest gaps in percentage points of accuracy with _AT points: on average, on the worst stream.
 _AT = 200
 _MEAN_GAP = 0.3
 _WORST_GAP = 0.8
@@ -256,7 +256,7 @@ class _Gap:
     bounded: dict[int, list[float]] = field(default_factory=dict)
 
     def at(self, m: int) -> list[float]:
-        """Points of accuracy that are lost with `m` points."""
+        """Percentage points of accuracy that are lost with `m` points."""
         return [e - b for e, b in zip(self.exact, self.bounded[m], strict=True)]
 
 
@@ -279,12 +279,12 @@ def _logs(plan: Plan, data: Path | None) -> dict[str, _Make]:
 def _gaps(
     streams: Mapping[str, _Make], seeds: Iterable[int], sizes: Sequence[int]
 ) -> tuple[dict[str, _Gap], list[str]]:
-    """Return what is lost on each stream that can be had, and which cannot."""
+    """Return the loss on each available stream, and which streams are missing."""
     gaps, skipped = {}, []
     for name, make in streams.items():
         gap = _Gap()
         try:
-            # As recorded, it is the same whatever the seed.
+            # A log as recorded does not depend on the seed.
             for seed in list(seeds)[: 1 if name.endswith("recorded") else None]:
                 progress(f"{name}, seed {seed}")
                 _add(gap, make(seed), sizes)
@@ -326,7 +326,7 @@ def _accepted_gaps(gaps: dict[str, _Gap], *, quick: bool) -> list[Acceptance]:
     if not at:
         return []
     lost = list(at.values())
-    # Over the streams: what a shorter run, of one seed, is uncertain about.
+    # Over the streams, as a shorter run has only one seed.
     widened = 2.0 * standard_error(lost) if quick else 0.0
     told = f", {{}} widened by 2 standard errors of {len(lost)} streams" if quick else ""
     return [

@@ -1,7 +1,7 @@
-"""One conversation over a recorded log, and knobs that are turned until its labels fit.
+"""One conversation over a recorded log, and the search for the knob that gives a number of labels.
 
-Counts are means over seeds, so it is one knob for all of them. Where counts jump past the number
-wanted, the setting just above it is played once more, with a hard limit.
+Counts are means over seeds, so one knob is used for all of them. Where counts jump past the number
+wanted, the setting just above it is run again with a hard limit.
 
 """
 
@@ -30,17 +30,17 @@ class Score:
     Parameters
     ----------
     accuracy
-        Share of all events that were predicted right, before anything was learned of them.
+        Share of all events that were predicted right before they were learned.
     macro_f1
-        Macro F1 of those for which there was a prediction.
+        Macro F1 over the events with a prediction.
     n_asked, n_challenges
         Labels asked for and challenged.
     wrong_kept
-        Share of the labels held in the end that are wrong.
+        Share of the labels held at the end that are wrong.
     hard_limit
         Share of the runs whose labels were cut off at the number wanted.
     us_per_event
-        Time of the processor for an event: prediction, decision, learning, loop and annotator.
+        Processor time per event: prediction, decision, learning, loop and annotator.
 
     """
 
@@ -59,18 +59,18 @@ def played(
     annotator: Annotator,
     limit: int | None = None,
 ) -> Score:
-    """Let a model converse over the events; say what came of it.
+    """Hold a conversation with a model over the events, and return its score.
 
     Parameters
     ----------
     events
         Features and label of each event, in the order in which they are played.
     model
-        Who learns, in place.
+        The model; it learns in place.
     annotator
-        Who answers.
+        The annotator.
     limit
-        Largest number of labels that its budget allows, where it is one that was wanted.
+        Hard limit on labels that its budget sets, if it is the number wanted.
 
     """
     started = time.process_time()
@@ -80,7 +80,7 @@ def played(
     seconds = time.process_time() - started
     accuracy, macro_f1 = result.metric.get()
     return Score(
-        # An event that nothing was predicted for counts as wrong: who asks late shall pay.
+        # An event without a prediction counts as wrong, so that asking late has a cost.
         accuracy=accuracy * result.n_scored / result.n_events,
         macro_f1=macro_f1,
         n_asked=result.n_asked,
@@ -102,7 +102,7 @@ def averaged(scores: Sequence[Score]) -> Score:
 
 TOLERANCE = 0.03
 _TRIES = 5
-# A knob that asks far too little or too much is multiplied or divided by at most this.
+# Largest factor by which a knob that asks far too little or too much is changed.
 _STRIDE = 4.0
 
 
@@ -114,24 +114,24 @@ def matched(
     largest: float,
     count: Callable[[Score], float] = attrgetter("n_asked"),
 ) -> Score:
-    """Turn a knob until about `n` labels are asked for, and return what came out.
+    """Tune a knob until about `n` labels are asked for, and return the result.
 
     Parameters
     ----------
     measure
-        What comes out at a setting of the knob, and at one with a hard limit.
+        Function of a setting of the knob, and optionally a hard limit, that returns the score.
     n
         Number of labels.
     known
-        Settings measured so far; grows.
+        Settings measured so far; extended here.
     start, largest
         First and largest setting.
     count
-        What is to come to `n` in place of the labels.
+        Function of a score to be matched with `n`, instead of its number of labels.
 
     Returns
     -------
-    A result that fits `n`; if there is none, the closest that is below, or under a hard limit.
+    A score that fits `n`; if there is none, the closest one below, or one with a hard limit.
 
     """
 
@@ -163,10 +163,10 @@ def _next_knob(known: dict[float, float], n: float, start: float, largest: float
     )
     if above is None or below is None:
         knob = below or above or start
-        # Counts grow slower than knobs.
+        # Counts grow more slowly than knobs.
         factor = (n / max(known[knob], 1.0)) ** 1.2
         return min(knob * min(max(factor, 1.0 / _STRIDE), _STRIDE), largest)
     low, high = max(known[below], 0.5), known[above]
     t = math.log(n / low) / math.log(high / low)
-    t = min(max(t, 0.15), 0.85)  # counts jump: never crawl along one side
+    t = min(max(t, 0.15), 0.85)  # counts jump: avoid creeping along one side
     return below ** (1.0 - t) * above**t

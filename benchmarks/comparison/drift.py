@@ -1,24 +1,24 @@
-"""What helps when the world changes, and what it costs when it does not.
+"""What helps under concept drift, and what it costs without drift.
 
-Streams from River's generators, between two concepts of the same kind: no change, one in the
-middle, a slow one through the middle half, and there and back again three times. All labels are
-given; each event is predicted before it is learned. Compared are
+Streams from River's generators, between two concepts of the same kind: no change, an abrupt one in
+the middle, a slow one through the middle half, and three changes there and back again. All labels
+are given; each event is predicted before it is learned. Compared are
 
 * the exact process, which forgets nothing, `GPClassifier()`,
-* a bounded one, which forgets nothing on purpose, `GPClassifier(max_points=200)`,
-* the same that falls back to the prior when River's ADWIN finds more errors, with `drift=True`,
+* a bounded one, which does not forget deliberately, `GPClassifier(max_points=200)`,
+* the same that falls back to the prior when River's ADWIN detects more errors, with `drift=True`,
 * a sliding window, `GPClassifier(window=200)`, and
-* the prediction that nothing changes: the label before. On many recorded logs it is hard to beat.
+* the last label as the prediction, which is hard to beat on many recorded logs.
 
-Features are standardised by the first 200 events. Elec2, from the data folder, in the order of
-time: its first 10 000 events with the exact process, and all of them without. What changes there,
-and when, is not known.
+Features are standardised by the first 200 events. Elec2, from the data folder, in chronological
+order: its first 10 000 events with the exact process, and all of them without it. What changes
+there, and when, is not known.
 
-At last, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
-are random at first: by its own rule, by the same but with a least probability of asking, and about
-a tenth of the events at random. With the second and the learner that watches for drifts three
-scalings are compared, also where all that changes are the sensors: each feature moves away, and by
-another factor, through the middle half of the stream.
+Finally, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
+are first given at random: by its own rule, by the same with a minimum probability of asking, and
+about a tenth of the events at random. With the second rule and the learner that detects drift,
+three scalings are compared, also on streams where only the sensors change: each feature is shifted,
+and multiplied by a factor of its own, through the middle half of the stream.
 
 """
 
@@ -58,7 +58,7 @@ from streamgp.base import Array
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
 from streamgp.scaling import Rescale
 
-# --- labels that are asked for, some of them wrong: what is not asked is not known
+# --- labels on request, some of them wrong; all other labels stay unknown
 
 _WRONG = 0.2
 
@@ -82,11 +82,11 @@ def asked(
     warm_up: int = 0,
     rescale: Rescale = False,
 ) -> dict[str, float]:
-    """Play a stream with an annotator of whose first answers 20 % are random.
+    """Run a stream with an annotator whose first answers are random in 20 % of the cases.
 
     Returns
     -------
-    Percent right, the number of questions, and of drifts found.
+    Percentage of right predictions, number of questions, and number of drifts detected.
 
     """
     rng, n_classes = random.Random(seed), int(stream.y.max()) + 1
@@ -107,7 +107,7 @@ def asked(
     }
 
 
-# Most by which a sensor moves away, in standard deviations, and the factor it changes by.
+# Largest shift of a sensor, in standard deviations, and its factor.
 _FARTHEST = 3.0
 _MOST_CHANGED = 3.0
 
@@ -126,14 +126,14 @@ def moving(stream: ArrayStream, seed: int) -> ArrayStream:
 
 _MAX_POINTS = 200
 _WARM_UP = 200
-# Events beyond which the exact process takes more than a minute and two gigabytes.
+# Number of events beyond which the exact process takes over a minute and two gigabytes.
 _MOST_EXACTLY = 10_000
 _EXACT, _SPARSE, _WATCHED, _WINDOW = "exact", "sparse", "sparse_+_ADWIN", "window"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     concepts: Sequence[str] = CONCEPTS
     kinds: Sequence[str] = KINDS
@@ -154,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play all streams."""
+    """Run all streams."""
     plan = plan or (QUICK if options.quick else Plan())
     with one_thread() as how:
         rows = [row for kind in plan.kinds for row in _rows_of(kind, plan, options.seed)]
@@ -203,7 +203,7 @@ def _recorded_rows(options: Options, plan: Plan) -> tuple[list[Row], list[str]]:
 
 
 def _scores(stream: ArrayStream) -> dict[str, float]:
-    """Return the accuracy of each contender in percent, and how many drifts were found."""
+    """Return the accuracy of each contender in percent, and the number of drifts detected."""
     models = _models()
     scores = {name: _percent(played(stream, model)[0]) for name, model in models.items()}
     scores["no_change"] = _percent(right_without_change(stream))
@@ -271,10 +271,10 @@ def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
-    """Hold the orderings: what a shorter run decides as well."""
+    """Check the orderings, which also hold in a shorter run."""
     means = {row["drift"]: row for row in rows if row["concepts"] == "mean"}
     wanted = [
-        # Kind of drift, who gains how many points over whom.
+        # Kind of drift, the better and the worse learner, and the gain in points.
         ("none", _WATCHED, _SPARSE, -0.5),
         ("abrupt", _WATCHED, _SPARSE, 5.0),
         ("gradual", _WINDOW, _SPARSE, 5.0),

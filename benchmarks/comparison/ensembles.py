@@ -1,10 +1,10 @@
-"""Ensembles of Gaussian processes: by which likelihood they classify, and where they ask.
+"""Ensembles of Gaussian processes: the likelihood for classes, and query rules for numbers.
 
 Classes: five logs, all labels given, each event predicted before it is learned, features
 standardised by the first 200; WiFi rooms are shuffled, the others come as they were recorded.
 `EnsembleGPClassifier` with the likelihoods `regression` and `logistic`, the first also with four
-times as many random features, beside `GPClassifier(max_points=300)`. One seed. Times are the mean
-of prediction and label, with one BLAS thread.
+times as many random features, compared with `GPClassifier(max_points=300)`. One seed. Times are
+means for a prediction plus a label, with one BLAS thread.
 
 Numbers: `SkepticalRegressor(EnsembleGPRegressor())` in conversation over two short data sets of
 River, in their own order and in one random order, one event in ten asked about, by three rules; no
@@ -57,7 +57,7 @@ _ORDERS = ("recorded", "random")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = tuple(LOGS)
     learners: Sequence[str] = tuple(LEARNERS)
@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs, and hold all conversations."""
+    """Run all logs, and hold all conversations."""
     plan = plan or (QUICK if options.quick else Plan())
     skipped: list[str] = []
     rows: list[Row] = []

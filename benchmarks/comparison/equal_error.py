@@ -1,17 +1,17 @@
-"""A threshold that learns, beside rules that ask for as many labels.
+"""A threshold that learns, compared with rules that ask for as many labels.
 
-`EqualErrorAsk` has no knob, so it says how many labels there are: the knobs of the others
-(`SkepticalAsk` by its `c`, `RateBudget` with `BestVersusSecond(0.0)`, and `RandomAsk`, by their
-rate) are turned, for each log and learner, until the mean number of labels over the seeds is within
-3 % of that, or five settings have been tried; accuracy plays no part. Where no setting fits, the
-closest with fewer labels counts, or labels are cut off.
+`EqualErrorAsk` has no parameter to tune, so it sets the number of labels: the parameters of the
+other rules (the `c` of `SkepticalAsk`, the rates of `RandomAsk` and of `RateBudget` with
+`BestVersusSecond(0.0)`) are tuned, for each log and learner, until the mean number of labels over
+the seeds is within 3 % of that, or five settings have been tried, without regard to accuracy. Where
+no setting fits, the closest with fewer labels counts, or labels are cut off.
 
 Two learners: a Gaussian process, which knows where it knows nothing, and River's forest, which has
-nothing but class probabilities. Scaling and challenges are those of `isgp()`. The first 2000 events
-of five logs, as recorded, wisdm and pendigits in random order, since their rows do not follow each
-other in time; 20 % wrong answers, evenly any of the other classes; three seeds. Accuracy
+class probabilities only. Scaling and challenges are those of `isgp()`. The first 2000 events of
+five logs, as recorded, but wisdm and pendigits in random order, since their rows do not follow each
+other in time; 20 % wrong answers, evenly distributed over the other classes; three seeds. Accuracy
 is progressive, and an event without a prediction counts as wrong. `above` is the mean over the logs
-of the accuracy minus that of `EqualErrorAsk`; ± is the standard error over them.
+of the accuracy minus that of `EqualErrorAsk`; ± is the standard error over logs.
 
 """
 
@@ -45,7 +45,7 @@ OTHERS = ("SkepticalAsk", "BestVersusSecond + RateBudget", "RandomAsk")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "elec2", "wisdm", "occupancy", "pendigits")
     learners: Sequence[str] = tuple(LEARNERS)
@@ -58,14 +58,14 @@ QUICK = Plan(logs=("wifi_rooms", "elec2", "pendigits"), n_events=400, n_seeds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """A log, and the learner that learns it."""
+    """A log, and the learner to run over it."""
 
     log: Log
     learner: str
     seeds: Sequence[int]
 
     def scores(self) -> dict[str, Score]:
-        """Play with each rule; all others at as many labels as the one that has no knob."""
+        """Run each rule; the others at the number of labels of the one that has no knob."""
         ours = averaged([self._play(seed, EqualErrorAsk()) for seed in self.seeds])
         n = round(ours.n_asked)
         return {OURS: ours, **{rule: self._matched(rule, n) for rule in OTHERS}}
@@ -76,7 +76,7 @@ class Stream:
         return matched(partial(self._at, rule, n), n, {}, start, contender.largest or start)
 
     def _at(self, rule: str, n: int, knob: float, limit: int | None = None) -> Score:
-        """Play with the knob of a rule at one setting."""
+        """Run a rule with one setting of its knob."""
         contender, scores = CONTENDERS[rule], []
         for seed in self.seeds:
             setting = Setting(
@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs with both learners."""
+    """Run both learners over all logs."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)

@@ -1,15 +1,15 @@
-"""What annotators are taken for, and by which estimate their labels should be challenged.
+"""Estimates of annotators' error rates, and which one to use for challenges.
 
 Four people answer for 1200 readings of the WiFi rooms, the rooms in turn, all of which are asked
-about: one careful, one careless, one who declines every second question, one who is stubborn. Of
-each the share of first answers that were wrong, the running estimate of it, and the one by all
-answers together.
+about: one careful, one careless, one who declines every second question, one who is stubborn. Shown
+for each: the share of first answers that were wrong, its running estimate, and its joint estimate
+from all answers together.
 
-`isgp()` challenges by the running estimate. It is compared with the same model that goes by the one
-of all answers together, with the same annotators and draws: `gain` is its accuracy minus that of
-the default, ± the standard error over the seeds. The first 2000 events of four logs, as recorded,
+`isgp()` challenges by the running estimate. It is compared with the same model that uses the joint
+estimate, with the same annotators and draws: `gain` is the accuracy of the latter minus that of the
+default, ± the standard error over the seeds. The first 2000 events of four logs, as recorded, but
 wisdm in random order, since its rows do not follow each other in time; one annotator who errs in
-10, 20 or 40 % of the answers, evenly among the other classes; ten seeds.
+10, 20 or 40 % of the answers, evenly distributed over the other classes; ten seeds.
 
 """
 
@@ -50,7 +50,7 @@ PEOPLE: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     n_readings: int = 1200
     n_seeds_of_people: int = 4
@@ -64,7 +64,7 @@ QUICK = Plan(n_readings=200, n_seeds_of_people=2, n_events=500, n_seeds=2, error
 
 
 class ByAllAnswers(SkepticalClassifier):
-    """A classifier that challenges by the estimate of all answers together, anew at each answer."""
+    """A classifier that challenges by the joint estimate, computed anew for each answer."""
 
     _found: Mapping[str | None, Reliability] = {}
 
@@ -74,7 +74,7 @@ class ByAllAnswers(SkepticalClassifier):
         return super().challenge_one(x, y, **options)
 
     def error_rate(self, annotator: str | None = None) -> float:
-        """Return how often an annotator's first answers are wrong, as estimated last."""
+        """Return the latest estimate of how often an annotator's first answers are wrong."""
         found = self._found.get(annotator)
         return super().error_rate(annotator) if found is None else found.error_rate
 
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play the four people, and all logs by both estimates."""
+    """Run the four people, and all logs with both estimates."""
     plan = plan or (QUICK if options.quick else Plan())
     rooms = in_turn(read("wifi_rooms", None, 2000).events)[: plan.n_readings]
     rows: list[Row] = []
@@ -111,7 +111,7 @@ def in_turn(events: Sequence[Labelled]) -> list[Labelled]:
 
 
 def _taken_for(events: Sequence[Labelled], seed: int) -> Iterator[Row]:
-    """Yield what each of the four people is taken for."""
+    """Yield the estimated error rates of each of the four people."""
     classes = list(dict.fromkeys(y for _, y in events))
     panel = AnnotatorPanel(
         [
@@ -138,7 +138,7 @@ def _taken_for(events: Sequence[Labelled], seed: int) -> Iterator[Row]:
 
 
 def _compared(log: Log, error_rate: float, seeds: Sequence[int]) -> Row:
-    """Return what comes of challenges by either estimate."""
+    """Return the results of challenges by either estimate."""
     running = [play(isgp(seed=seed), log, error_rate, seed) for seed in seeds]
     together = [play(by_all_answers(seed), log, error_rate, seed) for seed in seeds]
     gains = [b.accuracy - a.accuracy for a, b in zip(running, together, strict=True)]
@@ -152,14 +152,14 @@ def _compared(log: Log, error_rate: float, seeds: Sequence[int]) -> Row:
 
 
 def by_all_answers(seed: int) -> ByAllAnswers:
-    """Return `isgp()`, but for the estimate by which it challenges."""
+    """Return `isgp()` with challenges by the joint estimate."""
     learner = GPClassifier(max_points=MAX_POINTS)
     rules = SkepticalAsk(), SkepticalChallenge()
     return ByAllAnswers(learner, *rules, temporal=TemporalFilter(), rescale=True, seed=seed)
 
 
 def play(model: SkepticalClassifier, log: Log, error_rate: float, seed: int) -> Score:
-    """Play a log once."""
+    """Run a log once."""
     order = "recorded" if "recorded" in log.orders else "random"
     annotator = SimulatedAnnotator(error_rate=error_rate, classes=log.classes, seed=seed)
     return played(log.played(order, seed), model, annotator)

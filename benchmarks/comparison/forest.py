@@ -1,14 +1,14 @@
-"""What the parameters of an online forest are worth, on data that do not change.
+"""Effect of each parameter of an online forest, on data without drift.
 
 `OnlineForestClassifier` learns 60 % of a data set in one pass, in random order, and is tested on
 the rest: the share of wrong predictions in %, the mean over six data sets of at most 5000 events
-each, and three seeds, which decide order and trees. Features are standardised by the first 200
+each, and three seeds, which determine order and trees. Features are standardised by the first 200
 events.
 
-First what the growth of a tree takes, with 20 tests: the weight after which a leaf is split, and
-children that inherit the examples of a leaf, or do not, as in the paper of Saffari and others. Then
-one parameter at a time other than by default, with true labels, and with one label in five another
-class, evenly any.
+First the parameters of growth, with 20 tests: the weight after which a leaf is split, and whether
+children inherit the examples of a leaf or, as in the paper of Saffari and others, do not. Then one
+parameter at a time is changed from its default, with true labels, and with one label in five
+replaced by another class at random.
 
 """
 
@@ -40,7 +40,7 @@ _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     data: Sequence[str] = (
         "ImageSegments", "Phishing", "digits", "wifi_rooms", "wisdm", "elec2",
@@ -87,7 +87,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 def _stream(name: str, options: Options, most: int) -> ArrayStream:
     if name == "digits":
-        return stationary(name, min(most, _N_DIGITS), options.seed)  # one pass of three
+        return stationary(name, min(most, _N_DIGITS), options.seed)  # one pass of its three
     if name in ("ImageSegments", "Phishing"):
         return unshuffled(name, most)
     if name == "wifi_rooms":  # recorded class after class
@@ -102,7 +102,7 @@ def _wrong(
     values: Mapping[str, Any],
     error_rate: float = 0.0,
 ) -> Row:
-    """Return the share of wrong predictions, in %, mean over data sets that count alike."""
+    """Return the share of wrong predictions, in %, as a mean over equally weighted data sets."""
     by_seed = [
         [wrong_share(stream, seed, values, error_rate) for stream in streams] for seed in seeds
     ]
@@ -113,7 +113,7 @@ def _wrong(
 def wrong_share(
     stream: ArrayStream, seed: int, values: Mapping[str, Any], error_rate: float = 0.0
 ) -> float:
-    """Learn a part of a data set, in random order; return the share of the rest that is wrong."""
+    """Learn part of a data set, in random order; return the share of errors on the rest."""
     rng = np.random.default_rng(seed)
     events = list(as_dictionaries(stream))
     events = [events[i] for i in rng.permutation(len(events)).tolist()]

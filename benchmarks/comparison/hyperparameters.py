@@ -1,17 +1,17 @@
 """What learned hyper-parameters gain over those of `GPClassifier()`, and what a fit costs.
 
-Eight logs as they were recorded, the first 3000 events of each, all labels given; each event is
-predicted before it is learned. Features are standardised by the first 200 events. Shown is the
-percentage of right predictions, also the first ones, of `GPClassifier()` and of
-`GPClassifier(learn_hyperparameters=True)`, the difference in points, and how often it was time for
-the latter to fit; the same of `GPClassifier(learn_hyperparameters="leave_one_out")`. WiFi rooms has
-2000 events, and they are recorded class after class: nothing is fitted, nor on occupancy.
+Eight logs as recorded, the first 3000 events of each, all labels given; each event is predicted
+before it is learned. Features are standardised by the first 200 events. Shown are the percentage of
+right predictions, including the first, of `GPClassifier()` and of
+`GPClassifier(learn_hyperparameters=True)`, the difference in points, and how often a fit of the
+latter was due; the same for `GPClassifier(learn_hyperparameters="leave_one_out")`. WiFi rooms has
+2000 events, recorded class after class: nothing is fitted there, nor on occupancy.
 
-Then, how long an event waits for a fit: the milliseconds of CPU time that any event takes longer to
-predict and to learn than without fits, by the number of examples at which the fit begins. 1200
-examples with 16 features that were made up; of each event the shortest time of three runs.
+Then the time that an event waits for a fit: the largest additional CPU time in milliseconds, to
+predict and learn an event, over the time without fits, by the number of examples at which the fit
+begins. 1200 synthetic examples with 16 features; for each event the shortest time of three runs.
 
-Nothing in the learner was chosen by these numbers.
+No part of the learner was chosen by these numbers.
 
 """
 
@@ -44,7 +44,7 @@ from streamgp.learners.gp_core import Learn
 from streamgp.learners.gp_tuning import FIRST_FIT
 
 _LOGS = ("pendigits", "letter", "usps", "dna", "wisdm", "wifi_rooms", "occupancy", "elec2")
-# Of all logs: how many have to gain, and how many points may be lost on any.
+# How many of all logs have to gain, and how many points may be lost on any.
 _GAINING = 6
 _MOST_LOST = 1.5
 _LONGEST_MS = 5.0
@@ -52,7 +52,7 @@ _LONGEST_MS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = _LOGS
     n_events: int = 3000
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play every log with given and with learned hyper-parameters."""
+    """Run every log with given and with learned hyper-parameters."""
     plan = plan or (QUICK if options.quick else Plan())
     rows: list[Row] = []
     skipped = []
@@ -84,7 +84,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
         waits = [waited(title, make, plan) for title, make in LEARNERS.items()]
     return Outcome(
         rows=[*rows, *waits],
-        # A single run also shows what else the machine did.
+        # A single run also measures the other load of the machine.
         acceptance=[*_accepted(rows), *(_accepted_waits(waits) if plan.n_runs > 1 else [])],
         skipped=skipped,
         notes=[f"One BLAS thread: {how}."],
@@ -92,7 +92,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
 
 
 def compared(stream: ArrayStream) -> Row:
-    """Return what the classifiers make of a stream."""
+    """Return the results of the classifiers on a stream."""
     progress(f"{stream.name}: given")
     right, _ = played(stream, GPClassifier())
     before = _percent(right)
@@ -112,7 +112,7 @@ def compared(stream: ArrayStream) -> Row:
 
 
 def n_fits(model: GPClassifier) -> int:
-    """Return how many fits of a classifier have ended, or waited for classes to alternate."""
+    """Return how many fits of a classifier have ended or are waiting for classes to alternate."""
     state = model.state()
     return 0 if state is None else round(math.log2(state["due"] / FIRST_FIT))
 
@@ -128,7 +128,7 @@ LEARNERS: Mapping[str, tuple[type[GPClassifier | GPRegressor], Mapping[str, Any]
 def waited(
     title: str, how: tuple[type[GPClassifier | GPRegressor], Mapping[str, Any]], plan: Plan
 ) -> Row:
-    """Return the milliseconds that an event takes longer with fits, at most, by their beginning."""
+    """Return the largest delay of an event in ms, by the number of examples when the fit begins."""
     progress(f"{title}: events that wait for a fit")
     kind, arguments = how
     rng = np.random.default_rng(1)
@@ -156,7 +156,7 @@ def waited(
 
 
 def _seconds(model: Any, events: Sequence[tuple[Features, Any]]) -> Array:
-    """Return how long a learner takes to predict and to learn each event, in seconds of CPU."""
+    """Return the CPU seconds that a learner takes to predict and learn each event."""
     seconds, clock = np.zeros(len(events)), time.process_time
     for i, (x, y) in enumerate(events):
         started = clock()
@@ -181,7 +181,7 @@ def _accepted_waits(waits: Sequence[Row]) -> list[Acceptance]:
 
 
 def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
-    """Judge what was played; how many have to gain, only if all were."""
+    """Check the results; the number of logs that have to gain, only if all logs were run."""
     if not rows:
         return []
     gains = [row["gain_points"] for row in rows]

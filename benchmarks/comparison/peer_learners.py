@@ -29,7 +29,7 @@ NEEDED = {REFITTED: "sklearn", GPYTORCH: "gpytorch"}
 
 
 def missing(name: str) -> str | None:
-    """Return the module that a classifier needs and that is not there."""
+    """Return a module that a classifier needs and that is not installed."""
     module = NEEDED.get(name)
     return module if module is not None and importlib.util.find_spec(module) is None else None
 
@@ -53,9 +53,9 @@ BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
 
 
 class _Refitted(base.Classifier):  # type: ignore[misc]
-    """A regression of the classes' indicators, refitted whenever the number of labels doubled.
+    """Regression on class indicators, refitted whenever the number of labels has doubled.
 
-    It begins with the kernel and noise of `GPClassifier()`.
+    It starts with the kernel and noise of `GPClassifier()`.
     """
 
     # _points, _indices  everything learned, the classes numbered
@@ -70,7 +70,7 @@ class _Refitted(base.Classifier):  # type: ignore[misc]
         self._n_next = 1
 
     def learn_one(self, x: Features, y: Label) -> None:
-        """Keep an event, and fit if it is time."""
+        """Keep an event, and refit if it is time."""
         self._names = self._names or list(x)
         if y not in self._labels:
             self._labels.append(y)
@@ -83,7 +83,7 @@ class _Refitted(base.Classifier):  # type: ignore[misc]
             self._n_next *= 2
 
     def predict_one(self, x: Features, **_: Any) -> Label | None:
-        """Return the label that the last fit makes of an event."""
+        """Return the label that the last fit predicts."""
         if self._means is None:
             return None
         return self._labels[int(np.argmax(self._means([x[name] for name in self._names])))]
@@ -93,9 +93,9 @@ class _Refitted(base.Classifier):  # type: ignore[misc]
 
 
 class RefittedGP(_Refitted):
-    """scikit-learn's Gaussian process, its kernel and noise fixed.
+    """scikit-learn's Gaussian process with fixed kernel and noise.
 
-    It would share the predictions of `GPClassifier()` if it were fitted after every event, at a
+    Its predictions would equal those of `GPClassifier()` if it were fitted after every event, at a
     cost of n³ each time.
     """
 
@@ -110,9 +110,9 @@ class RefittedGP(_Refitted):
 class GPyTorchGP(_Refitted):
     """GPyTorch's exact Gaussian processes, one for each class.
 
-    Each fit takes some steps of Adam on the marginal likelihood, from the kernel and noise of
-    `GPClassifier()`, with length scale, variance and noise of its own for each class: the batch of
-    independent processes that GPyTorch's documentation shows.
+    Each fit takes a few steps of Adam on the marginal likelihood, starting from the kernel and
+    noise of `GPClassifier()`, with separate length scale, variance and noise for each class: the
+    batch of independent processes that GPyTorch's documentation shows.
     """
 
     def __init__(self, seed: int, n_steps: int = 10) -> None:
@@ -126,7 +126,7 @@ class GPyTorchGP(_Refitted):
 
         torch.set_num_threads(1)
         torch.manual_seed(self.seed)
-        # Through lists, which any two versions of numpy and torch understand.
+        # Converted through lists, which works with any versions of numpy and torch.
         points = torch.tensor(X.tolist(), dtype=torch.float64)
         targets = torch.tensor(Y.T.tolist(), dtype=torch.float64)
         many = torch.Size([len(targets)])

@@ -1,20 +1,20 @@
-"""The Gaussian process among other classifiers that learn one event at a time.
+"""The Gaussian process compared with other classifiers that learn one event at a time.
 
-Each event is predicted, then learned with its true label; all classifiers meet the same events in
-the same order, the first 3000 of each log, with features standardised by the first 200. A log of
-class after class (WiFi rooms) is shuffled, the others come as they were recorded. Accuracy is that
-of all predictions, also the first ones; times are those of this run on one core, the mean over all
+Each event is predicted, then learned with its true label; all classifiers get the same events in
+the same order, the first 3000 of each log, with features standardised by the first 200. A log
+recorded class after class (WiFi rooms) is shuffled, the others come as recorded. Accuracy counts
+all predictions, including the first; times are those of this run on one core, the mean over all
 events and the median over the last tenth.
 
 Classifiers: `GPClassifier()`, the same with at most 200 points, and both with hyper-parameters
-fitted as they go; River's AMF, KNN, ARF, Hoeffding tree and Gaussian naive Bayes, with the
-parameters that River gives them; scikit-learn's Gaussian process with the same kernel, refitted
-whenever the number of labels has doubled (needs scikit-learn); GPyTorch's, one for each class,
-refitted likewise with ten steps of Adam (needs gpytorch, the extra `[gpytorch]`; takes minutes); no
-change, which predicts the last label.
+fitted as they go; River's AMF, KNN, ARF, Hoeffding tree and Gaussian naive Bayes, with River's
+default parameters; scikit-learn's Gaussian process with the same kernel, refitted whenever the
+number of labels has doubled (needs scikit-learn); GPyTorch's, one for each class, refitted likewise
+with ten steps of Adam (needs gpytorch, the extra `[gpytorch]`; takes minutes); no change, which
+predicts the last label.
 
-Nothing is asked here, and no answer is wrong: `benchmarks.wifi` and `benchmarks.strategies` are
-about that.
+There are no questions and no wrong labels here; `benchmarks.wifi` and `benchmarks.strategies` are
+about these.
 
 """
 
@@ -52,7 +52,7 @@ _LOGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = tuple(_LOGS)
     learners: Sequence[str] = tuple(peers.BUILDERS)
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Let every classifier play every log."""
+    """Run every classifier over every log."""
     plan = plan or (QUICK if options.quick else Plan())
     lacking = {name: peers.missing(name) for name in plan.learners}
     names = [name for name, module in lacking.items() if module is None]
@@ -99,7 +99,7 @@ def _stream(log: str, options: Options, n: int) -> ArrayStream:
     order = _LOGS[log]
     if order == "river":
         return unshuffled(log, n)
-    # All of a log that is shuffled: its first events may be of one class.
+    # Shuffle the whole log: its first events may be of one class.
     most = n if order == "recorded" else sys.maxsize
     return recorded(log, options.data, most, order=order, seed=options.seed).first(n)
 
@@ -128,7 +128,7 @@ def play(name: str, stream: ArrayStream, seed: int) -> Row:
 
 
 def _means(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Return means over the logs that were there."""
+    """Return means over the available logs."""
     found = []
     for name in names:
         mine = [row for row in rows if row["classifier"] == name]
@@ -147,7 +147,7 @@ def _means(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
 
 
 def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
-    """Judge orderings that hold on every machine."""
+    """Check orderings that hold on every machine."""
 
     def over_logs(name: str, what: str) -> float:
         return mean(row[what] for row in rows if row["classifier"] == name)

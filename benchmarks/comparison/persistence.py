@@ -1,15 +1,15 @@
-"""What the expert that believes labels alone adds to the temporal filter, on made-up streams.
+"""Gain from the temporal filter's expert that trusts labels alone, on synthetic streams.
 
-Classes last for a while, and a reading tells little: the last label repeated is hard to beat then.
-One event in fourteen is labelled, by chance, and rightly. Each event is predicted before its label
-is known: by the learner alone, by the filter with the twelve other experts, by that of the default
-with thirteen, and by the last label; all get the same labels. 1500 events each, five seeds, which
-decide readings, the order of classes and labels. `gain` is thirteen minus twelve, ± the standard
-error over the seeds.
+Classes last for a while, and a single reading tells little, so that repeating the last label is
+hard to beat. One event in fourteen, chosen at random, gets its label, which is right. Each event is
+predicted before its label is known: by the learner alone, by the filter with the twelve other
+experts, by the default filter with thirteen, and by the last label; all get the same labels. 1500
+events each, five seeds, which determine readings, the order of classes, and which events are
+labelled. `gain` is thirteen minus twelve, ± the standard error over the seeds.
 
-The streams have four features: the reading of a class is normal around a centre of its own, and
-centres are normal around 0, so many standard deviations apart as `spread` says. Where readings
-wander, an error with a memory of fifty events is added to all readings.
+The streams have four features: the readings of a class are normal around a centre of its own, and
+centres are normal around 0 with the standard deviation `spread`. Where readings wander, an error
+with a memory of fifty events is added to all readings.
 
 """
 
@@ -31,7 +31,7 @@ from streamgp.query.temporal import EXPERTS
 
 _N_FEATURES = 4
 _LABELLED = 1.0 / 14.0
-_LABELS_ALONE = 0.0  # the weight that an expert gives to readings
+_LABELS_ALONE = 0.0  # the weight that this expert gives to readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class Regimes:
     spread
         Standard deviation of the centres, in units of that of the readings around them.
     n_classes
-        Number of classes; they come one after the other, and then again from the first.
+        Number of classes; they come one after the other, then again from the first.
     wander
-        Standard deviation of an error that all readings share for some fifty events.
+        Standard deviation of an error that all readings share for about fifty events.
 
     """
 
@@ -83,7 +83,7 @@ STREAMS: Mapping[str, Regimes] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     streams: Sequence[str] = tuple(STREAMS)
     n_events: int = 1500
@@ -99,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all streams."""
+    """Run all streams."""
     plan = plan or (QUICK if options.quick else Plan())
     seeds = range(options.seed, options.seed + plan.n_seeds)
     rows: list[Row] = []
@@ -115,7 +115,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def play(events: Sequence[Labelled], seed: int) -> dict[str, float]:
-    """Return the share of right predictions of each, and the number of labels."""
+    """Return the share of right predictions of each predictor, and the number of labels."""
     twelve = [expert for expert in EXPERTS if expert[1] != _LABELS_ALONE]
     models = {
         "twelve": _model(TemporalFilter(twelve), seed),

@@ -1,13 +1,13 @@
-"""How many points a classifier should keep: what it asks, and what it learns of its kernel.
+"""How many points a classifier should keep, in conversation and with learned hyper-parameters.
 
 `isgp()` keeps 500 points. In conversation with an annotator who errs in 20 % of the answers, evenly
-among the other classes, it is compared with the same model without a bound and with 200 points:
-how often it is right, in % (an event without a prediction counts as wrong), and how many labels it
-asks for. Means of two seeds, which decide errors, draws and orders.
+distributed over the other classes, it is compared with the same model without a bound and with 200
+points: how often it is right, in % (an event without a prediction counts as wrong), and how many
+labels it asks for. Means of two seeds, which determine errors, draws and orders.
 
 Then `GPClassifier` with all labels given, 3000 events of each log as recorded, features
-standardised by the first 200: with the hyper-parameters that it is given, and with those that it
-learns, as far as they are better with as many points.
+standardised by the first 200: with fixed hyper-parameters, and with those that it learns from as
+many points.
 
 """
 
@@ -40,7 +40,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     streams: Sequence[Stream] = (
         Stream("elec2", "recorded", 12_000),
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all streams with each number of points."""
+    """Run all streams with each number of points."""
     plan = plan or (QUICK if options.quick else Plan())
     seeds = range(options.seed, options.seed + plan.n_seeds)
     rows: list[Row] = []

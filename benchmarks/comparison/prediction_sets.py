@@ -1,16 +1,16 @@
-"""Do prediction sets hold the label as often as they promise, and how large are they?
+"""Whether prediction sets contain the label as often as they promise, and how large they are.
 
-`PredictionSets` beside `isgp()`, on logs as recorded, wisdm and pendigits in random order, since
-their rows do not follow each other in time; labels are right. Each event has its set before
-anything is learned of it, and all sets count: `held` is the share that held the label, `in_set` the
-mean number of labels in a set, `empty` the share that had none.
+`PredictionSets` with `isgp()`, on logs as recorded, but wisdm and pendigits in random order, since
+their rows do not follow each other in time; labels are right. Each event gets its set before it is
+learned, and all sets count: `held` is the share that contained the label, `in_set` the mean number
+of labels in a set, `empty` the share of empty sets.
 
-Once every event has its label, and once those alone that `isgp()` asks for, which are about
-doubtful events: learner and sets then learn from these only. Accuracy is progressive, and an event
-without a prediction counts as wrong.
+Once with all labels, and once with only those that `isgp()` asks for, which are about doubtful
+events: learner and sets then learn from these alone. Accuracy is progressive, and an event without
+a prediction counts as wrong.
 
-The limit is that of Gibbs and Candès: after T labels the share of sets that held theirs is off by
-`1 / (step T) + 1 / T` at most, whatever the log and the learner, but for labels that are new.
+The limit is that of Gibbs and Candès: after T labels the share of sets that contained theirs is off
+by `1 / (step T) + 1 / T` at most, whatever the log and the learner, except for labels that are new.
 
 """
 
@@ -30,7 +30,7 @@ _AS_RECORDED = ("wifi_rooms", "places_1", "occupancy", "elec2")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "wisdm", "pendigits", "places_1", "occupancy", "elec2")
     n_events: int = 2000
@@ -43,7 +43,7 @@ QUICK = Plan(n_events=400, n_seeds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What came of one run, of the sets by their `alpha`."""
+    """Result of one run; that of the sets by their `alpha`."""
 
     accuracy: float
     n_labels: int
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs."""
+    """Run all logs."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -81,7 +81,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def play(log: Log, seed: int, alphas: Sequence[float], *, asked_only: bool) -> Score:
-    """Play a log once, with all labels or those that were asked for."""
+    """Run a log once, with all labels or only those that were asked for."""
     order = "recorded" if log.name in _AS_RECORDED else "random"
     model = isgp(seed=seed)
     sets = {alpha: PredictionSets(alpha) for alpha in alphas}
@@ -123,7 +123,7 @@ def _row(log: Log, labels: str, alpha: float, scores: Sequence[Score]) -> Row:
 
 
 def _off(score: Score) -> float:
-    """Return the largest distance of the share of sets that held the label from the promised."""
+    """Return the largest distance of the share of sets that held the label from the promise."""
     return max(abs(held - (1.0 - alpha)) for alpha, held in score.held.items())
 
 

@@ -1,20 +1,20 @@
-"""How far off `GPRegressor(max_points=200)` is, and how honest it and the ensemble are.
+"""Accuracy of `GPRegressor(max_points=200)`, and calibration of its intervals and the ensemble's.
 
 The problems of `benchmarks.egp`, two of scikit-learn's, and inputs with heavy tails: 20 features of
 Student's t distribution with two degrees of freedom, y = tanh(x'w), a random w of length 1, 2 or 4.
 All targets are given, and features are standardised by the first ones. Shown are means of four
 runs: the mean squared error on a test set as a share of its variance (NMSE), without fits and with
-a noise of .5 and of .1, and as it is by default, with fits; the same of the stream, from the 101st
-example on, each forecast before it was learned; then, of the default, how many targets of the test
-set and of the stream lie within the central 95 % interval, and the negative log density of the test
-set, in nats.
+a noise of .5 and of .1, and by default, with fits; the same on the stream, from the 101st example
+on, each forecast before it was learned; then, for the default, the share of targets of the test set
+and of the stream within the central 95 % interval, and the negative log density on the test set, in
+nats.
 
 `SARCOS, in order` is the file as it is, one run. As a log it is judged by its stream: the test set,
 its last thousand rows, is unlike the rows before it.
 
-Last, `EnsembleGPRegressor` where tails are heavy, each run by itself: also the mean squared error
-over the variance that was stated, how far a prediction was beyond the range of the targets seen, at
-most and in such ranges, and how many experts are left.
+Finally, `EnsembleGPRegressor` with heavy tails, each run by itself: also the mean squared error
+divided by the stated variance, the largest distance of a prediction from the range of the targets
+seen, in units of that range, and the number of experts left.
 
 """
 
@@ -52,7 +52,7 @@ _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "noise .1": {"noise_variance": 0.1, "learn_hyperparameters": False},
     "learned": {},
 }
-# Forecasts of the stream are judged from here on: before, hardly anything is known.
+# Forecasts of the stream count from here on; before, hardly anything is known.
 _FIRST_JUDGED = 100
 _TAIL = 0.025
 
@@ -63,7 +63,7 @@ _FURTHEST = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     problems: Sequence[str] = (
         *REGRESSION,
@@ -81,7 +81,7 @@ QUICK = Plan(problems=("Branin", "diabetes"), n_seeds=1, lengths=(1.0,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What came of one run."""
+    """Result of one run."""
 
     nmse: float
     nmse_in_stream: float
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play every problem with and without fits, and the ensemble where tails are heavy."""
+    """Run every problem with and without fits, and the ensemble with heavy tails."""
     plan = plan or (QUICK if options.quick else Plan())
     problems, skipped = _problems(plan.problems, options.data)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -114,8 +114,8 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
 
 
 def compared(problem: Problem, seeds: Sequence[int]) -> Row:
-    """Return what the regressor makes of a problem, without fits and with them."""
-    # The order of a file has one draw only.
+    """Return the results of the regressor on a problem, with and without fits."""
+    # A file in its own order has only one draw.
     is_log = "order" in problem.name
     draws = [problem.draw(seed) for seed in (seeds[:1] if is_log else seeds)]
     row: Row = {"problem": problem.name, "examples": problem.n_initial + problem.n_stream}
@@ -136,7 +136,7 @@ def compared(problem: Problem, seeds: Sequence[int]) -> Row:
 
 
 def ensemble(length: float, seed: int) -> Row:
-    """Return what the ensemble makes of one run where tails are heavy."""
+    """Return the results of the ensemble in one run with heavy tails."""
     progress(f"heavy tails, w of length {length:g}: ensemble, seed {seed}")
     model = EnsembleGPRegressor(seed=seed)
     found = play(model, _heavy_tails(length).draw(seed))
@@ -186,7 +186,7 @@ def _is_inside(forecast: Any, y: float) -> bool:
 
 
 def _beyond(mu: float, low: float, high: float) -> float:
-    """Return how far a prediction is outside the range of the targets seen, in such ranges."""
+    """Return how far a prediction is outside the range of targets seen, in units of that range."""
     return max(low - mu, mu - high, 0.0) / (high - low)
 
 
@@ -198,7 +198,7 @@ def _heavy_tails(length: float) -> Problem:
         X, w = rng.standard_t(2, size=(n, 20)), rng.normal(size=20)
         return X, np.tanh(X @ (w * length / np.linalg.norm(w)))
 
-    # As they come: by the first ones, features with heavy tails would be scaled by chance.
+    # Unscaled: with heavy tails, a scaling by the first events would be arbitrary.
     return Problem(name="heavy tails", draws=draws, in_box=True, n_stream=1950, n_test=500)
 
 

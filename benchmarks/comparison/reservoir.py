@@ -1,20 +1,20 @@
-"""What are questions about earlier events worth, beside asking about each event as it comes?
+"""What questions about earlier events are worth, alone and besides questions about new ones.
 
-With `RecentEventsAsk`, every tenth event the loop may ask about the one of the latest 200 whose
-label would tell most. It is played alone (no event is asked about as it comes), by three criteria,
-and beside `SkepticalAsk`, every fiftieth event; so is `RandomAsk`, which asks about a tenth of the
-events as they come.
+With `RecentEventsAsk`, at every tenth event the loop may ask about the most informative of the
+latest 200. It is run alone (no question about the current event), with three criteria, and together
+with `SkepticalAsk`, at every fiftieth event. `RandomAsk`, which asks about a tenth of the current
+events, is run as well.
 
-Each is compared with `SkepticalAsk(c)` at the same number of labels, read off the curve that this
-draws when `c` is turned. `accuracy` is progressive: every event is predicted before anything is
-learned of it, and one without a prediction counts as wrong. `whole_log` is the share of all events
-that the learner says right in the end, looking back at the log: as if the rest of it were then
-labelled by machine. Advantages are differences to the curve; ± is the standard error over seeds.
+Each is compared with `SkepticalAsk(c)` at the same number of labels, interpolated on the curve over
+`c`. `accuracy` is progressive: every event is predicted before it is learned, and one without a
+prediction counts as wrong. `whole_log` is the share of all events that the learner predicts right
+at the end, looking back at the log, as if the rest of it were then labelled by machine. Advantages
+are differences to the curve; ± is the standard error over seeds.
 
 20 % wrong answers, which come ten events later; challenges as in `isgp()`. 2000 events of logs as
-recorded, wisdm and pendigits in random order, since their rows do not follow each other in time.
-The last table is about time: what a look at 200 events takes, in a log with 20 features, and what
-it takes to predict one event, which happens ten times as often.
+recorded, but wisdm and pendigits in random order, since their rows do not follow each other in
+time. The last table is about time, in a log with 20 features: that of a search through 200 events,
+and that of predicting one event, which happens ten times as often.
 
 """
 
@@ -57,13 +57,13 @@ CONTENDERS: dict[str, tuple[AskRule, RecentEventsAsk | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = (*_AS_RECORDED, "wisdm", "pendigits")
     n_events: int = 2000
     n_seeds: int = 5
     knobs: Sequence[float] = (0.1, 0.25, 0.5, 1.0, 2.0)
-    sizes: Sequence[int] = (50, 200, 500)  # labels at which a look is timed
+    sizes: Sequence[int] = (50, 200, 500)  # numbers of labels at which a search is timed
 
 
 QUICK = Plan(n_events=800, n_seeds=2, knobs=(0.25, 0.5, 1.0), sizes=(50, 200))
@@ -71,7 +71,7 @@ QUICK = Plan(n_events=800, n_seeds=2, knobs=(0.25, 0.5, 1.0), sizes=(50, 200))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What came of one run."""
+    """Result of one run."""
 
     accuracy: float
     whole_log: float
@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs."""
+    """Run all logs."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -116,7 +116,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
 
 
 def play(log: Log, seed: int, query: AskRule, reservoir: RecentEventsAsk | None = None) -> Score:
-    """Play a log once, and look back at it."""
+    """Run a log once, then predict all of it again."""
     events = log.played("recorded" if log.name in _AS_RECORDED else "random", seed)
     model = SkepticalClassifier(GPClassifier(max_points=500), query, reservoir=reservoir, seed=seed)
     annotator = SimulatedAnnotator(error_rate=0.2, delay=10.0, classes=log.classes, seed=seed)
@@ -155,14 +155,14 @@ def _advantages(
 
 
 def _mean(rows: Sequence[Row], name: str) -> Row:
-    """Return means over the logs, which count alike."""
+    """Return means over the logs, all with the same weight."""
     advantages = ("accuracy_advantage", "whole_log_advantage")
     of_logs = {one: mean(row[one] for row in rows) for one in advantages}
     return {"log": "mean", "asks": name, **of_logs}
 
 
 def _times(n: int) -> Row:
-    """Time a look at 200 events, and a prediction, by a learner of `n` examples."""
+    """Time a search through 200 events, and a prediction, for a learner of `n` examples."""
     rng = np.random.default_rng(0)
     events = [dict(enumerate(x)) for x in rng.normal(size=(n + 200, 20)).tolist()]
     model = SkepticalClassifier(GPClassifier(), warm_up=0, reservoir=RecentEventsAsk(), seed=0)
@@ -190,7 +190,7 @@ def _times(n: int) -> Row:
 def _accepted(
     lost: Sequence[Sequence[float]], won: Sequence[Sequence[float]], slack: float
 ) -> list[Acceptance]:
-    """It is off, for it is no better on logs as recorded; what it is for, it does."""
+    """Check that it does not help next predictions, so is off by default, but labels logs better."""
     words = f"; 0 widened by {slack:g} standard errors" if slack else ""
     before, after = (
         [mean(of_seed) for of_seed in zip(*gains, strict=True)] for gains in (lost, won)

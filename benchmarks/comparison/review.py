@@ -1,19 +1,19 @@
-"""Are old labels worth a second question? And how often is a right label doubted?
+"""Whether old labels are worth a second question, and how often right labels are challenged.
 
-A review (`LeaveOneOutReview`) challenges labels that were learned before. It is compared with none
-at the same number of questions, label requests and challenges together: its advantage is its
-accuracy minus what the same classifier reaches without it and with as many questions, read off the
-curve that this one draws when the knob `c` of `SkepticalAsk` is turned; ± is the standard error
-over the seeds. Once beside the challenges of fresh labels, as in `isgp()`, and once where fresh
-labels are believed (`NeverChallenge`).
+A review (`LeaveOneOutReview`) challenges labels that were learned before. It is compared with no
+review at the same number of questions, label requests and challenges together: its advantage is its
+accuracy minus that of the same classifier without it and with as many questions, interpolated on a
+curve over the parameter `c` of `SkepticalAsk`; ± is the standard error over the seeds. Once
+together with challenges of fresh labels, as in `isgp()`, and once with fresh labels believed
+(`NeverChallenge`).
 
-The second table is about `isgp()` as it comes: challenges, and those of them that were about right
-labels, for annotators who err more or less.
+The second table is about `isgp()` as it is: challenges, and how many of them were about right
+labels, for annotators with several error rates.
 
 Three logs, 2000 events each: wifi_rooms and places_1 (an ExtraSensory user) as recorded, wisdm,
 whose rows do not follow each other in time, in random order. Wrong answers, 20 % in the first
-table, are evenly any of the other classes. Ten seeds, which decide the errors, the draws of the
-learner, and the order of wisdm.
+table, are evenly distributed over the other classes. Ten seeds, which determine the errors, the
+draws of the learner, and the order of wisdm.
 
 """
 
@@ -50,12 +50,12 @@ _FEWEST_LOGS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "wisdm", "places_1")
     n_events: int = 2000
     n_seeds: int = 10
-    knobs: Sequence[float] = (0.8, 1.0, 1.25)  # the second one is what all else is played with
+    knobs: Sequence[float] = (0.8, 1.0, 1.25)  # all other runs use the second one
     error_rates: Sequence[float] = (0.0, 0.1, 0.2, 0.4)
 
 
@@ -64,24 +64,24 @@ QUICK = Plan(n_events=800, n_seeds=3, error_rates=(0.0, 0.2))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What came of one run."""
+    """Result of one run."""
 
     accuracy: float
     n_asked: int
     n_challenges: int
     n_reviews: int
-    n_unjustified: int  # challenges of right labels, those of a review included
+    n_unjustified: int  # challenges of right labels, including those of a review
     n_justified_reviews: int
     wrong_kept: float
 
     @property
     def n_questions(self) -> int:
-        """Label requests and challenges, those of a review included."""
+        """Label requests and challenges, including those of a review."""
         return self.n_asked + self.n_challenges + self.n_reviews
 
 
 class _Counting(SimulatedAnnotator):
-    """An annotator who counts what the challenges were about."""
+    """An annotator who counts challenges of right and of wrong labels."""
 
     n_reviews = 0
     n_unjustified = 0
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs."""
+    """Run all logs."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, missing = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -142,7 +142,7 @@ def play(
     error_rate: float = _ERROR_RATE,
     build: type[SkepticalClassifier] = SkepticalClassifier,
 ) -> Score:
-    """Play a log once."""
+    """Run a log once."""
     order = "recorded" if log.name != "wisdm" else "random"
     annotator = _Counting(error_rate=error_rate, classes=log.classes, seed=seed)
     model = build(GPClassifier(), SkepticalAsk(c), challenge, review=review, seed=seed)
@@ -150,7 +150,7 @@ def play(
         log.played(order, seed), model, metrics.Accuracy(), annotator=annotator
     )
     return Score(
-        # An event that nothing was predicted for counts as wrong.
+        # An event without a prediction counts as wrong.
         accuracy=result.metric.get() * result.n_scored / result.n_events,
         n_asked=result.n_asked,
         n_challenges=result.n_challenges - annotator.n_reviews,
@@ -169,9 +169,9 @@ def advantage(scores: Sequence[Score], curve: Sequence[Sequence[Score]]) -> list
     scores
         One for each seed.
     curve
-        The same without what is judged, for rising values of the knob. The second is the one that
-        `scores` were played with: seed by seed it met the same annotator, and only the difference
-        in the number of questions is made up for by the mean curve.
+        Scores without a review, for rising values of the knob. The second value is that of
+        `scores`: seed by seed it had the same annotator, so the mean curve has to correct only for
+        the difference in the number of questions.
 
     """
     questions = [mean(s.n_questions for s in at_knob) for at_knob in curve]
@@ -229,7 +229,7 @@ def _error_of_mean(gains: Sequence[Sequence[float]]) -> float:
 
 
 def _accepted(advantages: dict[str, list[list[float]]], slack: float) -> list[Acceptance]:
-    # Off by default: it must do no harm beside challenges, and good without them.
+    # Off by default: it must do no harm with challenges, and be useful without them.
     limits = {"challenged": -0.002, "believed": 0.0}
     accepted = []
     for fresh, limit in limits.items():

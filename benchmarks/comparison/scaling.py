@@ -2,16 +2,16 @@
 
 `GPClassifier` has a length scale of `a` times the square root of the number of features, and
 `SkepticalClassifier` learns its scaling from the first `N` events. Both trade labels for accuracy,
-so accuracies are compared at equal numbers of questions: the advantage of a choice is its
-accuracy minus what the defaults reach with as many questions (labels and challenges), read off the
-curve that they draw when their knob `c` of `SkepticalAsk` is turned; beyond its ends the curve is
-held level, which flatters choices that ask very much. All else is as `isgp` has it.
+so accuracies are compared at equal numbers of questions: the advantage of a choice is its accuracy
+minus that of the defaults with as many questions (labels and challenges), interpolated on their
+curve over the parameter `c` of `SkepticalAsk`; beyond its ends the curve is held level, which
+favours choices that ask very much. All else is as in `isgp`.
 
 Logs of the data folder, the first 2000 events of each, in random order, class after class, and as
 recorded where rows follow each other in time; 20 % wrong answers; three seeds. Every log has the
-same weight, two users' logs of one study count as one. `wifi_rooms` is shown and takes no part in
-the comparison, as `benchmarks.wifi` has its limits on it. Also compared: statistics that change
-only once, at the end of the warm-up, instead of whenever the number of events has doubled.
+same weight; logs of two users of one study count as one. `wifi_rooms` is shown but not part of the
+comparison, as the limits of `benchmarks.wifi` are based on it. Also compared: statistics that
+change only once, at the end of the warm-up, instead of whenever the number of events has doubled.
 
 """
 
@@ -42,7 +42,7 @@ _CHECK_ONLY = "wifi_rooms"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One setting of the knobs."""
+    """One setting of the parameters."""
 
     a: float = LENGTH_SCALE_PER_ROOT_FEATURE
     warm_up: int = isgp(seed=0).warm_up
@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = NAMES
     n_events: int = 2000
@@ -63,7 +63,7 @@ class Plan:
     refits: Sequence[str] = ("doubling", "at the end")
 
     def choices(self) -> list[Choice]:
-        """Return the grid of both knobs, the curve of the defaults, and the other refits."""
+        """Return the grid of both parameters, the curve of the defaults, and the other refits."""
         grid = [Choice(a=a, warm_up=n) for a in self.scales for n in self.warm_ups]
         curve = [Choice(c=c) for c in self.knobs]
         others = [Choice(warm_up=n, refit=r) for r in self.refits[1:] for n in self.warm_ups]
@@ -92,7 +92,7 @@ class _Score:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A log in one order, and what every choice made of it."""
+    """A log in one order, and the score of every choice on it."""
 
     log: str
     order: str
@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play every choice over every stream, and compare."""
+    """Run every choice over every stream, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
@@ -152,7 +152,7 @@ class _ScaledGPClassifier(GPClassifier):
 
 
 class _StandardScalerAtTheEnd(preprocessing.StandardScaler):
-    """Leaves the features as they are for `warm_up` events, then standardises them."""
+    """Scaler that leaves features unchanged for `warm_up` events, then standardises them."""
 
     def __init__(self, warm_up: int) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class _StandardScalerAtTheEnd(preprocessing.StandardScaler):
     def transform_one(self, x: Features) -> Features:
         if self.n_seen < self.warm_up:
             return x
-        # Rare features are left out, as SkepticalClassifier itself does.
+        # Rare features are left out, as in SkepticalClassifier itself.
         return super().transform_one({k: v for k, v in x.items() if self._is_frequent(k)})
 
     def _is_frequent(self, name: FeatureName) -> bool:

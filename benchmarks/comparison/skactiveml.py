@@ -1,8 +1,8 @@
-"""The strategies of River and scikit-activeml as ask rules of streamgp.
+"""The strategies of River and scikit-activeml as query strategies of streamgp.
 
-They are driven by their public interface alone, with the class probabilities of an event in the
-place of its features, and a classifier that says what it is given: only when to ask is theirs.
-Unlike streamgp's own rules they keep their budget inside, so an event must be decided exactly once.
+They are used through their public interface alone, with the class probabilities of an event in
+place of its features, and a classifier that returns what it is given: they decide only when to ask.
+Unlike streamgp's own rules they contain their budget, so each event must be decided exactly once.
 
 """
 
@@ -25,8 +25,8 @@ class RiverAsk:
     """River's `EntropySampler`: ask with probability `entropy ** discount_factor`.
 
     The entropy is divided by that of a uniform choice among the classes of non-zero probability.
-    The sampler says no while nothing or a single class is known, for ever after; here it starts as
-    streamgp's rules on class probabilities do.
+    As long as at most one class is known, the sampler does not ask, so it would never start; here
+    it starts like streamgp's rules on class probabilities.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class RiverAsk:
         self._sampler: Any = EntropySampler(_Echo(), discount_factor, seed)
 
     def decide(self, belief: Belief, draw: float) -> Decision:
-        """Ask the sampler; once for every event, as it draws each time."""
+        """Query the sampler; once for every event, as it draws each time."""
         p = criteria.probabilities(belief)
         if len(p) < 2:
             return _cold_start(len(p), draw, "EntropySampler")
@@ -52,7 +52,7 @@ class RiverAsk:
 class SkactivemlAsk:
     """A stream strategy of scikit-activeml with its own budget manager.
 
-    It sees the probabilities of all classes, also of those to come: 0 for these, all the same
+    It sees the probabilities of all classes, also of those still to come: 0 for these, all equal
     while nothing is known.
 
     Parameters
@@ -62,7 +62,7 @@ class SkactivemlAsk:
     budget
         Share of events that may be asked about.
     n_classes
-        Number of classes in the end.
+        Number of classes in the whole stream.
     seed
         Seed of the strategy's draws.
 
@@ -72,7 +72,7 @@ class SkactivemlAsk:
         from skactiveml import stream
 
         options: dict[str, Any] = {"budget": budget, "random_state": seed}
-        # Its threshold stands still, at a probability that a single class always exceeds.
+        # Its threshold is fixed, at a probability that a single known class always exceeds.
         self._deadlocks = name == "FixedUncertainty"
         if self._deadlocks:
             options["classes"] = list(range(n_classes))
@@ -82,7 +82,7 @@ class SkactivemlAsk:
         self._name = name
 
     def decide(self, belief: Belief, draw: float) -> Decision:
-        """Ask the strategy, and tell it what it has said; once for every event."""
+        """Query the strategy, and update it with its decision; once for every event."""
         known = list(criteria.probabilities(belief).values())
         p = self._padded(known)
         queried = self._strategy.query(p, **self._more)
@@ -102,7 +102,7 @@ _BASELINES = ("StreamRandomSampling", "PeriodicSampling")
 
 
 class _Echo:
-    """Predicts the probabilities that it is handed."""
+    """Classifier that predicts the probabilities it is given."""
 
     def predict_proba_one(self, p: Any) -> Any:
         return p

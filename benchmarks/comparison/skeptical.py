@@ -1,14 +1,14 @@
-"""Skeptical Gaussian processes beside skeptical boosted forests, under 20 % wrong answers.
+"""Skeptical Gaussian processes and skeptical boosted forests with 20 % wrong answers.
 
-WiFi rooms as recorded, WISDM and Pendigits in random order, 2000 events each; progressive accuracy,
-and what it cost. All converse with the same annotators, through `interactive_val_score`.
+WiFi rooms as recorded, WISDM and Pendigits in random order, 2000 events each; progressive accuracy
+and its cost. All learners have the same annotators, through `interactive_val_score`.
 
-`isgp()` asks as it likes. Every other learner has a budget for as many labels as `isgp()` asked for
-on the same stream (`RateBudget`, which asks where the two best classes are closest), but for the
-lines that say that they ask as they come. Challenges: *by doubt*, as `isgp()` has them, weigh the
-probability of the label against what is known of the annotator; *by confidence*, when the predicted
-class is another one and the confidence of boosting, one minus the second largest probability
-divided by the largest, exceeds a threshold; *always*, whenever the predicted class is another one.
+`isgp()` asks freely. Every other learner has a budget for as many labels as `isgp()` asked for on
+the same stream (`RateBudget`, which asks where the two best classes are closest), except for the
+rows that say "as it comes". Challenges: *by doubt*, as in `isgp()`, weigh the probability of the
+label against the annotator's record; *by confidence*, if the prediction is another class and the
+confidence of boosting, one minus the second largest probability divided by the largest, exceeds a
+threshold; *always*, whenever the prediction is another class.
 
 """
 
@@ -47,13 +47,13 @@ from streamgp.query.strategies import AskRule, ChallengeRule
 
 _ERROR_RATE = 0.2
 _ISGP = "isgp()"
-# Logs, each in the order that is played.
+# Logs, each with the order in which it is played.
 _ORDERS = {"wifi_rooms": "recorded", "wisdm": "random", "pendigits": "random"}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceChallenge:
-    """Challenge another label than the predicted class if the confidence exceeds a threshold."""
+    """Challenge a label that differs from the prediction if the confidence exceeds a threshold."""
 
     threshold: float
 
@@ -94,9 +94,9 @@ def _forest(seed: int, rate: float) -> SkepticalClassifier:
     return SkepticalClassifier(learner, query, SkepticalChallenge(), budget, warm_up=0, seed=seed)
 
 
-# Each is built of a seed and of the share of the events that isgp() asks about.
+# Each is built from a seed and the share of the events that isgp() asks about.
 LEARNERS: dict[str, Callable[[int, float], Any]] = {
-    # As all others here: by each event alone, without a temporal filter, and scaled by the first.
+    # Like all others here, it predicts each event by itself and scales by the first events.
     _ISGP: lambda seed, _: isgp(seed=seed).clone({"temporal": None, "rescale": False}),
     "boosted, by doubt": lambda seed, rate: _boosted(seed, SkepticalChallenge(), rate),
     "boosted, by confidence > .2": lambda seed, rate: _boosted(
@@ -117,7 +117,7 @@ LEARNERS: dict[str, Callable[[int, float], Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = tuple(_ORDERS)
     n_events: int = 2000
@@ -133,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Let every learner converse over every log."""
+    """Run every learner over every log."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)

@@ -1,25 +1,25 @@
-"""What does the default gain by its temporal filter and its scaling, and where does it lose?
+"""What the default gains from its temporal filter and its scaling, and where it loses.
 
 `isgp()` plays each log with three scalings: that of the first 200 events, frozen; the same clipped
-at three standard deviations; and its own, which is also renewed at 400, 800, ... events. What a run
-asks, and learns, does not depend on the filter, so that it tells what is predicted with the filter
-and without. `before` is the default without both: frozen, and each event by itself; `filter`,
-`clip` and `rescale` have one thing each (rescaling includes the clip), `all` is the default. The
-strictness `c` of `SkepticalAsk` is searched for, for each log, seed and scaling, until 5 or 10 % of
-the events are asked about, to within 3 % of that number. 20 % of the answers are wrong, evenly any
-of the other classes. Accuracy counts all events, the first among them, and macro F1 all classes.
-Five seeds (`--seeds`), which decide the errors, the draws of the learner, and the order of the logs
-that are shuffled; gains are those of `all` over `before`, and their standard error is that of the
-difference, over the seeds.
+at three standard deviations; and its own, which is also renewed at 400, 800, ... events. Questions
+and learning do not depend on the filter, so each run gives predictions both with and without it.
+`before` is the default without both: frozen scaling, and each event by itself; `filter`, `clip` and
+`rescale` add one thing each (rescaling includes the clip), `all` is the default. For each log, seed
+and scaling, the strictness `c` of `SkepticalAsk` is searched until 5 or 10 % of the events are
+asked about, to within 3 % of that number. 20 % of the answers are wrong, evenly distributed over
+the other classes. Accuracy counts all events, including the first, and macro F1 all classes. Five
+seeds (`--seeds`), which determine the errors, the draws of the learner, and the order of shuffled
+logs; gains are those of `all` over `before`, and their standard error is that of the difference,
+over the seeds.
 
 Logs as recorded, the first 2500 events: wifi_rooms, occupancy, elec2, WISDM one user after the
 other, the places of ExtraSensory's users 1 and 24, the activities of the two with most labelled
 minutes. Shuffled, 2000 events: wisdm, keystroke, pendigits, letter, wifi_rooms, occupancy; these
-have nothing for a filter to find. `memory` is the weight that the experts with memory have in
-the end. The logs as recorded are also played with answers that come 10 and 30 events late, as
-strictly as with answers at once.
+have no temporal structure for a filter to find. `memory` is the weight of the experts with memory
+at the end. The logs as recorded are also played with answers that come 10 and 30 events late, with
+the same strictness as for immediate answers.
 
-Last, the CPU time that filter and scaling add to the prediction of an event with 20 features, by
+Finally, the CPU time that filter and scaling add to the prediction of an event with 20 features, by
 the number of classes, with 200 labelled examples.
 
 """
@@ -68,7 +68,7 @@ _MOST_TRIES = 14
 _WIDEST_STEP = 4.0
 
 SCALINGS = ("frozen", "clipped", "renewed")
-"""Scaling of the first events, the same clipped, and that of the default."""
+"""Scaling by the first events, the same clipped, and the default."""
 
 _LEAST_MEAN_GAIN = 0.012
 _MOST_LOST = {"recorded": 0.010, "shuffled": 0.005}
@@ -77,7 +77,7 @@ _MOST_US = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     recorded: Sequence[str] = (
         "wifi_rooms",
@@ -119,7 +119,7 @@ QUICK = Plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What came of one run: without the filter, and with it."""
+    """Result of one run, without and with the filter."""
 
     c: float
     n_asked: int
@@ -129,11 +129,11 @@ class Play:
 
 
 class TooManyError(Exception):
-    """More labels were asked for than may be."""
+    """More labels were asked for than allowed."""
 
 
 class _Counting(SimulatedAnnotator):
-    """An annotator who counts the labels asked for, and gives up where there are too many."""
+    """An annotator who counts label requests, and raises TooManyError if there are too many."""
 
     n_asked = 0
     at_most = math.inf
@@ -146,14 +146,14 @@ class _Counting(SimulatedAnnotator):
 
 
 class _ClippedOnce(RenewedScaling):
-    """Clips, and is never renewed after the warm-up."""
+    """Scaling that clips but is never renewed after the warm-up."""
 
     def _refresh(self) -> bool:
         return self._n <= self.warm_up and super()._refresh()
 
 
 class _Both(SkepticalClassifier):
-    """Notes what it predicts with and without its filter; a loop asks once for each event."""
+    """Records its predictions with and without its filter; a loop asks once per event."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -183,7 +183,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
-    """Play all logs, as recorded and shuffled."""
+    """Run all logs, as recorded and shuffled."""
     plan = plan or (QUICK if options.quick else Plan())
     seeds = range(options.seed, options.seed + plan.n_seeds)
     recorded, missing = read_all(plan.recorded, options.data, plan.n_recorded)
@@ -225,7 +225,7 @@ def _found(log: Log, order: str, rate: float, seeds: Sequence[int]) -> _Found:
 def at_rate(
     log: Log, order: str, rate: float, seed: int, c: float, scaling: str = "renewed"
 ) -> Play:
-    """Search for the strictness at which a share of the events is asked about, from `c` on."""
+    """Search, from `c` on, for the strictness at which a share of the events is asked about."""
     events = log.played(order, seed)
     wanted = rate * len(events)
     low, high = 0.0, math.inf
@@ -245,7 +245,7 @@ def at_rate(
         c *= step
         if not low < c < high:
             c = math.sqrt(low * high)
-    # The number of questions jumps here: the most that are not too many.
+    # The number of questions jumps here: take the largest that is not too many.
     return nearest or play(log, events, seed, low or c, scaling)
 
 
@@ -259,7 +259,7 @@ def play(
     delay: float = 0.0,
     at_most: float = math.inf,
 ) -> Play:
-    """Play events once; raises TooManyError where too many labels are asked for."""
+    """Run over the events once; raises TooManyError if too many labels are asked for."""
     like = isgp(seed=seed)
     arguments = {name: getattr(like, name) for name in inspect.signature(type(like)).parameters}
     arguments["rescale"] = scaling == "renewed"
@@ -312,7 +312,7 @@ def _row(log: Log, order: str, rate: float, found: _Found) -> Row:
 
 
 def _late_row(log: Log, rate: float, delay: float, found: _Found, seeds: Sequence[int]) -> Row:
-    """Play with late answers, as strictly as with answers at once: about as many questions."""
+    """Run with late answers and the strictness for immediate ones: about as many questions."""
     late = {
         scaling: [
             play(log, log.played("recorded", seed), seed, one.c, scaling, delay=delay)
@@ -363,7 +363,7 @@ def _cost(n_classes: int, n: int) -> Row:
         for model in models:
             model.observe_one(x)
             model.settle_one(x, f"c{y}", given=f"c{y}", challenged=False)
-    # Between two renewals of the scaling, of which each has its own cost.
+    # Between two renewals of the scaling, which have a cost of their own.
     now.observe_one(xs[0])
     n_timed = _N_EXAMPLES - 1
 
@@ -383,7 +383,7 @@ def _seconds(what: Callable[[SkepticalClassifier], None], model: SkepticalClassi
     return time.process_time() - started
 
 
-# --- what is demanded
+# --- limits
 
 
 def _accepted(rows: Sequence[Row], costs: Sequence[Row], *, quick: bool) -> list[Acceptance]:
@@ -397,7 +397,7 @@ def _accepted(rows: Sequence[Row], costs: Sequence[Row], *, quick: bool) -> list
                 title = f"mean gain of {what} as recorded, {rate:.0%} labels"
                 accepted.append(at_least(title, mean(gains), _LEAST_MEAN_GAIN))
         for order, most in _MOST_LOST.items():
-            # What is lost for sure, by two standard errors.
+            # A loss counts only beyond two standard errors.
             sure = [row[name] + 2.0 * row[f"{name}_se"] for row in rows if row["order"] == order]
             if sure:
                 title = f"least gain of {what} {order}, with two standard errors"

@@ -1,9 +1,9 @@
 """The run of `streamgp demo`, repeated: five learners, 2000 WiFi readings, a careless annotator.
 
-Means over five seeds, which decide the annotator's errors and the learners' own draws; the log and
-its order stay the same. Accuracy is progressive: every reading is predicted before anything is
-learned of it. A question is a label request or a challenge. Not measured: other logs, and what the
-length scale and the warm-up do (`benchmarks.scaling`).
+Means over five seeds, which determine the annotator's errors and the learners' draws; the log and
+its order stay the same. Accuracy is progressive: every reading is predicted before it is learned. A
+question is a label request or a challenge. Not measured: other logs, and the effects of length
+scale and warm-up (`benchmarks.scaling`).
 
 """
 
@@ -45,7 +45,7 @@ def measure(
     n_seeds: int | None = None,
     n_events: int | None = None,
 ) -> Outcome:
-    """Play the scenario once for every seed."""
+    """Run the scenario once for every seed."""
     n_seeds = n_seeds or (_QUICK_SEEDS if options.quick else _SEEDS)
     runs: dict[str, list[Row]] = {name: [] for name in learners}
     for seed in range(options.seed, options.seed + n_seeds):
@@ -79,10 +79,10 @@ def _line(name: str, runs: Sequence[Row]) -> Line:
 
 
 def _accepted(skeptical: Sequence[Row], never: Sequence[Row], slack: float) -> list[Acceptance]:
-    """Compare with the limits, each widened by `slack` standard errors of what it limits."""
+    """Compare with the limits, each widened by `slack` standard errors of the limited value."""
     accuracy = [_known(run.accuracy) for run in skeptical]
     asked = [run.n_asked for run in skeptical]
-    # Seed by seed: both meet the same annotator.
+    # Seed by seed, as both have the same annotator.
     gain = [_known(a.accuracy) - _known(b.accuracy) for a, b in zip(skeptical, never, strict=True)]
     ratio = [_questions(a) / _questions(b) for a, b in zip(skeptical, never, strict=True)]
     kept = [_known(run.wrong_kept) for run in skeptical]

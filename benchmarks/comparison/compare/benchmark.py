@@ -1,23 +1,22 @@
 """All learners and all rules in conversation, over the same logs with the same annotator.
 
-Learners ask by the default rule, `SkepticalAsk(c)`; those that know class probabilities only also
-*at a rate*, `BestVersusSecond(0.0)` with a `RateBudget`, and `srf()` in its stages. Asking rules
-have the default learner, but for those that compare the experts of an ensemble; so have rules for
-challenges. The knob of each (`c`, a rate, a threshold) is turned, for each log, until the number of
-labels fits: 10 % of the events, of learners also 3 %; of *all questions* label requests and
-challenges together, and also 5 and 20 %. Accuracies play no part in that. Where no
-setting fits, fewer labels are asked, or they are cut off at the number wanted (*hard limit*: in
-which share of the runs).
+Learners ask by the default rule, `SkepticalAsk(c)`; those with class probabilities only also *at a
+rate*, `BestVersusSecond(0.0)` with a `RateBudget`, and `srf()` in its stages. Query rules have the
+default learner, except for those that compare the experts of an ensemble; so have challenge rules.
+The parameter of each (`c`, a rate, a threshold) is tuned, for each log, until the number of labels
+fits: 10 % of the events, for learners also 3 %; for *all questions*, label requests and challenges
+together, and also 5 and 20 %. Accuracies play no part in that. Where no setting fits, fewer labels
+are asked for, or they are cut off at the number wanted (*hard limit*: the share of such runs).
 
 Four of the logs of `benchmarks.strategies`, the first 2000 events of each: wifi_rooms, occupancy
 and elec2 as recorded, wisdm in random order; three seeds. Every log has the same weight. 20 % of
-the answers are wrong, 5 % of the questions are declined, an answer takes ten events. Accuracy and
-macro F1 are progressive; for accuracy an event without a prediction counts as wrong. *wrong kept*:
-share of the labels that are wrong in the end. Times are those of the processor for an event with
+the answers are wrong, 5 % of the questions are declined, an answer comes ten events later. Accuracy
+and macro F1 are progressive; for accuracy an event without a prediction counts as wrong. *wrong
+kept*: share of the labels that are wrong at the end. Times are processor time per event, with
 everything that it causes, loop and annotator included.
 
-The *tired annotator* errs the more, the more was asked in the last ten events or so; what comes
-with the answers reaches the learner that takes it.
+The *tired annotator* errs more often the more questions there were about the last ten events or so;
+response times reach the learners that use them.
 
 """
 
@@ -48,12 +47,12 @@ from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.skactiveml import HAS_SKACTIVEML
 from benchmarks.comparison.strategies.rules import DEFAULT
 
-# --- tables: means over logs in which every log has the same weight
+# --- tables: means over logs, all with the same weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What one entry made of one log at one number of labels."""
+    """Result of one entry on one log at one number of labels."""
 
     group: str
     name: str
@@ -63,7 +62,7 @@ class Cell:
 
 
 def names_of(cells: Sequence[Cell], group: str) -> list[str]:
-    """Names of those of a group, in the order of the cells."""
+    """Names of the entries of a group, in the order of the cells."""
     return list(dict.fromkeys(cell.name for cell in cells if cell.group == group))
 
 
@@ -79,7 +78,7 @@ def gaps_to(cells: Sequence[Cell], group: str, name: str, other: str, rate: floa
 
 
 def summary(cells: Sequence[Cell], group: str, rate: float) -> list[Row]:
-    """What each entry of a group came to, and how far it is above the first one."""
+    """Mean results of each entry of a group, and how far it is above the first one."""
     rows: list[Row] = []
     first, *_ = names_of(cells, group)
     for name in names_of(cells, group):
@@ -123,7 +122,7 @@ def _of(cells: Sequence[Cell], group: str, name: str, rate: float) -> list[Cell]
     return [cell for cell in cells if (cell.group, cell.name, cell.rate) == (group, name, rate)]
 
 
-# Colours of Okabe and Ito, which the colour-blind tell apart; shares differ in what is filled.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart; marks differ as well.
 _RIVERS, _OWN = "#D55E00", "#0072B2"
 # --- curves: a line for each learner, a mark for each number of labels
 
@@ -131,7 +130,7 @@ _INCHES_PER_LINE = 0.24
 
 
 def draw(by_share: Sequence[Sequence[Row]], path: Path) -> None:
-    """Draw the rows of the learners, the same ones at each share; the best of the last on top."""
+    """Draw the rows of the learners, the same at each share; the best at the last share on top."""
     from matplotlib.figure import Figure
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +157,7 @@ def draw(by_share: Sequence[Sequence[Row]], path: Path) -> None:
 
 # --- the benchmark
 
-# Logs, each in the order that is played.
+# Logs, each with the order in which it is played.
 _ORDERS = {
     "wifi_rooms": "recorded",
     "occupancy": "recorded",
@@ -174,14 +173,14 @@ _QUESTIONS = "all questions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played.
+    """What the benchmark runs.
 
     Parameters
     ----------
     logs
         Names of the logs.
     names
-        Who takes part, by group.
+        Names of the entries, by group.
     rates
         Shares of the events to be asked about, by group.
     n_events, n_seeds
@@ -232,7 +231,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
-    """Let every entry converse over every log, and compare."""
+    """Run every entry over every log, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     if not HAS_SKACTIVEML:
@@ -286,7 +285,7 @@ def _played(plan: Plan, logs: Sequence[Log], seeds: Sequence[int]) -> list[Cell]
 
 
 def _accepted(cells: Sequence[Cell], *, quick: bool) -> list[Acceptance]:
-    """Judge what the defaults promise; nothing, where there are too few logs."""
+    """Check what the defaults promise; nothing if there are too few logs."""
     if len({cell.log for cell in cells}) < _FEWEST_LOGS:
         return []
     rivals = [
@@ -314,7 +313,7 @@ def _below(
     *,
     quick: bool,
 ) -> Acceptance:
-    """Accept a default if the best of some others is not above it by more than a limit."""
+    """Accept a default unless the best of some others is above it by more than a limit."""
     gaps = {name: gaps_to(cells, group, name, default, _MANY) for name in others}
     best = max(gaps, key=lambda name: mean(gaps[name]))
     name = f"mean accuracy of {best} above that of {default}"

@@ -1,8 +1,8 @@
 """Learners with the default rule, rules with the default learner, and runs of one entry.
 
 Each has a knob, a positive number: the larger, the more labels are asked for. Learners of streamgp
-stand here as they come, but for what a name says. Trees get the features as they are, all others
-standardised ones, as by default.
+have their default parameters unless their name says otherwise. Trees get unscaled features, all
+others standardised ones, as by default.
 
 """
 
@@ -63,7 +63,7 @@ PRIVILEGED = "PrivilegedGPClassifier()"
 ENSEMBLE = "EnsembleGPClassifier()"
 CHALLENGED, BELIEVED = "SkepticalChallenge (default)", "NeverChallenge"
 OUTSIDERS = (peers.BAYES, peers.TREE, peers.AMF, "River ARF")
-# All of scikit-activeml's stand in `benchmarks.strategies`: here the simplest and the best.
+# `benchmarks.strategies` has all of scikit-activeml's; here are the simplest and the best.
 _OTHERS = ("EntropySampler", "PeriodicSampling", "Split")
 
 _Learner: TypeAlias = Callable[[int], base.Classifier]
@@ -71,16 +71,16 @@ _Learner: TypeAlias = Callable[[int], base.Classifier]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A learner or rule that takes part.
+    """A learner or rule in the comparison.
 
     Parameters
     ----------
     build
-        Makes the skeptical classifier.
+        Builds the skeptical classifier.
     start
-        The knob tried first; None stands for the share of events that is to be asked about.
+        The knob tried first; None for the share of events that is to be asked about.
     largest
-        The largest knob; None for one that has none and takes the number of labels itself.
+        The largest knob; None for an entry without one, which takes the number of labels itself.
 
     """
 
@@ -184,7 +184,7 @@ LEARNERS: Mapping[str, Entry] = {
 
 
 def _rule(contender: Contender) -> Entry:
-    """Return a contender of `benchmarks.strategies` around the default learner."""
+    """Return a contender of `benchmarks.strategies` with the default learner."""
 
     def build(s: Setting) -> SkepticalClassifier:
         rule, budget = contender.rule(s), contender.budget(s)
@@ -199,7 +199,7 @@ def _adaptive(s: Setting) -> SkepticalClassifier:
 
 
 def _asking_back(s: Setting) -> SkepticalClassifier:
-    """Return one that asks about every fiftieth event from the latest ones, beside the rule."""
+    """Return a model that, at every fiftieth event, also asks about one of the latest events."""
     back = s.most // 5
     reservoir = RecentEventsAsk(every=50, budget=AtMost(back, gives_back=False))
     budget = AtMost(s.most - back, gives_back=False)
@@ -243,7 +243,7 @@ CHALLENGES: Mapping[str, Entry] = {
 
 
 class _Unaware(PrivilegedGPClassifier):
-    """Ignores what comes with answers."""
+    """Ignores the privileged features of answers."""
 
     def learn_one(  # type: ignore[override]
         self, x: Features, y: Label, *, event_id: str | None = None
@@ -260,12 +260,12 @@ TIRED: Mapping[str, Entry] = {
 # --- runs
 
 DECLINE_RATE = 0.05
-# In events, as is the half-life: these logs have no time in common.
+# In events, as is the half-life, since the time scales of these logs differ.
 DELAY = 10.0
 _HALF_LIFE = 10.0
 _TIRING_RATE = 0.1
 _SLOWING = 0.3
-# What numba compiles at the first label is no part of any time.
+# Events before timing starts, so that compilation by numba at the first label does not count.
 _N_UNTIMED = 60
 
 
@@ -281,10 +281,10 @@ def annotator(log: Log, seed: int) -> Annotator:
 
 
 def tired(log: Log, seed: int) -> Annotator:
-    """Return an annotator who errs when there were many questions of late; all else is the same.
+    """Return an annotator who errs after many recent questions, and is otherwise the same.
 
-    At one question in every ten events that is one answer in ten, in a rush of questions each. The
-    answers say how long they took: three tenths longer for every question of late.
+    With one question in every ten events, one answer in ten is wrong; in a rush of questions, every
+    one. Answers state their response time: three tenths longer for every recent question.
     """
     return TiredAnnotator(
         delay=DELAY,
@@ -299,16 +299,16 @@ def tired(log: Log, seed: int) -> Annotator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What is compared with each other.
+    """Entries that are compared with each other.
 
     Parameters
     ----------
     entries
-        Who takes part, by name.
+        Entries by name.
     annotator
-        Who answers.
+        Function that returns the annotator.
     with_challenges
-        Whether challenges count among the questions, of which all have as many.
+        Whether challenges count as questions when the numbers of questions are made equal.
 
     """
 
@@ -350,7 +350,7 @@ class Job:
     seeds: Sequence[int]
 
     def scores(self) -> Scores:
-        """Play; return what came out, by the share of the events that was to be asked about."""
+        """Run; return the scores by the share of the events that was to be asked about."""
         group = GROUPS[self.group]
         entry = group.entries[self.name]
         count = _questions if group.with_challenges else _labels

@@ -1,16 +1,17 @@
 """Which points of a pool to label: the criteria of `PoolSampler` and scikit-activeml's strategies.
 
-Twenty runs of each pool, from no label to 50, one by one. After each, a Gaussian process that
-knows these labels predicts a test set: the same one for all strategies, with the prior of the pool.
-The pools are two moons, breast cancer, digits 3 vs 8 and all ten (scikit-learn's copies), the
+Twenty runs of each pool, from no label to 50, one by one. After each label, a Gaussian process that
+knows these labels predicts a test set: the same process for all strategies, with the prior of the
+pool. The pools are two moons, breast cancer, digits 3 vs 8 and all ten (scikit-learn's copies), the
 rooms of the WiFi log, and two pairs of USPS digits. A pool has 500 points, or two thirds of the
 rows; the test set has 1000, or the rest. Each run draws them again.
 
-Two criteria also pick five points at once, and three with next to no noise, as the document has it,
-before the same judge. Closed forms are compared with refitting each candidate. Two strategies of
-scikit-activeml are too slow for curves; one pick of each is timed, after ten labels.
+Two criteria also pick five points at once, and three have next to no noise, as in the document that
+defines them; all are evaluated in the same way. Closed forms are compared with refitting each
+candidate. Two strategies of scikit-activeml are too slow for curves; one pick of each is timed,
+after ten labels.
 
-One option of its own: --pictures DIR draws the curves into DIR.
+Extra option: --pictures DIR draws the curves into DIR.
 
 """
 
@@ -63,18 +64,18 @@ from streamgp.query.pool_criteria import assumed, hvar, l2fm, rkhs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Largest differences between two ways to compute the same, as shares of its largest value.
+    """Largest differences between two computations of the same values, relative to the largest.
 
     Parameters
     ----------
     update
         Functions and covariances of the pool: label by label, and by one solve.
     l2fm
-        The closed form, and sqsm: the distance of each refit from the function before.
+        The closed form, and sqsm: the distance of each refit from the function before it.
     rkhs
         The closed form, and the squared norm of each refit.
     two_classes
-        Scores of hvar, rkhs and l2fm for two functions, and for the one of the document.
+        Scores of hvar, rkhs and l2fm for two functions, and for the document's single one.
 
     """
 
@@ -90,7 +91,7 @@ class Gaps:
 
 
 def gaps(draw: Draw, told: Sequence[int]) -> Gaps:
-    """Measure the differences on one pool with these labels, whatever its classes are."""
+    """Measure the differences on one pool with the points `told` labelled."""
     told = list(told)
     codes = np.where(draw.y[told, None] == np.arange(draw.n_classes), 1.0, -1.0)
     K = draw.K[: len(draw.X)]
@@ -143,7 +144,7 @@ def _gap(found: Array, expected: Array) -> float:
 
 # --- curves: accuracy against labels, a panel for each pool
 
-# Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart; dashes differ as well.
 _LINES: dict[str, tuple[str, Any]] = {
     RAND: ("#999999", (0, (1, 1.2))),
     MVAR: ("#E69F00", (0, (4, 1.5))),
@@ -213,7 +214,7 @@ _LARGEST_GAP = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played.
+    """What the benchmark runs.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
-    """Play all runs."""
+    """Run all problems and strategies."""
     plan = plan or (QUICK if options.quick else Plan())
     problems, skipped = pools.read(plan.problems, options.data)
     names = [s for s in plan.strategies if HAS_SKACTIVEML or s not in strategies.PEERS]
@@ -342,7 +343,7 @@ def _accuracies(results: Results) -> list[Row]:
 
 
 def _means(results: Results) -> list[Row]:
-    """Return means over all pools, which count alike."""
+    """Return means over all pools, all with the same weight."""
     names = dict.fromkeys(name for by_strategy in results.values() for name in by_strategy)
     rows: list[Row] = []
     for name in names:
@@ -360,7 +361,7 @@ def _mean(runs: Sequence[Run], n: int) -> float | None:
 
 
 def _accepted(found: Mapping[str, Gaps], results: Results, *, slack: float) -> list[Acceptance]:
-    """Return the limits; those on accuracies widened by so many standard errors."""
+    """Return the limits; those on accuracies are widened by `slack` standard errors."""
     largest = max((g.largest for g in found.values()), default=None)
     accepted = [at_most("closed forms against refits: largest gap", largest, _LARGEST_GAP)]
     for name, problem, n, limit in _LIMITS:

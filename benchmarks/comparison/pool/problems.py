@@ -1,8 +1,8 @@
-"""Pools to be labelled: classes of a picture, of a patient, of a room, and two moons.
+"""Pools to be labelled: pictures, patients, rooms, and two moons.
 
 A draw is a pool and a test set, both random rows. Coordinates are standardised by the pool, as
-`PoolSampler` does by itself; pixels, which share a unit, all by the same number, their common
-standard deviation, so that those that are hardly ever set count little.
+`PoolSampler` does by itself; pixels, which share a unit, are all divided by their common standard
+deviation, so that pixels that are hardly ever set count little.
 
 """
 
@@ -37,7 +37,7 @@ _MOON_NOISE = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """What one run is about.
+    """Data of one run.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class Draw:
     test_y
         Classes of the test set.
     K
-        Prior covariances of the pool, and of the test set behind it, with the pool (P + T, P).
+        Prior covariances of the pool, followed by the test set, with the pool, (P + T, P).
     kernel
-        What they are made with.
+        The kernel of these covariances.
 
     """
 
@@ -64,7 +64,7 @@ class Draw:
         return int(self.y.max()) + 1
 
     def accuracy(self, told: Sequence[int]) -> float:
-        """Share of the test set that is right with these labels, by one dense solve.
+        """Share of right predictions on the test set with these labels, by one dense solve.
 
         The same for all strategies: a Gaussian process with the prior of the pool.
         """
@@ -81,16 +81,16 @@ Rows: TypeAlias = tuple[Array, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Rows that runs are drawn from.
+    """Rows from which runs are drawn.
 
     Parameters
     ----------
     name
         Its name.
     rows
-        Returns points (n, d) and classes; of a seed, where they are made and not read.
+        Function of a seed that returns points (n, d) and classes; only synthetic ones depend on it.
     same_unit
-        Whether all coordinates have one.
+        Whether all coordinates share one unit.
 
     """
 
@@ -114,7 +114,7 @@ class Problem:
 
 
 def read(names: Sequence[str], data: Path | None) -> tuple[list[Problem], list[str]]:
-    """Read the problems of these names; also say which are not there, and why."""
+    """Read the problems of these names; also say which are missing, and why."""
     problems, missing = [], []
     for name in names:
         try:

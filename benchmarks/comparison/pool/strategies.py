@@ -1,9 +1,9 @@
-"""Strategies that pick from a pool, the runs that they play, and the time they take.
+"""Strategies that pick from a pool, their runs, and their times.
 
 The criteria of streamgp, and the nearest strategies of scikit-activeml. All see the same
-coordinates, and use a squared exponential of the same length scale wherever they compare points: of
-scikit-activeml's strategies those that ask for a classifier, or measure similarity, get it by their
-own arguments.
+coordinates, and use a squared exponential of the same length scale wherever they compare points;
+those strategies of scikit-activeml that need a classifier or measure similarity get it through
+their own arguments.
 
 """
 
@@ -33,7 +33,7 @@ _VARIANTS: dict[str, tuple[str, int, float]] = {
     "rkhs, noise 1e-6": (RKHS, 1, 1e-6),
 }
 VARIANTS = tuple(_VARIANTS)
-"""The same in batches, and as the document has them, with next to no noise."""
+"""The same in batches, and with next to no noise, as in the document that defines them."""
 
 MARGIN, MCPAL, CORE_SET = "UncertaintySampling", "ProbabilisticAL", "CoreSet"
 TYPICLUST, HERDING = "TypiClust", "MaxHerding"
@@ -55,7 +55,7 @@ class Strategy(Protocol):
 
 
 def strategy(name: str, draw: Draw, seed: int) -> Strategy:
-    """Return a strategy that has heard nothing yet."""
+    """Return a strategy that knows no label yet."""
     if name in PEERS or name in SLOW_PEERS:
         return Peer(name, draw, seed)
     criterion, n_at_once, noise_variance = _VARIANTS.get(name, (name, 1, NOISE_VARIANCE))
@@ -64,7 +64,7 @@ def strategy(name: str, draw: Draw, seed: int) -> Strategy:
 
 
 class _Ours:
-    """A criterion of streamgp; the labels of a batch are all told before the next one."""
+    """A criterion of streamgp; it gets all labels of a batch before it picks the next one."""
 
     def __init__(self, sampler: PoolSampler, n_at_once: int) -> None:
         self._sampler = sampler
@@ -120,13 +120,13 @@ class Peer:
     def pick(self) -> int:
         """Ask the strategy."""
         with warnings.catch_warnings():
-            # While a single class is known scikit-learn's classifier cannot be fitted, and its
-            # wrapper, which then counts classes, says so.
+            # While only one class is known, scikit-learn's classifier cannot be fitted, and its
+            # wrapper warns that it falls back to class counts.
             warnings.simplefilter("ignore")
             return int(self._strategy.query(self._X, self._y, **self._more)[0])
 
     def tell(self, index: int, y: int) -> None:
-        """Note the class; strategies learn everything again each time."""
+        """Record the class; strategies are refitted for each pick."""
         self._y[index] = y
 
 
@@ -149,19 +149,19 @@ def _parzen_windows(similar: dict[str, Any], classes: list[int], seed: int) -> A
 # --- runs
 
 MARKS = (*range(1, 20), *range(20, 51, 2))
-"""Numbers of labels at which a run is judged."""
+"""Numbers of labels at which the accuracy of a run is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came out.
+    """Result of a run.
 
     Parameters
     ----------
     accuracy
         Share of the test set that is right, by number of labels.
     ms
-        Milliseconds for a label: to be picked and, where that is learned at once, told.
+        Milliseconds per label: to pick it and, if it is learned at once, to learn it.
 
     """
 
@@ -170,14 +170,14 @@ class Run:
 
 
 def play(draw: Draw, name: str, seed: int, n_labels: int) -> Run:
-    """Pick and tell so many labels, from none on."""
+    """Pick and tell `n_labels` labels, starting with none."""
     picks, seconds = picked(draw, name, seed, n_labels)
     accuracy = {n: draw.accuracy(picks[:n]) for n in MARKS if n <= n_labels}
     return Run(accuracy=accuracy, ms=1e3 * seconds / n_labels)
 
 
 def picked(draw: Draw, name: str, seed: int, n_labels: int) -> tuple[list[int], float]:
-    """Return the picks, and the seconds that they took."""
+    """Return the picks, and the seconds they took."""
     chooser = strategy(name, draw, seed)
     picks: list[int] = []
     start = time.perf_counter()
@@ -188,7 +188,7 @@ def picked(draw: Draw, name: str, seed: int, n_labels: int) -> tuple[list[int], 
 
 
 def ms_of_one_pick(draw: Draw, name: str, seed: int, told: Sequence[int]) -> float:
-    """Return the milliseconds of one pick where these points have been told."""
+    """Return the milliseconds of one pick when the labels of the points `told` are known."""
     chooser = strategy(name, draw, seed)
     for i in told:
         chooser.tell(i, int(draw.y[i]))

@@ -1,18 +1,18 @@
 """When to ask: all query rules, River's sampler and scikit-activeml's, at equal numbers of labels.
 
 Only the asking differs: the classifier, its scaling and the challenges are those of `isgp()`
-throughout. Every rule's knob is turned, for each log and number of labels, until the number of
-labels fits; accuracies play no part in that. Where no setting fits, the labels are cut off at the
-number wanted (`hard limit` is the share of runs that this ended). The numbers of labels are 5, 10
-and 20 % of the events: `isgp()` as it comes asks about 10 %, so they are half of what it wants, as
-much, and twice.
+throughout. Every rule's parameter is tuned, for each log and number of labels, until the number of
+labels fits, without regard to accuracy. Where no setting fits, the labels are cut off at the number
+wanted (`hard limit` is the share of runs that ended this way). The numbers of labels are 5, 10 and
+20 % of the events: by itself `isgp()` asks about 10 %, so these are half as many as it wants, as
+many, and twice as many.
 
-Six logs, the first 2000 events of each, as recorded where rows follow each other in time, else in
-random order and class after class; 20 % wrong answers; three seeds. Every log has the same weight.
-Accuracy and macro F1 are progressive: every event is predicted before anything is learned of it,
-and for accuracy an event without a prediction counts as wrong. The time of a decision is that of
-rule and budget alone. Not compared: strategies that look at the features of an event or want more
-of a classifier than probabilities (`StreamDensityBasedAL`, `StreamProbabilisticAL` and
+Six logs, the first 2000 events of each, as recorded where rows follow each other in time, otherwise
+in random order and class after class; 20 % wrong answers; three seeds. Every log has the same
+weight. Accuracy and macro F1 are progressive: every event is predicted before it is learned, and
+for accuracy an event without a prediction counts as wrong. The time of a decision is that of rule
+and budget alone. Not compared: strategies that look at the features of an event or need more from a
+classifier than probabilities (`StreamDensityBasedAL`, `StreamProbabilisticAL` and
 `CognitiveDualQueryStrategy` of scikit-activeml).
 
 """
@@ -41,12 +41,12 @@ from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.skactiveml import HAS_SKACTIVEML
 from benchmarks.comparison.strategies.rules import CONTENDERS, DEFAULT, Job, microseconds
 
-# --- tables: means over logs in which every log has the same weight
+# --- tables: means over logs, all with the same weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What one contender made of one stream at one number of labels."""
+    """Result of one contender on one stream at one number of labels."""
 
     contender: str
     log: str
@@ -59,7 +59,7 @@ _Value = Callable[[Cell], float]
 
 
 def contenders_of(cells: Sequence[Cell]) -> list[str]:
-    """Names, in the order of the cells."""
+    """Names of the contenders, in the order of the cells."""
     return list(dict.fromkeys(cell.contender for cell in cells))
 
 
@@ -70,7 +70,7 @@ def above_default(cells: Sequence[Cell], contender: str) -> list[float]:
 
 
 def mean_off(cells: Sequence[Cell], contender: str) -> float:
-    """Mean difference between labels asked for and wanted, as a share of those wanted."""
+    """Mean difference between labels asked for and wanted, as a share of the latter."""
     return _mean(_of(cells, contender), _off)
 
 
@@ -91,7 +91,7 @@ def by_rate(cells: Sequence[Cell]) -> list[Row]:
 
 
 def costs(cells: Sequence[Cell], microseconds: Mapping[str, float]) -> list[Row]:
-    """Labels against those wanted, challenges, and the time of a decision."""
+    """Labels relative to those wanted, challenges, and the time of a decision."""
     return [
         {
             "rule": name,
@@ -133,7 +133,7 @@ def winners(cells: Sequence[Cell]) -> list[Row]:
 
 
 def ranks(alone: Sequence[Cell], with_challenges: Sequence[Cell]) -> list[Row]:
-    """Accuracy without challenges beside that with them, at one number of labels."""
+    """Accuracy with and without challenges, at one number of labels."""
     rows: dict[str, Row] = {name: {"rule": name} for name in contenders_of(alone)}
     for title, cells in (("with challenges", with_challenges), ("without", alone)):
         accuracy = {name: _mean(_of(cells, name), _accuracy) for name in rows}
@@ -145,7 +145,7 @@ def ranks(alone: Sequence[Cell], with_challenges: Sequence[Cell]) -> list[Row]:
 
 
 def ends(cells: Sequence[Cell], names: Mapping[str, str]) -> list[Row]:
-    """What rules reach that nothing holds back."""
+    """Results of rules without any limit on labels."""
     return [
         {
             "unlimited": names[name],
@@ -208,7 +208,7 @@ _FEWEST_LOGS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played."""
+    """What the benchmark runs."""
 
     logs: Sequence[str] = ("wifi_rooms", "occupancy", "wisdm", "places_1", "elec2", "pendigits")
     contenders: Sequence[str] = tuple(CONTENDERS)
@@ -246,7 +246,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Play every contender over every stream, and compare."""
+    """Run every contender over every stream, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     if not HAS_SKACTIVEML:
@@ -262,7 +262,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
         rate = plan.rate_without_challenges
         alone = _played(plan, logs, plan.contenders, [rate], seeds, challenges=False)
         rows += ranks(alone, [cell for cell in cells if cell.rate == rate])
-        # Asking about everything takes long, and hardly depends on the seed.
+        # Asking about everything is slow, and hardly depends on the seed.
         rows += ends(
             _played(plan, logs, (_EVERY_LABEL, _AS_IT_COMES), [1.0], seeds[:1]),
             {_EVERY_LABEL: "AlwaysAsk", _AS_IT_COMES: "PaperAsk = SkepticalAsk, c = 1"},

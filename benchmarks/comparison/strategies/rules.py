@@ -1,7 +1,7 @@
 """Query strategies with their budgets, and runs of one at given numbers of labels.
 
-Each has a knob, a positive number: the larger, the more labels are asked for. The knob is turned
-until the number of labels fits; what it does to accuracy plays no part.
+Each has a knob, a positive number: the larger, the more labels are asked for. It is tuned until the
+number of labels fits, without regard to accuracy.
 
 """
 
@@ -43,16 +43,16 @@ DEFAULT = "SkepticalAsk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a contender is built for.
+    """Arguments from which a contender is built.
 
     Parameters
     ----------
     knob
         How much to ask.
     most
-        Number of labels after which there are no more: the hard limit, or what is of no use anyway.
+        Largest number of labels: the hard limit, or a number beyond which the run is useless.
     n_classes
-        Number of classes in the end.
+        Number of classes in the whole stream.
     seed
         Seed of the contender's own draws.
 
@@ -78,11 +78,11 @@ class Contender:
     rule
         The rule.
     budget
-        The budget. Where the rule itself limits the labels, there is only a hard limit.
+        The budget. Where the rule itself limits the labels, it is only a hard limit.
     start
-        The knob tried first; None stands for the share of events that is to be asked about.
+        The knob tried first; None for the share of events that is to be asked about.
     largest
-        The largest knob; None for a contender that has none and takes the number of labels itself.
+        The largest knob; None for a contender without one, which takes the number of labels itself.
 
     """
 
@@ -94,7 +94,7 @@ class Contender:
 
 
 def _at_rate(rule: AskRule) -> Contender:
-    """All it would ask about, ranked by its score."""
+    """Rank by the rule's score all events that it would ask about."""
     return Contender(
         package="streamgp",
         rule=lambda _: rule,
@@ -103,7 +103,7 @@ def _at_rate(rule: AskRule) -> Contender:
 
 
 def _at_most(rule: AskRule) -> Contender:
-    """What it would ask about, until the labels are used up."""
+    """Ask about what the rule picks until the labels are used up."""
     return Contender(package="streamgp", rule=lambda _: rule, largest=None)
 
 
@@ -151,7 +151,7 @@ CONTENDERS: dict[str, Contender] = {
 # --- runs
 
 ERROR_RATE = 0.2
-# Labels in units of the largest number wanted, beyond which a setting is not played on.
+# A run stops beyond this many labels, in units of the largest number wanted.
 CAP = 1.5
 
 
@@ -167,7 +167,7 @@ class Job:
     challenges: bool
 
     def scores(self) -> dict[int, Score]:
-        """Play; return what came out at each number of labels."""
+        """Run; return the result at each number of labels."""
         contender = CONTENDERS[self.contender]
         known: dict[float, Score] = {}
         scores = {}
@@ -222,7 +222,7 @@ def microseconds(contender: str, log: Log, n_learned: int, n_repeats: int) -> fl
 
 
 def _beliefs(log: Log, n_learned: int) -> list[Belief]:
-    """What a classifier that has learned the first events believes about the others."""
+    """Return the beliefs of a classifier that has learned the first events about the others."""
     from river.preprocessing import StandardScaler
 
     scaler, learner = StandardScaler(), GPClassifier(max_points=MAX_POINTS)
