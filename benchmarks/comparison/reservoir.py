@@ -190,7 +190,7 @@ def _times(n: int) -> Row:
 def _accepted(
     lost: Sequence[Sequence[float]], won: Sequence[Sequence[float]], slack: float
 ) -> list[Acceptance]:
-    """Check that it does not help next predictions, so is off by default, but labels logs better."""
+    """Check why it is off by default, no gain in predictions, and that it labels logs better."""
     words = f"; 0 widened by {slack:g} standard errors" if slack else ""
     before, after = (
         [mean(of_seed) for of_seed in zip(*gains, strict=True)] for gains in (lost, won)
