@@ -2,8 +2,8 @@
 
 `SkepticalClassifier` lets a pipeline's transformers learn from the first events, asked about or
 not, and then freezes them. The default rules need a learner that knows when it is unsure. Naive
-Bayes does not: it stops asking in the first room. Told to ask about one event in eight, the most
-doubtful of late, it does as well as the Gaussian process.
+Bayes does not: it stops asking in the first room. With a budget of one event in eight, spent on the
+least certain recent events, it does as well as the Gaussian process.
 
 Prints:
 

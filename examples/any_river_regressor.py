@@ -1,14 +1,14 @@
-"""Any River regressor asks for numbers, and streamgp's know where it pays.
+"""Any River regressor can ask for numbers, and streamgp's know where it pays off.
 
 1001 daily estimates of a president's approval, in percent, from five polls; the log comes with
-River. Most of River's regressors say nothing of their own doubt, so a tenth of the events is asked
-about at random. Gaussian processes ask where their prediction varies most.
+River. Most of River's regressors do not state their uncertainty, so they ask about a tenth of the
+events at random. Gaussian processes ask where the variance of their prediction is largest.
 
 Prints:
 
-    River's ARFRegressor, at random: 100 numbers asked, off by 1.90 on average
-    GPRegressor, by variance: 100 numbers asked, off by 0.52 on average
-    EnsembleGPRegressor, by variance: 100 numbers asked, off by 0.57 on average
+    River's ARFRegressor, at random: 100 numbers asked for, mean absolute error 1.90
+    GPRegressor, by variance: 100 numbers asked for, mean absolute error 0.52
+    EnsembleGPRegressor, by variance: 100 numbers asked for, mean absolute error 0.57
 """
 
 from river import datasets, forest, metrics
@@ -35,9 +35,8 @@ def main() -> None:
             metrics.MAE(),
             annotator=SimulatedMeasurer(noise=0.2, seed=1),
         )
-        print(
-            f"{name}: {result.n_asked} numbers asked, off by {result.metric.get():.2f} on average"
-        )
+        error = result.metric.get()
+        print(f"{name}: {result.n_asked} numbers asked for, mean absolute error {error:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Confidence Boosting: rounds of questions about a pool, then a stream.
 
-In each round 14 % of the pool are looked at, and asked about where the confidence is below one that
-the rounds before have taught. In a stream `EqualErrorAsk` learns such a confidence as it goes.
+Each round looks at 14 % of the pool, and asks about events whose confidence is below a threshold
+learned in earlier rounds. In a stream, `EqualErrorAsk` learns such a threshold as it goes.
 
 Prints:
 

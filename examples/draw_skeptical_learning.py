@@ -1,7 +1,7 @@
-"""Draw the picture of docs/skeptical-learning.md: where to ask, and which answer to doubt.
+"""Draw the picture of docs/skeptical-learning.md: where to ask, and which answers to doubt.
 
-All numbers in it are computed. Needs matplotlib (the extra `plot`). The command line may name the
-file to write.
+All numbers in it are computed. Needs matplotlib (the extra `plot`). The file to write can be given
+on the command line.
 """
 
 import sys
@@ -18,7 +18,7 @@ COLOURS = {"home": "#2c6fbb", "work": "#d97706"}
 INK, RED = "#222222", "#b3202c"
 CENTRES = {"home": (-1.4, -0.4), "work": (1.35, 0.3)}
 WIDTH, HEIGHT = 3.2, 2.3
-ERROR_RATE = 0.2  # of the annotator, before anything is known
+ERROR_RATE = 0.2  # assumed of an annotator about whom nothing is known yet
 
 
 def features(a: float, b: float) -> dict[str, float]:
@@ -26,7 +26,7 @@ def features(a: float, b: float) -> dict[str, float]:
 
 
 def draw_beliefs(axes: Axes, model: GPClassifier, points: dict[str, np.ndarray]) -> None:
-    """Colour the plane by the prediction, paler the greater the doubt, and add what was learned."""
+    """Colour the plane by prediction, paler with growing doubt, and add what was learned."""
     a, b = np.meshgrid(np.linspace(-WIDTH, WIDTH, 161), np.linspace(-HEIGHT, HEIGHT, 121))
     beliefs = [
         model.predict_proba_one(features(*place), with_dist=True)

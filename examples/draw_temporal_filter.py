@@ -1,7 +1,7 @@
-"""Draw the picture of docs/temporal.md: what a filter makes of some days, and of itself.
+"""Draw the picture of docs/temporal.md: a filter's predictions over some days, and its weight.
 
-All numbers in it are computed. Needs matplotlib (the extra `plot`). The command line may name the
-file to write.
+All numbers in it are computed. Needs matplotlib (the extra `plot`). The file to write can be given
+on the command line.
 """
 
 import sys
@@ -23,7 +23,7 @@ SHUFFLED = "the same events, shuffled"
 
 
 def morning(rng: np.random.Generator, n_days: int) -> list[tuple[dict[str, float], str]]:
-    """Readings of two sensors that overlap, place after place, over several days."""
+    """Return readings of two sensors, place after place over several days; places overlap."""
     places = [place for _ in range(n_days) for place, n in VISITS for _ in range(n)]
     readings = [rng.normal(CENTRES[place], SPREAD) for place in places]
     return [
@@ -35,11 +35,11 @@ def morning(rng: np.random.Generator, n_days: int) -> list[tuple[dict[str, float
 def played(
     events: list[tuple[dict[str, float], str]], rng: np.random.Generator
 ) -> tuple[list[Label], list[Label], list[float]]:
-    """Predict every event, and answer whatever is asked, one time in five wrongly.
+    """Predict every event, and answer every question, wrongly one time in five.
 
-    Returns what is predicted by each event alone and with the filter, and the weight of memory.
+    Returns the predictions from each event by itself and with the filter, and the weight of memory.
     """
-    # Scaled once: what differs between the rows is the filter.
+    # Scaled only once, so that the rows of the picture differ in the filter alone.
     model = isgp(seed=1).clone({"rescale": False})
     alone, filtered, memory = [], [], []
     for x, place in events:
@@ -51,7 +51,7 @@ def played(
             said = place if rng.random() > 0.2 else rng.choice(list(CENTRES)).item()
             model.learn_one(x, place, annotation=said)
         used = model.temporal_in_use
-        assert used is not None  # that of `isgp()`
+        assert used is not None  # the filter of `isgp()`
         weights = zip(used.weights(), used.experts, strict=True)
         memory.append(sum(weight for weight, (stays, _) in weights if stays > 0.0))
     return alone, filtered, memory

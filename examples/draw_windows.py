@@ -1,7 +1,7 @@
-"""Draw the picture of docs/windows.md: a stream cut into windows, and what is asked about them.
+"""Draw the picture of docs/windows.md: a stream cut into windows, and the questions about them.
 
-The stream is the walk of `streamgp demo --raw`; all else is computed. Needs matplotlib (the extra
-`plot`). The command line may name the file to write.
+The stream is the walk of `streamgp demo --raw`; everything else is computed. Needs matplotlib (the
+extra `plot`). The file to write can be given on the command line.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""A world that changes: light means awake, and from the 1500th event on, asleep.
+"""Concept drift: light means awake, and from the 1500th event on, asleep.
 
-What was learned becomes wrong. `drift=True` forgets it when errors grow more frequent, a window
-forgets the oldest all the time. Either needs labels from where the learner is sure, or it is not
-told: one event in ten is asked about however sure it is.
+What was learned becomes wrong. `drift=True` forgets it when errors become more frequent; a window
+always forgets the oldest events. Both need labels where the learner is sure, or the change goes
+unnoticed: one event in ten is asked about, however sure the learner is.
 
 Prints:
 

@@ -1,7 +1,7 @@
-"""An ensemble of Gaussian processes: which kernel is right, the labels tell.
+"""An ensemble of Gaussian processes: the labels show which kernel fits.
 
-Seven experts with length scales of their own learn the rooms, asked for one event in ten, and
-answers are wrong one time in five. An event costs the same however many labels were learned before.
+Seven experts with different length scales learn the rooms. One event in ten is asked about, and one
+answer in five is wrong. An event costs the same, however many labels were learned before.
 
 Prints:
 

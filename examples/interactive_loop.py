@@ -1,7 +1,9 @@
 """The loop by hand: events and answers go in, messages come out.
 
 Every tenth reading of the WiFi log is handed to the loop, and an annotator answers its questions,
-once wrongly. Prints:
+once wrongly.
+
+Prints:
 
     reading-0: where are you?
     reading-0: learned 1 (asked)
@@ -18,7 +20,7 @@ from itertools import islice
 from streamgp import InteractiveLoop, datasets, isgp
 from streamgp.interactive import Answer, Challenge, Event, LabelledExample, LabelRequest
 
-SLIP = "reading-139/label"  # the request at which the annotator thinks of something else
+SLIP = "reading-139/label"  # the request that the annotator answers wrongly
 
 
 def answer(question: LabelRequest | Challenge, room: int) -> Answer:

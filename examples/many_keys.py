@@ -1,7 +1,8 @@
-"""Many users, each with a learner of its own; only those that came last are in memory.
+"""Many users, each with their own learner; only the most recent ones are in memory.
 
-Ten people walk through the same rooms, and everyone has other names for them. Three learners are
-held; the others wait as bytes in a store, here in memory, usually `connectors.SqliteStore`.
+Ten people walk through the same rooms, and each has other names for them. Three learners are kept
+ready; the others are bytes in a store, which is in memory here and usually a
+`connectors.SqliteStore`.
 
 Prints:
 
@@ -18,7 +19,7 @@ def main() -> None:
     loops = KeyedLoops(isgp(seed=1), max_keys=3)
     n_asked = n_predicted = n_right = 0
     for n, (x, room) in enumerate(list(datasets.WiFiRooms())[::5] * 2):
-        user, at = users[n // 4 % 10], float(n)  # everyone comes for four readings at a time
+        user, at = users[n // 4 % 10], float(n)  # each user sends four readings in a row
         name = f"{user}'s room {room}"
         messages = loops.on_event(Event(event_id=str(n), key=user, x=x, occurred_at=at), now=at)
         for message in messages:

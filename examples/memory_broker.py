@@ -1,7 +1,7 @@
 """As on Kafka, without Kafka: topics in memory, a worker, a sensor and an annotator.
 
-The sensor and the annotator know topics only, and so does the worker. `open_broker` takes
-`kafka://HOST:PORT` as well; `streamgp run` is the worker for that, and for topics in a directory.
+Sensor, annotator and worker communicate through topics alone. `open_broker` also accepts
+`kafka://HOST:PORT`; `streamgp run` is the worker for Kafka, and for topics in a directory.
 
 Prints:
 

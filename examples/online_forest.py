@@ -1,15 +1,15 @@
-"""An online forest: texts, numbers and gaps, as they come.
+"""An online forest on texts, numbers and missing values, without preparation.
 
-A person is at home or not, which day and hour, a door and a thermometer tell; the thermometer often
-fails. Nothing is scaled or encoded. Half of the events are asked about, and one answer in ten is
-wrong; then the same with the skeptical random forest in stages, `srf()`, which decides itself.
+Day, hour, a door and a thermometer tell whether a person is at home; the thermometer often fails.
+Nothing is scaled or encoded. The forest asks about half of the events, and one answer in ten is
+wrong; then the same with `srf()`, the skeptical random forest in stages, which decides by itself.
 
 Prints:
 
-    forest, asked about half:
+    forest, asks about half:
     Accuracy: 95.90%
     1,000 events: 508 labels asked, 76 challenges (75.0% justified, 50 repaired, 0 spoiled), ...
-    srf(), which decides itself:
+    srf(), which decides by itself:
     Accuracy: 98.10%
     1,000 events: 156 labels asked, 3 challenges (33.3% justified, 1 repaired, 0 spoiled), ...
 """
@@ -37,7 +37,7 @@ def readings(n: int) -> Iterator[tuple[dict[str, Any], str]]:
         out = day == "weekday" and 8 <= hour < 18
         x: dict[str, Any] = {"day": day, "hour": hour, "door": "locked" if out else "open"}
         if rng.random() < 0.2:
-            x["door"] = "open" if out else "locked"  # forgotten, or a nap
+            x["door"] = "open" if out else "locked"  # forgot to lock up, or takes a nap
         if rng.random() < 0.6:
             x["temperature"] = rng.gauss(17.0 if out else 21.0, 2.0)
         yield x, "out" if out else "home"
@@ -46,12 +46,12 @@ def readings(n: int) -> Iterator[tuple[dict[str, Any], str]]:
 def main() -> None:
     for name, model in (
         (
-            "forest, asked about half",
+            "forest, asks about half",
             SkepticalClassifier(
                 OnlineForestClassifier(n_models=30, seed=1), RandomAsk(0.5), warm_up=0, seed=1
             ),
         ),
-        ("srf(), which decides itself", srf(theta=0.8, seed=1)),
+        ("srf(), which decides by itself", srf(theta=0.8, seed=1)),
     ):
         annotator = SimulatedAnnotator(error_rate=0.1, classes=["home", "out"], seed=1)
         print(f"{name}:")

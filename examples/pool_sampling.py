@@ -1,6 +1,6 @@
-"""A fixed pool: what to label first, where everything is there from the beginning.
+"""A fixed pool: what to label first if all events are there from the beginning.
 
-400 readings of the WiFi rooms, four labels a time, three ways to choose them.
+400 readings of the WiFi rooms, four labels at a time, three ways to choose them.
 
 Prints:
 
@@ -20,7 +20,7 @@ def main() -> None:
         shares = []
         for _ in range(5):
             for i in pool.pick(4):
-                pool.tell(i, rooms[i])  # here a person would answer
+                pool.tell(i, rooms[i])  # a person would answer here
             right = sum(y == room for y, room in zip(pool.predict(), rooms, strict=True))
             shares.append(f"{len(pool.labels)} labels {right / len(rooms):.0%}")
         print(f"{criterion}: {', '.join(shares)}")

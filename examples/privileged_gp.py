@@ -1,12 +1,12 @@
-"""Answers that say how good they are: quick ones are careless here, and the learner finds out.
+"""Answers with information about their quality: quick ones are careless, and the learner finds out.
 
-How long an answer took is known when it is learned, never when something is predicted. One learner
-is told, the other is not; both meet the same 200 answers.
+The response time of an answer is known when it is learned, never when something is predicted. One
+learner gets the times, the other does not; both get the same 200 answers.
 
 Prints:
 
-    told how long answers took: 4.6% wrong
-    not told: 9.9% wrong
+    with response times: 4.6% wrong
+    without: 9.9% wrong
     noise of an answer after 0.5 s: 47
     noise of an answer after 1.5 s: 8
     noise of an answer after 2.5 s: 0
@@ -31,7 +31,7 @@ def main() -> None:
     tests = [
         {"light": rng.uniform(-1.5, 1.5), "noise": rng.uniform(-1.5, 1.5)} for _ in range(1000)
     ]
-    for name, learner in (("told how long answers took", told), ("not told", untold)):
+    for name, learner in (("with response times", told), ("without", untold)):
         wrong = sum(learner.predict_one(x) != is_awake(x) for x in tests)
         print(f"{name}: {wrong / len(tests):.1%} wrong")
     for response_s in (0.5, 1.5, 2.5):

@@ -1,13 +1,13 @@
-"""Raw sensor rows as windows: 50 rows a second become one event every few seconds.
+"""Raw sensor rows as windows: 50 rows per second become one event every few seconds.
 
-A synthetic accelerometer stands still, walks and cycles. `Windows` cuts its rows, which come out of
-order by up to .2 s, into windows of 4 s with spectral features. A pipeline of River learns each one
-after it was predicted; then `isgp()` predicts the same windows and asks for few labels.
+A synthetic accelerometer stands still, walks and cycles. `Windows` cuts its rows, which arrive out
+of order by up to .2 s, into windows of 4 s with spectral features. A River pipeline predicts each
+one, then learns it; then `isgp()` predicts the same windows and asks for few labels.
 
 Prints:
 
 12000 rows, 59 windows of 200 rows, 36 features
-walking has its step at 2.0 Hz, cycling its pedals at 1.0 Hz
+steps at 2.0 Hz when walking, pedalling at 1.0 Hz when cycling
 naive Bayes: 0.88 right, all 59 labels learned
 isgp(): 0.83 right, 21 labels asked
 
@@ -54,8 +54,8 @@ def main() -> None:
     print(f"{len(stream)} rows, {len(closed)} windows of {closed[5]['n_rows']} rows, ", end="")
     print(f"{len(closed[0]['x'])} features")
     steps = {w["y"]: w["x"]["az.dominant_frequency"] for w in closed if w["purity"] == 1.0}
-    print(f"walking has its step at {steps['walking']:.1f} Hz, ", end="")
-    print(f"cycling its pedals at {steps['cycling']:.1f} Hz")
+    print(f"steps at {steps['walking']:.1f} Hz when walking, ", end="")
+    print(f"pedalling at {steps['cycling']:.1f} Hz when cycling")
 
     model = preprocessing.StandardScaler() | naive_bayes.GaussianNB()
     metric = metrics.Accuracy()

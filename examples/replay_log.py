@@ -24,7 +24,7 @@ from streamgp.interactive import AnswerQueue
 
 
 def write_log(path: Path) -> None:
-    """Write every fourth reading of the WiFi log, one a minute."""
+    """Write every fourth reading of the WiFi log, one per minute."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         for n, (x, room) in enumerate(datasets.WiFiRooms()):

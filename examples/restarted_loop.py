@@ -1,7 +1,7 @@
-"""A restart in the middle of a conversation: what comes after it is the same to the last bit.
+"""A restart in the middle of a conversation: everything after it is bitwise the same.
 
-One loop hears 600 readings without a break. The other is saved to bytes after 300 of them, with a
-question open, and taken up by a new loop, as after a crash.
+One loop gets 600 readings without a break. The other is saved to bytes after 300 of them, with a
+question open, and restored in a new loop, as after a crash.
 
 Prints:
 
@@ -14,7 +14,7 @@ from streamgp.interactive import AnswerQueue, Challenge, Event, LabelRequest, Me
 
 
 def play(loop: InteractiveLoop, queue: AnswerQueue, first: int, last: int) -> list[Message]:
-    """Hand over some readings of the log, and answers five readings after the question."""
+    """Hand over some readings of the log, and each answer five readings after its question."""
     sent: list[Message] = []
     for n, (x, room) in enumerate(datasets.WiFiRooms().take(last)):
         if n < first:

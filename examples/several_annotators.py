@@ -1,12 +1,12 @@
 """Several annotators: the learner finds out whose answers to doubt.
 
 Ann errs in one answer of fifty, Bob in two of five. Each question goes to one of them, and a
-challenge to the annotator whose answer is doubted.
+challenge goes to the annotator whose answer is doubted.
 
 Prints:
 
-    ann: 82 answers, 9 of them doubted, taken to be wrong in 13%
-    bob: 62 answers, 32 of them doubted, taken to be wrong in 43%
+    ann: 82 answers, 9 of them challenged, estimated error rate 13%
+    bob: 62 answers, 32 of them challenged, estimated error rate 43%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp
@@ -35,8 +35,8 @@ def main() -> None:
                     queue.ask(message, now=float(n))
     for name in ("ann", "bob"):
         print(
-            f"{name}: {asked[name]} answers, {challenged[name]} of them doubted, "
-            f"taken to be wrong in {loop.model.error_rate(name):.0%}"
+            f"{name}: {asked[name]} answers, {challenged[name]} of them challenged, "
+            f"estimated error rate {loop.model.error_rate(name):.0%}"
         )
 
 

@@ -1,22 +1,22 @@
-"""Numbers, asked for where they are least sure; the annotator sometimes slips a decimal point.
+"""Numbers, asked for where predictions are least certain; some answers are grossly wrong.
 
 A real log: 1001 daily estimates of a president's approval, in percent, and five polls to predict
-them from; it comes with River. Three days of ten are asked about, those whose prediction varies
-most. The annotator reads off the truth to 0.2 percentage points, but one answer in ten is far
-off. Every prediction is scored before anything is asked. The mean absolute error falls by
-30 % when numbers are challenged that lie outside the interval that was expected: nine of ten
-of those challenged were wrong, and most of the wrong ones were.
+them from; it comes with River. Three days in ten are asked about, those with the largest predictive
+variance. The annotator reads off the truth to 0.2 percentage points, but one answer in ten is far
+off. Every prediction is scored before anything is asked. The mean absolute error falls by 30 % when
+numbers outside the expected interval are challenged: nine in ten of the challenged answers were
+wrong, and most of the wrong answers were challenged.
 
 Prints:
 
     Every answer believed:
     MAE: 0.70...
     1,001 events: 302 labels asked, 0 challenges, 302 labels learned (12.6% wrong)
-    Challenged where it lies outside the 99 % interval:
+    Answers outside the 99 % interval challenged:
     MAE: 0.48...
     1,001 events: 296 labels asked, 39 challenges (89.7% justified, 32 repaired, 0 spoiled), ...
     One challenge in words:
-    Are you sure that it is 83? Expected was 38.2 ± 0.3; probably wrong with 1.00
+    Are you sure that it is 83? Expected 38.2 ± 0.3; wrong with probability 1.00
 """
 
 from river import datasets, metrics
@@ -36,7 +36,7 @@ from streamgp.query import NeverChallenge, OutsideInterval
 def main() -> None:
     for title, rule in (
         ("Every answer believed:", NeverChallenge()),
-        ("Challenged where it lies outside the 99 % interval:", OutsideInterval(level=0.99)),
+        ("Answers outside the 99 % interval challenged:", OutsideInterval(level=0.99)),
     ):
         print(title)
         model = SkepticalRegressor(
@@ -76,8 +76,8 @@ def a_challenge() -> Challenge:
 def in_words(challenge: Challenge) -> str:
     assert challenge.std is not None
     return (
-        f"Are you sure that it is {challenge.given}? Expected was {challenge.suggested:.1f} "
-        f"± {challenge.std:.1f}; probably wrong with {challenge.probability_wrong:.2f}"
+        f"Are you sure that it is {challenge.given}? Expected {challenge.suggested:.1f} "
+        f"± {challenge.std:.1f}; wrong with probability {challenge.probability_wrong:.2f}"
     )
 
 
