@@ -1,9 +1,10 @@
-"""Draws the pictures of the documentation: `python docs/pictures.py [NAME...]`, by default all.
+"""Draw the pictures of the documentation: `python docs/pictures.py [NAME...]`, by default all.
 
-Drawings come from examples, commands and the file of the benchmark `compare`; pictures of the page
-come from the demo in Chromium, which is found as the tests find it. The other measurements are
-drawn by their benchmarks, which take minutes to hours: this prints their commands. Needs the extras
-`test` and `plot`; each picture goes to its place in `docs/images`, or into the folder `--to DIR`.
+Drawings come from examples, commands and the results of the benchmark `compare`; pictures of the
+page come from the demo in Chromium, which is found in the same way as by the tests. The other
+pictures of measurements are drawn by their benchmarks, which take minutes to hours: for these the
+program prints the commands. Needs the extras `test` and `plot`; each picture goes to its place in
+`docs/images`, or into the folder `--to DIR`.
 
 """
 
@@ -55,12 +56,12 @@ ACTIVITIES = (
 
 
 def example(name: str, path: Path) -> None:
-    """Let an example draw its picture."""
+    """Run an example that draws a picture."""
     run([sys.executable, str(ROOT / "examples" / name), str(path)])
 
 
 def tuning(path: Path) -> None:
-    """Compare two configurations, as docs/tuning.md does."""
+    """Compare two configurations, as in docs/tuning.md."""
     with tempfile.TemporaryDirectory() as folder:
         default = subprocess.run([*STREAMGP, "init"], check=True, capture_output=True, text=True)
         long = "[learner]\nlength_scale = 4.76\nnoise_variance = 0.02\n"
@@ -72,7 +73,7 @@ def tuning(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    """Take the upper half of the report that docs/report.md makes."""
+    """Take the upper half of the report in docs/report.md."""
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         of = [str(LOG), "--label", "room", "--annotator", "error_rate=0.2,delay=3"]
         run([*STREAMGP, "replay", *of, "--report", "rooms.html"], cwd=folder)
@@ -82,7 +83,7 @@ def report(path: Path) -> None:
 
 
 def label(path: Path) -> None:
-    """Take a question at a desk, after a few answers."""
+    """Take a question in a desktop window, after a few answers."""
     with demo(viewport=DESK) as page:
         for _ in range(9):
             answer(page)
@@ -90,14 +91,14 @@ def label(path: Path) -> None:
 
 
 def challenge(path: Path) -> None:
-    """Take a challenge on a phone, dark."""
+    """Take a challenge on a phone, in dark mode."""
     with demo(viewport=PHONE, color_scheme="dark") as page:
         be_challenged(page)
         save(page.screenshot(), path)
 
 
 def moving(path: Path) -> None:
-    """Take three answers, a wrong one that is challenged, and what follows when it is changed."""
+    """Take three answers, a wrong one that is challenged, and what follows its correction."""
     from PIL import Image
 
     shots: list[bytes] = []
@@ -123,7 +124,7 @@ def signal(path: Path) -> None:
 
 
 def many(path: Path) -> None:
-    """Take a question with many labels on a phone, dark."""
+    """Take a question with many labels on a phone, in dark mode."""
     sys.path.insert(0, str(ROOT))
     from tests.helpers.page_scene import PageScene, known, label_request
 
@@ -197,7 +198,7 @@ def demo(*options: str, **look: Any) -> Iterator[Any]:
     ) as process:
         try:
             assert process.stdout is not None
-            process.stdout.readline()  # says where the page is, once it is there
+            process.stdout.readline()  # says where the page is, once it is up
             with browser() as chromium:
                 yield opened(chromium, f"http://{address}", **look)
         finally:
@@ -210,7 +211,7 @@ def opened(chromium: Any, url: str, **look: Any) -> Any:
     page.set_default_timeout(120_000)
     page.goto(url)
     page.wait_for_selector("#card")
-    page.wait_for_timeout(1000)  # what stands beside it comes a moment later
+    page.wait_for_timeout(1000)  # the rest of the page appears a moment later
     return page
 
 
@@ -226,7 +227,7 @@ def wait_for_another(page: Any, card: str) -> None:
 
 
 def answer(page: Any, *, wrongly: bool = False) -> None:
-    """Answer a question with what the card says that it was, or with another room."""
+    """Answer a question with the true room shown on the card, or with another room."""
     card = shown(page)
     if page.locator("#card").get_attribute("data-kind") == "challenge":
         page.keyboard.press("c")
@@ -243,7 +244,7 @@ def be_challenged(page: Any) -> None:
     for _ in range(20):
         answer(page, wrongly=True)
         if page.locator("#card").get_attribute("data-kind") == "challenge":
-            page.wait_for_timeout(6000)  # a notice says that it comes first, and goes
+            page.wait_for_timeout(6000)  # until the notice that a challenge comes first has gone
             return
     raise SystemExit("Error: twenty wrong answers and no challenge")
 
@@ -252,12 +253,12 @@ def be_challenged(page: Any) -> None:
 
 
 def run(command: Sequence[str], **options: Any) -> None:
-    """Run a program without what it prints."""
+    """Run a program and discard its output."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **options)
 
 
 def save(shot: bytes, path: Path) -> None:
-    """Write a screenshot with 128 colours: a third of the bytes, and no difference to the eye."""
+    """Write a screenshot with 128 colours: a third of the bytes, with no visible difference."""
     from PIL import Image
 
     Image.open(BytesIO(shot)).convert("RGB").quantize(128).save(path, optimize=True)

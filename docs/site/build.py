@@ -1,9 +1,9 @@
-"""Builds the documentation site: `python docs/site/build.py [FOLDER]`, by default `site`.
+"""Build the documentation site: `python docs/site/build.py [FOLDER]`, by default `site`.
 
-Pages are the Markdown files of the repository as they are, at the paths that they have there, so
-that the links in them lead to the same places on the site and in a checkout. The pages of the API
-are made here, from the public names (`__all__`) of the packages. What is wrong with a page, and
-every link or anchor that leads nowhere, ends the build with status 1.
+Pages are the Markdown files of the repository, unchanged and at the same paths, so that their links
+lead to the same places on the site and in a checkout. The pages of the API are made here, from the
+public names (`__all__`) of the packages. Any problem with a page, and any link or anchor that leads
+nowhere, ends the build with status 1.
 
 Needs the extra `docs`.
 
@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
-# What pages link to, beside each other.
+# Files to copy: the pages, and what they link to besides each other.
 STAGED = ("docs", "examples", "docker/compose.yaml", "LICENSE", "CITATION.cff")
 API = {
     "streamgp": "Learners, the skeptical wrapper, presets, the loop and its evaluation.",
@@ -50,7 +50,7 @@ def main() -> int:
         stage(pages)
         shutil.copy(SETTINGS, folder)
         command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
-        # Which says of every build that another tool will follow this one.
+        # Silences the notice, in every build, that another tool will replace this one.
         quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
         built = subprocess.run([*command, "--site-dir", str(target)], cwd=folder, env=quiet)
     if built.returncode:
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def stage(pages: Path) -> None:
-    """Copy what the site is made of, and write the pages of the API."""
+    """Copy the files of the site, and write the pages of the API."""
     for name in STAGED:
         source, copy = ROOT / name, pages / name
         if source.is_dir():
@@ -81,7 +81,7 @@ def stage(pages: Path) -> None:
 
 
 def api_page(package: str, summary: str, described: dict[str, str]) -> str:
-    """Return the page of a package: every public name, or where it is described.
+    """Return the page of a package: every public name, or the page where it is described.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def api_page(package: str, summary: str, described: dict[str, str]) -> str:
     summary
         The page's first line.
     described
-        The page of each object that has one, by its full name; those of this page are added.
+        The page that describes each object, by its full name; those of this page are added.
 
     """
     module = importlib.import_module(package)
@@ -123,7 +123,7 @@ class _Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note where an element leads, and by what name it is found."""
+        """Record the link and the anchor of an element."""
         for name, value in attrs:
             if name in ("id", "name") and value:
                 self.anchors.add(value)
@@ -139,7 +139,7 @@ def dead_links(site: Path) -> Iterator[tuple[Path, str]]:
             continue
         for link in page.links:
             parts = urlsplit(link)
-            # References at the end of a docstring lead back to where they are cited, if they are.
+            # References at the end of a docstring link back to where they are cited, if anywhere.
             is_back = ":" in parts.fragment and "fnref" in parts.fragment
             if parts.scheme or parts.netloc or is_back or parts.fragment.startswith("__"):
                 continue

@@ -1,12 +1,12 @@
-"""Writes tables of measurements into pages: `python docs/tables`.
+"""Write tables of measurements into pages: `python docs/tables`.
 
-A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; its row in one of the
+A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; its entry in one of the
 modules beside this one says from which file of `benchmarks/results` its numbers come. The
 benchmarks write these files: `python -m benchmarks.NAME --json benchmarks/results/NAME.json`. A
-test holds that the pages are as this writes them.
+test checks that the pages are what this program writes.
 
 With `--list` it prints which table of which page comes from which file, and which pages name a
-benchmark whose numbers were typed as they were measured.
+benchmark whose numbers were typed by hand when they were measured.
 
 """
 
@@ -105,20 +105,20 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "{whole_log_advantage:.1p} points more of the log are right in the end",
     ),
 )
-"""What pages say about files that they do not show: page, benchmark, row, and the words.
+"""Sentences with numbers from files that their page does not show: page, benchmark, row, words.
 
-They are written by hand, where they fit; a test holds that they stand there.
+They are written by hand; a test checks that the pages contain them.
 """
 
 
 def sentences() -> Iterator[tuple[Path, str]]:
-    """Yield pages, and what the files have them say."""
+    """Yield pages, and the words that they must contain according to the files."""
     for page, measured, where, template in SENTENCES:
         yield ROOT / page, cell(document(measured)["rows"], where, template)
 
 
 def written(text: str) -> str:
-    """Return a page with its tables as their files have them."""
+    """Return a page with its tables renewed from their files."""
 
     def renewed(block: re.Match[str]) -> str:
         return f"<!-- table {block[1]} -->\n{shown(TABLES[block[1]])}<!-- end of table -->\n"
@@ -133,7 +133,7 @@ def pages() -> Iterator[Path]:
 
 
 def sources() -> Iterator[tuple[str, str, str]]:
-    """Yield page and line, what stands there, and where its numbers come from."""
+    """Yield page and line, the table or benchmark there, and where its numbers come from."""
     for path in pages():
         text = path.read_text(encoding="utf-8")
         place = path.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""Tables of boosted forests: the experiment of the paper, and what to pick."""
+"""Tables of boosted forests: the paper's experiment, and what to pick."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _rows(*methods: str, ways: Sequence[str] = ("passive", "active")) -> dict[st
 
 
 def _last_round(setting: str, measures: Sequence[str], template: str = _MEASURED) -> Table:
-    """Return what is true of boosting in the last round."""
+    """Return a table of boosting after the last round."""
     wanted = {name: {**_MEASURES[name], "setting": setting} for name in measures}
     return Table(
         measured="boosting",

@@ -1,4 +1,4 @@
-"""Tables of how good learners are."""
+"""Tables of the accuracy of learners."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ TABLES = {
     ),
     "drift-asked": Table(
         measured="drift",
-        head="asked by, change",
+        head="query rule, change",
         rows=crossed(
             each(
                 "asked_by",
@@ -196,7 +196,7 @@ TABLES = {
         ),
         columns={
             "asked": "{questions:.0f}",
-            "drifts found": "{drifts_found:.1f}",
+            "drifts detected": "{drifts_found:.1f}",
             "sparse": "{sparse:.1f}",
             "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
             "window": "{window:.1f}",
@@ -204,7 +204,7 @@ TABLES = {
     ),
     "bounded": Table(
         measured="bounded",
-        head="streams that do not change",
+        head="stationary streams",
         rows={
             "digits, three shuffled passes": {"stream": "digits"},
             "ImageSegments, three shuffled passes": {"stream": "ImageSegments"},

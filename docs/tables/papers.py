@@ -1,4 +1,4 @@
-"""Tables of the experiments of papers, repeated."""
+"""Tables of the experiments of papers, reproduced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EGP_CLASSES = ("pendigits", "dna", "letter")
 
 
 def _egp_rows(*per_cent: int) -> dict[str, Where]:
-    """Return a row for each rate and rule, the learner that has all labels last."""
+    """Return a row for each rate and rule; the learner with all labels comes last."""
     rates = {f"{n} %": {"$rate": n / 100} for n in per_cent}
     return crossed(rates, _EGP_RULES) | {"100 % | all labels": {"$rate": 1, "rule": "all labels"}}
 
@@ -105,7 +105,7 @@ _PLACED = each(
 
 
 def _location(noise: float) -> Table:
-    """Return the table of who tells people's places how well."""
+    """Return the table of how well learners tell people's places."""
     return Table(
         measured="location",
         head=f"{noise:.0%} wrong answers".replace("%", " %"),
@@ -221,7 +221,7 @@ TABLES = {
     ),
     "gpc-plus-conversations": Table(
         measured="gpc_plus",
-        head="| doubted for",
+        head="| doubted by",
         rows=crossed(
             {
                 name.replace("*", "\\*"): {"conversation": name}

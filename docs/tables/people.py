@@ -1,4 +1,4 @@
-"""Tables of what annotators do, of when they are asked, and of what is believed of them."""
+"""Tables about annotators: their answers, the questions to them, and how far they are believed."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TABLES = {
         head="annotators",
         rows={"{annotators}": {}},
         columns={
-            "off after 35: running": "{at 35, running:.3f}",
+            "error after 35: running": "{at 35, running:.3f}",
             "together": "{at 35, joint:.3f}",
-            "off in the end: running": "{end, running:.3f}",
-            "together, in the end": "{end, joint:.3f}",
+            "error at the end: running": "{end, running:.3f}",
+            "together, at the end": "{end, joint:.3f}",
             "accuracy": "{accuracy:.3f}",
             "labels": "{labels:.0f}",
             "challenges": "{challenges:.0f}",
@@ -45,7 +45,7 @@ TABLES = {
         measured="error_rates",
         rows=each("annotator", "careful", "careless", "declines every second question", "stubborn"),
         columns={
-            "told to err": ({"seed": 1}, "{told to err:.0%}"),
+            "true error rate": ({"seed": 1}, "{told to err:.0%}"),
             **{
                 f"seed {seed}": ({"seed": seed}, "{wrong:.0%}; {running:.0%}, {together:.0%}")
                 for seed in (1, 2, 3, 4)
@@ -136,7 +136,7 @@ TABLES = {
         measured="annotators",
         head="the third",
         rows={
-            "there is none": {"quarantine": "without the liar", "log": "all"},
+            "absent": {"quarantine": "without the liar", "log": "all"},
             "always lies": {"quarantine": "with the liar", "log": "all"},
             "always lies, no quarantine": {
                 "quarantine": "with the liar, no quarantine",
@@ -156,7 +156,7 @@ TABLES = {
         columns={
             "accuracy": _HALVES,
             "asked": "{labels:.0f}",
-            "learned in the end": "{learned:.0f}",
+            "learned at the end": "{learned:.0f}",
             "named": "{named} of {runs}",
             "taken back": _LIES,
             "honest named": "{honest named}",

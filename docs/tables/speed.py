@@ -1,39 +1,39 @@
-"""Tables of what things cost, and of what is lost."""
+"""Tables of times, memory and losses."""
 
 from __future__ import annotations
 
 from table import Table, Value, crossed, each
 
 _CHAOS = {
-    "workers killed / told to end / stopped and continued": (
+    "workers killed / terminated / stopped and continued": (
         "{kills_kill} / {kills_term} / {kills_stop}"
     ),
     "broker killed or stopped": "{broker_restarts}",
     "events; hostile ones among and beside them": "{events:,}; {hostile:,}",
     "**predictions lost**": "**{lost}**",
-    "**predictions doubled**": "**{duplicated}**",
+    "**predictions duplicated**": "**{duplicated}**",
     "inputs that cannot be used; dead letters exactly once, with the original bytes": (
         "{dead_expected:,}; {dead_found:,}"
     ),
     "hostile events that are dead letters, the others being predicted": "{hostile_dead:,}",
-    "dead letters without cause": "{dead_too_many}",
+    "dead letters without a cause": "{dead_too_many}",
     "questions asked; without exactly one end": "{requests:,}; {ends_wrong}",
     "challenges": "{challenges:,}",
     "answers, corrections and withdrawals": "{answers:,}",
     "lines of the consensus log that do not follow from them": "{lines_wrong}",
     "labels learned": "{learned:,}",
     "gaps in their numbering": "{gaps}",
-    "deleted labels still in the log, and others taken out": "{nulls_wrong}",
+    "deleted labels still in the log, and others removed from it": "{nulls_wrong}",
     "predictions of every fourth user; those that a learner rebuilt from the consensus log repeats "
     "bitwise": "{explained:,}; {bit_equal:,}",
-    "users; those whose learner in the last snapshots is not what the topics make": (
+    "users; those whose learner in the last snapshots differs from what the topics give": (
         "{keys}; {state_differences}"
     ),
-    "looks at the metrics; times that a counter was more than what the topics hold, or went back": (
+    "scrapes of the metrics; times that a counter exceeded what the topics hold, or decreased": (
         "{scrapes:,}; {backwards}"
     ),
     "restores": "{restores}",
-    "longest time in which nothing came out of a partition": "{longest_stall_s:.0f} s",
+    "longest time without output from a partition": "{longest_stall_s:.0f} s",
 }
 
 _KAFKA_LOOPS = each(
@@ -76,7 +76,7 @@ TABLES = {
                 "tsflex, these five, all rows at once": "tsflex, five features",
             },
         ),
-        columns={"features of a window": "{features}", "rows a second": "{rows per s:,.0f}"},
+        columns={"features of a window": "{features}", "rows per second": "{rows per s:,.0f}"},
     ),
     "windows-learned": Table(
         measured="windows",
@@ -239,14 +239,14 @@ TABLES = {
         rows={"{keys:,}": {}},
         columns={
             "ready": "{ready:,}",
-            "labels of each": "{labels per key}",
-            "bytes of one ready": "{bytes per key ready:,.0f}",
-            "in the file": "{bytes per key in the store:,.0f}",
+            "labels per user": "{labels per key}",
+            "bytes in memory": "{bytes per key ready:,.0f}",
+            "bytes in the file": "{bytes per key in the store:,.0f}",
             "MB grown": "{memory MB:.0f}",
             "MB if all were ready": "{all ready MB:,.0f}",
             "events per second": "{events per s:,.0f}",
             "µs of the learner": "{us per event ready:.0f}",
-            "µs of a visit": "{us per visit:.0f}",
+            "µs per visit": "{us per visit:.0f}",
         },
     ),
 }

@@ -1,11 +1,11 @@
-"""Tables of the rules for asking, compared at equal numbers of labels."""
+"""Tables of query rules, compared at equal numbers of labels."""
 
 from __future__ import annotations
 
 from table import Table, Where, crossed, each, spread
 
 _DEFAULT = "SkepticalAsk"
-# What follows the name of a rule in the page: how many labels it asks for is turned by this.
+# Shown after the name of a rule on the page: the parameter that sets how many labels it asks for.
 _KNOBS = {
     "`SkepticalAsk(c)`": _DEFAULT,
     "`PaperAsk` + `AtMost(n)`": "PaperAsk + AtMost",

@@ -26,12 +26,12 @@ Where: TypeAlias = Mapping[str, Any]
 class Table:
     """Where the numbers of a table come from, and how they are shown.
 
-    The number of a cell is in the one row of the file that has the values of the cell's row and of
-    its column, and all that the column shows.
+    A cell takes its number from the one row of the file that has the values of the cell's row and
+    of its column, and everything that the column shows.
 
-    A title in braces stands for several rows, or columns: one for each value that the file has,
-    `"{learner}, {noise:.0%}"`. A value whose name begins with `$` is not in the file: it is put
-    into the texts by which a cell is found and shown, `{"$n": 20}` into `"{labels $n}"`.
+    A title in braces stands for several rows or columns, one for each value in the file:
+    `"{learner}, {noise:.0%}"`. A value whose name begins with `$` is not in the file: it is
+    substituted in the texts by which a cell is found and shown, `{"$n": 20}` in `"{labels $n}"`.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class Table:
         Templates by title, filled in with the values of a row of the file; with values of their own
         where the rows of the file are spread over the columns.
     head
-        Title of the first column; `|` parts several, as in the titles of the rows.
+        Title of the first column; `|` separates several, as in the titles of the rows.
     best
-        Title of the column by which rows are sorted, the largest first; none is in order.
+        Title of the column by which rows are sorted, the largest first; none keeps their order.
 
     """
 
@@ -57,7 +57,7 @@ class Table:
 
 
 def each(name: str, *values: Any, **titled: Any) -> dict[str, Where]:
-    """Return rows that are told apart by one value: by itself as the title, or by another one."""
+    """Return rows that differ in one value, which is the title unless another one is given."""
     titles = {str(value): value for value in values} | titled
     return {title: {name: value} for title, value in titles.items()}
 
@@ -71,16 +71,16 @@ def crossed(*axes: Mapping[str, Where], by: str = " | ") -> dict[str, Where]:
 
 
 def spread(template: str, wheres: Mapping[str, Where]) -> dict[str, tuple[Where, str]]:
-    """Return columns that show the same of rows that are told apart by these values."""
+    """Return columns that show the same template for rows that differ in these values."""
     return {title: (where, template) for title, where in wheres.items()}
 
 
 class Value:
-    """A value of a row, formatted as the pages have it: .951, −1.20, and - for none.
+    """A value of a row, formatted as in the pages: .951, −1.20, and - for none.
 
-    Beside the usual formats there are `.1p`, per cent without the sign, and `~2`, as many digits
-    behind the point as show two that count, one at least; `~2p` is both. With `,` blanks part the
-    thousands of large numbers: 13 833, and 1509.
+    Besides the usual formats there are `.1p`, per cent without the sign, and `~2`, as many decimals
+    as show two significant digits, but at least one; `~2p` is both. With `,` a space separates the
+    thousands of large numbers: 13 833, but 1509.
     """
 
     def __init__(self, value: Any) -> None:
@@ -104,13 +104,13 @@ class Value:
 
 
 def document(measured: str) -> dict[str, Any]:
-    """Return what a benchmark has written."""
+    """Return the results file of a benchmark."""
     found: dict[str, Any] = json.loads((RESULTS / f"{measured}.json").read_text(encoding="utf-8"))
     return found
 
 
 def shown(table: Table) -> str:
-    """Return a table and, below it, when and with what it was measured."""
+    """Return a table and, below it, when and where it was measured."""
     found = document(table.measured)
     rows: Sequence[Where] = found["rows"]
     columns: dict[str, tuple[Where, str]] = {}
@@ -132,7 +132,7 @@ def shown(table: Table) -> str:
 
 
 def _titled(title: str, where: Where, rows: Sequence[Where]) -> Iterator[tuple[str, Where]]:
-    """Yield what a title stands for: itself, or a title for each value that the file has."""
+    """Yield the titles that a title stands for: itself, or one for each value in the file."""
     names = [name for name, _ in FIELD.findall(title)]
     if not names:
         yield title, where
@@ -143,7 +143,7 @@ def _titled(title: str, where: Where, rows: Sequence[Where]) -> Iterator[tuple[s
 
 
 def cell(rows: Sequence[Where], where: Where, template: str) -> str:
-    """Return a template filled in from the one row that has some values."""
+    """Return a template filled in from the only row with the given values."""
     put_in = {name: str(value) for name, value in where.items() if name.startswith("$")}
 
     def with_these(text: str) -> str:
@@ -161,12 +161,12 @@ def cell(rows: Sequence[Where], where: Where, template: str) -> str:
     found = [row for row in rows if wanted.items() <= row.items() and row.keys() >= names]
     if len(found) != 1:
         raise ValueError(f"expected one row of the file with {wanted}, got {len(found)}")
-    # Where nothing was measured, nothing is uncertain either.
+    # Where nothing was measured, there is no uncertainty either.
     return re.sub(r"^- .*", "-", _filled(template, found[0]))
 
 
 def _filled(template: str, row: Where) -> str:
-    """Fill in a template; names may have points and blanks, which those of `str.format` may not."""
+    """Fill in a template whose names, unlike those of `str.format`, may have dots and spaces."""
     return FIELD.sub(lambda found: format(Value(row[found[1]]), found[2]), template)
 
 
