@@ -1,9 +1,9 @@
-# What .ci/run and .ci/nightly share; sourced by them, in the root of a checkout.
+# Shared by .ci/run and .ci/nightly, which source it in the root of a checkout.
 #
 # Needs git, Python 3.11 or newer as python3, and a package index. Java 17, Maven and openssl, for the
 # real Kafka broker that tests start, and Chromium, for the tests of the page, are installed with
-# apt-get where they are missing: as root, or with a sudo that asks for no password. Whatever else is
-# needed goes into a temporary folder and into .venv, which git ignores; the broker's jars stay in
+# apt-get if they are missing: as root, or with a sudo that asks for no password. Everything else goes
+# into a temporary folder and into .venv, which git ignores; the broker's jars stay in
 # ~/.cache/streamgp-tests.
 set -euo pipefail
 exec </dev/null
@@ -15,20 +15,20 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
-# Modules are compiled when they are imported; pip would compile all of them, which takes longer than
-# the rest of an installation.
+# Modules are compiled when they are imported; if pip compiled all of them, it would take longer than
+# the rest of the installation.
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 PIP_COMPILE=0
-# Bytecode lies in folders that git ignores; without, hundreds of programs compile the same again.
+# Bytecode is in folders that git ignores; without it, hundreds of programs would compile again.
 unset PYTHONDONTWRITEBYTECODE
-# Programs run side by side here; threads of BLAS that wait for each other would double the time.
+# Programs run in parallel here; BLAS threads that wait for each other would double the time.
 export OPENBLAS_NUM_THREADS=1
-# Tests that need a broker fail without one, where they would be skipped elsewhere.
+# Without a broker, tests that need one fail here, and are skipped elsewhere.
 export CI=true
 tools=$work/tools/bin
 
 step() { printf '\n=== %s (after %d s)\n' "$1" "$SECONDS"; }
 
-# Runs a function beside the steps that follow, on the cores that they leave free.
+# Runs a function in parallel with the following steps, on the cores that they leave free.
 start_beside() {
   set -m # in a process group of its own, to be ended as one
   (
@@ -41,7 +41,7 @@ start_beside() {
   set +m
 }
 
-# Waits for such a function, shows what it said, and fails if it did.
+# Waits for such a function, prints its output, and fails if it failed.
 wait_for() {
   local status=0
   wait "${beside[$1]}" || status=$?
@@ -53,7 +53,7 @@ wait_for() {
 # The last line of pytest in a log: how many passed, and in what time.
 summary() { grep -E '(passed|failed|error).* in [0-9.]+s' "$1" | tail -n 1; }
 
-# Installs packages; the first argument says what else can be done where that fails.
+# Installs packages; the first argument says what to do instead if that fails.
 install_packages() {
   local otherwise=$1 as_root=()
   shift
@@ -91,16 +91,16 @@ install_tools() {
   "$tools/pip" install -e '.[dev,bench]'
 }
 
-# Where tests look for PyFlink; it stays there, like the broker's jars.
+# Where tests look for PyFlink; like the broker's jars, it stays there.
 flink=~/.cache/streamgp-tests/flink-2.2.1
 
-# The conversation on Flink, in an environment that is made the first time; left out where that
-# cannot be, and said so. Takes a module of tests and its arguments.
+# Runs a module of tests with its arguments, for which an environment with PyFlink is created the
+# first time; where that is impossible, says so and leaves the tests out.
 flink_run() {
   if [ ! -e "$flink/made" ]; then
     rm -rf "$flink"
     if ! bash docker/flink-environment.sh "$flink"; then
-      echo 'left out: no environment with PyFlink can be made here'
+      echo 'left out: no environment with PyFlink can be created here'
       return
     fi
     touch "$flink/made"
@@ -108,12 +108,12 @@ flink_run() {
   "$tools/python" -m "$@"
 }
 
-# The tests that are named, with kernels of OpenBLAS that it picks on other processors.
+# The given tests, with the kernels that OpenBLAS picks on other processors.
 tests_with_kernels() {
   local -x OPENBLAS_CORETYPE=$1
   shift
   if [ "$(uname -m)" != x86_64 ]; then
-    echo 'left out: the kernels are those of x86-64'
+    echo 'left out: these kernels are for x86-64'
     return
   fi
   echo "kernels: $OPENBLAS_CORETYPE"
@@ -127,8 +127,8 @@ assert found and set(found) == {wanted}, f"expected OpenBLAS with kernels {wante
   "$tools/pytest" -p no:cacheprovider -m 'not kafka' "$@"
 }
 
-# Puts the tests into a folder without the source, and what was built into a Python that is to have
-# nothing else of the checkout; with matplotlib and numba, which the readers' tests do without.
+# Copies the tests to a folder without the source, and installs the built wheel into a Python that
+# has nothing else of the checkout; with matplotlib and numba, unlike the README's test command.
 install_wheel() {
   local python=$1 root=$PWD
   "$python" -m pip install build
@@ -166,7 +166,7 @@ container_files() {
   if [ "$(id -u)" = 0 ]; then
     "$1" docker/rehearse.py
   else
-    echo 'left out: files of the image are given to its user, which root alone can do'
+    echo 'left out: files of the image are given to its user, which only root can do'
   fi
 }
 

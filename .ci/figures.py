@@ -1,15 +1,15 @@
-"""Figures of the layout: how large it is, how its modules hang together, and the way of one event.
+"""Figures of the layout: its size, how its modules depend on each other, and the path of an event.
 
 Run it with the package installed: `python .ci/figures.py [--check]`. With `--check` it ends with
-status 1 where a figure is above its limit.
+status 1 if a figure is above its limit.
 
-What the words mean here: a *file* is a module of the two packages, `__init__` included. An
-*importer* of a module is any other module of the packages that imports it, wherever in the file, or
-names it in a table of what is loaded on first use.
-The *files that an event passes* are those with code that runs between the call that fetches an
-event from topics and the one that hands its prediction to them, in a worker that has seen events
-of this learner before. A *wrapping* is an object that is made on this way and holds the record or
-what it says, from the fetched bytes on, the message that the loop is given included.
+Definitions: a *file* is a module of the two packages, `__init__` included. An *importer* of a
+module is any other module of the packages that imports it, anywhere in the file, or names it in a
+table of lazily loaded names. The *files that an event passes* are those with code that runs between
+the call that fetches an event from topics and the one that hands its prediction to them, in a
+worker that has seen events of this learner before. A *wrapping* is an object created on this path
+that holds the record or its contents, from the fetched bytes to the message given to the loop,
+inclusive.
 
 """
 
@@ -31,7 +31,7 @@ LIMITS = {
     "modules with one importer": 40,
     "files that an event passes": 26,
     "wrappings of one record": 2,
-    "circles of imports": 0,
+    "import cycles": 0,
 }
 
 
@@ -52,7 +52,7 @@ def main() -> int:
         "modules with one importer": len(single),
         "files that an event passes": len(passed),
         "wrappings of one record": len(wrappings),
-        "circles of imports": len(circles),
+        "import cycles": len(circles),
     }
     for name, value in found.items():
         mark = "" if value <= LIMITS[name] else "  above it"
@@ -77,7 +77,7 @@ def _n_lines(paths: Iterable[Path]) -> int:
 
 
 def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
-    """Return the modules that a file imports, also within functions; none for types alone."""
+    """Return the modules that a file imports, also within functions, but not only for types."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         node
@@ -96,7 +96,7 @@ def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif path.name == "__init__.py" and isinstance(node, ast.Constant):
-            found.add(str(node.value))  # a module that is loaded when one of its names is asked for
+            found.add(str(node.value))  # a module that is loaded when one of its names is used
     return found & modules.keys() - set(PACKAGES)
 
 
@@ -110,7 +110,7 @@ def _with_one_importer(imports: dict[str, set[str]]) -> Iterator[str]:
 
 
 def _circles(imports: dict[str, set[str]]) -> list[list[str]]:
-    """Return the circles of imports, each by its modules (Tarjan's components)."""
+    """Return the import cycles, each as its modules (Tarjan's components)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -138,7 +138,7 @@ def _circles(imports: dict[str, set[str]]) -> list[list[str]]:
 
 
 def _way_of_an_event() -> tuple[list[str], list[str]]:
-    """Return the files that an event passes in a worker, and what its record is wrapped in."""
+    """Return the files that an event passes in a worker, and the wrappings of its record."""
     from connectors.memory import MemoryTopics
     from connectors.topics import Outgoing
     from connectors.wire.codec import encode
@@ -183,9 +183,9 @@ def _way_of_an_event() -> tuple[list[str], list[str]]:
 
 
 class _Trace:
-    """Files with code that runs between a poll and the commit, and objects made there."""
+    """Files with code that runs between a poll and the commit, and objects created there."""
 
-    # _wrappings  by identity, and kept, so that no other object gets it
+    # _wrappings  by identity; the objects are kept, so that no other object gets the same one
     def __init__(self) -> None:
         self._files: dict[str, None] = {}
         self._is_on = False
@@ -201,7 +201,7 @@ class _Trace:
         return list(self._files)
 
     def wrappings(self) -> list[str]:
-        """Return the classes of the objects in the end: decoding sets that of a message last."""
+        """Return the final classes of the objects: decoding sets that of a message last."""
         return sorted({str(type(value)) for value in self._wrappings.values()})
 
     def _heed(self, frame: FrameType, event: str, _arg: Any) -> None:
@@ -222,7 +222,7 @@ class _Trace:
     def _look(self, value: Any) -> None:
         if type(value).__module__.split(".")[0] not in PACKAGES:
             return
-        # What comes out is no wrapping: predictions have no features, their records another topic.
+        # Output is no wrapping: predictions have no features, and their records another topic.
         is_event = getattr(value, "event_id", None) == "e2" and hasattr(value, "occurred_at")
         data = getattr(value, "value", None) if getattr(value, "topic", "") == "events" else None
         if is_event or (isinstance(data, bytes) and b'"e2"' in data):

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a Python environment with PyFlink, its Kafka connector and what streamgp needs:
+# Creates a Python environment with PyFlink, its Kafka connector and what streamgp needs:
 #
 #     bash docker/flink-environment.sh DIR
 #
-# Needs Python 3.11, a package index and Maven Central; running Flink needs Java 17 as well. An
-# environment of its own, as the Beam in PyFlink asks for an older numpy than River does, though it
-# works with this one: pip complains, and it runs. streamgp itself is installed from the checkout.
+# Needs Python 3.11, a package index and Maven Central; running Flink needs Java 17 as well. It is a
+# separate environment because Beam, which PyFlink needs, requires an older numpy than River, though
+# it works with the newer one: pip warns, but it runs. streamgp is installed from the checkout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,8 +16,8 @@ maven=${MAVEN_CENTRAL:-https://repo1.maven.org/maven2}
 
 python3 -m venv "$directory"
 pip() { "$directory/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
-echo "installing PyFlink $flink, which takes some minutes; what pip says of apache-beam and numpy does no harm"
-# The build of an old dependency wants pkg_resources, which newer setuptools lack.
+echo "installing PyFlink $flink, which takes a few minutes; pip's warning about apache-beam and numpy is harmless"
+# The build of an old dependency needs pkg_resources, which newer setuptools lack.
 pip 'setuptools<81' wheel
 pip --no-build-isolation "apache-flink==$flink"
 pip 'numpy>=2.2.5' .

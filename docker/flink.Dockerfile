@@ -3,7 +3,8 @@
 #     docker build -f docker/flink.Dockerfile -t streamgp-flink:0.1.0 .
 #
 # For a cluster in the container's own process, and for the machines of a larger one. Its packages
-# come by version, not by hash: PyFlink's own do not resolve with River's (flink-environment.sh).
+# are pinned by version, not by hash: those of PyFlink do not resolve with River's
+# (flink-environment.sh).
 
 FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 LABEL org.opencontainers.image.title="streamgp-flink" \
@@ -20,7 +21,7 @@ COPY connectors connectors
 COPY streamgp streamgp
 RUN PIP_NO_CACHE_DIR=1 bash docker/flink-environment.sh /opt/streamgp-flink && \
     install -d -o 10001 -g 10001 -m 0750 /var/lib/streamgp
-# Flink writes its log beside its programs otherwise, and those cannot be written.
+# By default Flink writes its log beside its programs, where this user may not write.
 ENV PATH=/opt/streamgp-flink/bin:$PATH \
     FLINK_LOG_DIR=/tmp \
     HOME=/var/lib/streamgp \

@@ -1,12 +1,12 @@
-"""Carry out the Dockerfile without Docker, and try what comes of it.
+"""Carry out the Dockerfile without Docker, and try the result.
 
     python docker/rehearse.py
 
 Every RUN and COPY is done in a clean folder that stands for the image's file system, with this
-Python in place of the base image; paths of the image are written as paths in that folder. Then the
-entry point, a worker and the health check run as in a container. What is not shown: that the base
-image is there, and what Docker itself does. Needs Linux, root (files are given to the image's user)
-and a package index.
+Python instead of the base image; paths of the image become paths in that folder. Then the entry
+point, a worker and the health check run as in a container. Not tested: that the base image exists,
+and what Docker itself does. Needs Linux, root (files are given to the image's user) and a package
+index.
 
 """
 
@@ -33,7 +33,7 @@ _PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One instruction: RUN, COPY, ... and what follows it, continued lines put together."""
+    """One instruction: RUN, COPY, ... and its arguments, with continued lines joined."""
 
     word: str
     rest: str
@@ -55,13 +55,13 @@ def steps(text: str) -> list[Step]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of an instruction that is written as JSON or as a shell has it."""
+    """Return the words of an instruction in JSON or shell form."""
     return list(json.loads(text)) if text.startswith("[") else ["/bin/sh", "-c", text]
 
 
 @dataclass(slots=True, kw_only=True)
 class Image:
-    """What the steps have come to so far: its files are in `root`, its Python is in `base`."""
+    """The result of the steps so far: its files are in `root`, its Python is in `base`."""
 
     root: Path
     base: Path
@@ -72,16 +72,16 @@ class Image:
     health: list[str] = field(default_factory=list)
 
     def real(self, path: str) -> Path:
-        """Return where a path of the image is."""
+        """Return the real location of a path of the image."""
         return self.root / (Path(self.folder) / path).relative_to("/")
 
     def translated(self, text: str) -> str:
-        """Return a text in which the image's own paths are where they really are."""
+        """Return a text with the image's own paths replaced by their real locations."""
         own = r"(?<![\w./])/(?:opt|src|wheels|var/lib/streamgp)(?![\w-])"
         return re.sub(own, lambda found: f"{self.root}{found[0]}", text)
 
     def start(self, command: list[str], *, as_user: bool = False) -> subprocess.Popen[str]:
-        """Start a command as it would start in the image."""
+        """Start a command as in the image."""
         number, _, group = self.user.partition(":")
         who = {"user": int(number), "group": int(group), "extra_groups": []} if as_user else {}
         folder = self.real(".")
@@ -98,13 +98,13 @@ class Image:
         )
 
     def run(self, command: list[str], *, as_user: bool = False) -> tuple[int, str]:
-        """Run a command; return its exit status and what it said."""
+        """Run a command; return its exit status and its output."""
         process = self.start(command, as_user=as_user)
         said, _ = process.communicate()
         return process.returncode, said
 
     def environment(self) -> Mapping[str, str]:
-        """Return the variables of the image, and what a package index may need."""
+        """Return the variables of the image, and those that a package index may need."""
         base = f"{self.base}:/usr/local/bin:/usr/bin:/bin"
         index = re.compile(r"PIP_.*|SSL_CERT_.*|.*_proxy", re.IGNORECASE)
         given = {k: v for k, v in os.environ.items() if index.fullmatch(k)}
@@ -134,7 +134,7 @@ class Image:
 
 
 def build(instructions: list[Step], work: Path) -> Image:
-    """Do what the instructions say, stage after stage, and return the last."""
+    """Carry out the instructions, stage after stage, and return the last stage."""
     root, base = work / "root", work / "base"
     base.mkdir()
     (base / "python").symlink_to(sys._base_executable)
@@ -145,7 +145,7 @@ def build(instructions: list[Step], work: Path) -> Image:
         print(f"{step.word} {step.rest[:150]}", flush=True)
         if step.word == "FROM":
             if root.exists():
-                # Each stage is built in the same place, so that what is installed in one runs in
+                # All stages are built in the same place, so that programs installed in one run in
                 # the next, as in the image.
                 stages[name] = root.rename(work / f"stage-{len(stages)}")
             name = step.rest.partition(" AS ")[2]
@@ -179,7 +179,7 @@ def try_out(image: Image) -> None:
         as_user = image.run(["python", "-c", ""], as_user=True)[0] == 0
     except PermissionError:
         as_user = False
-    print(f"as user {image.user}" if as_user else "as root: this Python is out of others' reach")
+    print(f"as user {image.user}" if as_user else "as root: other users cannot reach this Python")
 
     def run(*command: str) -> tuple[int, str]:
         return image.run([*command], as_user=as_user)
@@ -188,24 +188,24 @@ def try_out(image: Image) -> None:
         return image.run(image.health, as_user=as_user)[0]
 
     status, said = run(*image.entry_point, "--version")
-    expect("the entry point says its version", said.startswith("streamgp "), said)
+    expect("the entry point prints its version", said.startswith("streamgp "), said)
     status, said = run(
         "python", "-c", "import connectors.kafka.topics, crc32c, lz4.frame, snappy, zstandard"
     )
-    expect("the client of Kafka is there", status == 0, said)
+    expect("the Kafka client is installed", status == 0, said)
     state = image.real("/var/lib/streamgp")
     owner = f"{state.stat().st_uid}:{state.stat().st_gid}"
     expect(f"the state belongs to {image.user}", owner == image.user)
     status, said = run("/bin/sh", "-c", "ls -A; touch it && rm it")
-    expect("it is empty and can be written", (status, said) == (0, ""), said)
-    expect("without a worker it is unhealthy", health() != 0)
+    expect("it is empty and writable", (status, said) == (0, ""), said)
+    expect("without a worker the image is unhealthy", health() != 0)
     work(image, health, as_user=as_user)
     found = [path.name for path in image.real("/opt").rglob("*") if path.name in ("gcc", "pip")]
-    expect("there is no compiler and no pip in it", found == [])
+    expect("the image has no compiler and no pip", found == [])
 
 
 def work(image: Image, health: Callable[[], int], *, as_user: bool) -> None:
-    """Let a worker work, on topics in a directory: there is no broker here."""
+    """Run a worker, on topics in a directory, as there is no broker here."""
     config = image.real("/etc/streamgp.toml")
     config.parent.mkdir()
     text = (HERE / "streamgp.toml").read_text(encoding="utf-8")
@@ -219,16 +219,16 @@ def work(image: Image, health: Callable[[], int], *, as_user: bool) -> None:
     is_healthy = health() == 0
     worker.terminate()
     said, _ = worker.communicate()
-    expect("a worker that works is healthy", is_healthy, said)
-    expect("SIGTERM ends it well", worker.returncode == 0, said)
+    expect("a running worker is healthy", is_healthy, said)
+    expect("SIGTERM ends it with status 0", worker.returncode == 0, said)
     then = time.time() - _ONE_DAY_S
     for alive in image.real("/var/lib/streamgp").glob("*/alive"):
         os.utime(alive, (then, then))
-    expect("one that hangs is not healthy", health() != 0)
+    expect("a worker that hangs is not healthy", health() != 0)
 
 
 def expect(what: str, holds: bool, said: str = "") -> None:
-    """Say that something holds, or stop."""
+    """Print that something holds, or exit."""
     if not holds:
         sys.exit(f"NOT SO: {what}\n{said}")
     print(f"{what}: yes")

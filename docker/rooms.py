@@ -1,9 +1,9 @@
-"""Write a log to feed: four phones go through the rooms of the recorded WiFi log.
+"""Write a log to feed: four phones move through the rooms of the recorded WiFi log.
 
     python docker/rooms.py rooms.csv
 
-Each phone reads the signals once a minute and the four take turns, 2000 readings in all. The log
-ends now, so that no reading lies in the future however fast it is fed.
+Each phone reads the signals once a minute and the four take turns, 2000 readings in total. The log
+ends now, so that no reading is in the future, however fast it is fed.
 
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from streamgp.apps.replay.room_log import named_readings
 
-# Of four partitions these names take 3, 2, 1 and 1: two workers have two phones each.
+# These names fall into partitions 3, 2, 1 and 1 of four: each of two workers has two phones.
 PHONES = ("phone-1", "phone-2", "phone-3", "phone-4")
 STEP_S = 15.0
 

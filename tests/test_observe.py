@@ -138,38 +138,38 @@ tests:
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp}
             exp_annotations:
-              summary: "annotators are in quarantine, 2 in all keys: their answers are not learned"
+              summary: "annotators are in quarantine (2 over all keys): their answers are not learned"
       - eval_time: 25m
         alertname: StreamgpOldQuestion
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp}
-            exp_annotations: {summary: a question has waited for 1d 1h 0m 0s}
+            exp_annotations: {summary: a question has been open for 1d 1h 0m 0s}
       - eval_time: 25m
         alertname: StreamgpWorkerDown
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: dead}
-            exp_annotations: {summary: dead does not answer}
+            exp_annotations: {summary: dead does not respond}
       - eval_time: 2m
         alertname: StreamgpNoCommit
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: w}
-            exp_annotations: {summary: w has inputs and has committed nothing for a minute}
+            exp_annotations: {summary: w has unprocessed inputs but has committed nothing for a minute}
       - eval_time: 25m
         alertname: StreamgpLagGrows
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp}
             exp_annotations:
-              summary: "25000 records wait, and more come than the workers can do"
+              summary: "25000 records are waiting, and more arrive than the workers can process"
       - eval_time: 25m
         alertname: StreamgpDeadLetters
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp}
-            exp_annotations: {summary: more than 5 % of the inputs cannot be used}
+            exp_annotations: {summary: more than 5 % of the inputs are unusable}
       - eval_time: 25m
         alertname: StreamgpStuckPartition
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp, topic: events, partition: "0"}
-            exp_annotations: {summary: events partition 0 has records and yields none}
+            exp_annotations: {summary: events partition 0 has records but delivers none}
   - interval: 30s  # one that has never committed counts from its start
     input_series:
       - series: process_start_time_seconds{ONE}
@@ -183,7 +183,7 @@ tests:
         alertname: StreamgpNoCommit
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: w}
-            exp_annotations: {summary: w has inputs and has committed nothing for a minute}
+            exp_annotations: {summary: w has unprocessed inputs but has committed nothing for a minute}
 """
 
 
