@@ -1,7 +1,7 @@
-"""Settings of every test, and the broker that the Kafka tests share.
+"""Settings of all tests, and the broker that the Kafka tests share.
 
-Hypothesis draws the same examples each time, and minds no slowness; `--hypothesis-profile=nightly`
-draws more of them, and `search` others each time.
+Hypothesis draws the same examples each time, without a time limit; `--hypothesis-profile=nightly`
+draws more of them, and `search` draws new ones each time.
 
 """
 
@@ -19,14 +19,14 @@ import threading
 import uuid
 from collections.abc import Iterator
 
-# The matrices of tests are small: threads of BLAS wait for each other longer than they compute, and
-# many times as long when tests run side by side. Read when numpy is imported.
+# The matrices of tests are small: BLAS threads would wait for each other longer than they compute,
+# and many times as long when tests run in parallel. numpy reads this when it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if sys.dont_write_bytecode and not sys.pycache_prefix:
-    # None is to lie beside the sources. Without any, each worker would rewrite all asserts, and
-    # each of the hundreds of programs that tests start compile the sources again. They inherit
-    # this folder; one in a virtual environment serves later runs, too, and goes with it.
+    # No bytecode should lie beside the sources. Without any, each worker would rewrite all asserts,
+    # and each of the hundreds of programs that tests start would compile the sources again. They
+    # inherit this folder; in a virtual environment it also serves later runs, and goes with it.
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
         sys.pycache_prefix = os.path.join(sys.prefix, "bytecode-of-tests")
     else:
@@ -49,15 +49,15 @@ settings.load_profile("ci")
 
 
 def restore_signals():
-    """Handle signals that the runner was started to ignore, or with blocked, as tests expect it.
+    """Restore signals that the runner was started with ignored or blocked, as tests expect.
 
-    `nohup` ignores SIGHUP, the background job of a script SIGINT; programs inherit that, and so
+    `nohup` ignores SIGHUP, a script's background jobs ignore SIGINT; programs inherit that, and so
     would those that tests end by signals. A signal with a handler is not inherited as ignored, even
-    if the handler does nothing: programs get the default, and the runner goes on ignoring it.
+    if the handler does nothing: programs get the default, and the runner still ignores it.
 
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what handles Ctrl-C replaces this one
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # code that handles Ctrl-C replaces this
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # no program would have an exit status
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -70,7 +70,7 @@ restore_signals()
 
 
 def start_broker(**options):
-    """Return a broker to be entered; skip the test where none can be had, but fail in CI."""
+    """Return a broker to be entered; if none is available, skip the test, but fail in CI."""
     try:
         return Broker(**options)
     except Unavailable as error:
@@ -79,17 +79,17 @@ def start_broker(**options):
         pytest.skip(str(error))
 
 
-# The client of Kafka never closes a socket that could not connect.
+# The Kafka client never closes a socket that could not connect.
 UNCLOSED = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 
 
 def mind_the_client(config):
-    """Let pass what the client leaves behind, also after the test that has used it."""
+    """Ignore sockets that the client leaves open, also after the test that has used it."""
     config.addinivalue_line("filterwarnings", UNCLOSED)
 
 
 def needs_broker(item: pytest.Item) -> bool:
-    """Tell whether a test works on a real broker, by its fixtures or a parameter of one."""
+    """Whether a test uses a real broker, according to its fixtures or a parameter of one."""
     fixtures = getattr(item, "fixturenames", ())
     if "kafka" in fixtures or "broker_of_ones_own" in fixtures:
         return True
@@ -97,7 +97,7 @@ def needs_broker(item: pytest.Item) -> bool:
     return "request" in fixtures and any(str(value) == "kafka" for value in parameters)
 
 
-# Files and folders that take long for their number of tests: they start programs or a browser.
+# Files and folders that are slow for their number of tests: they start programs or a browser.
 LONG = re.compile(
     r"tests/(chaos|page|test_(docs|tutorial|notebooks|docker|deployment|observe|package)\.py"
     r"|.*/test_(state_option|replay_environments|demo_command|kill_storm|send_lines|run_command)\.py)"
@@ -105,22 +105,22 @@ LONG = re.compile(
 
 
 def start_order(item: pytest.Item) -> tuple[bool, bool]:
-    """Put first what would keep one worker busy when the others have nothing left to do."""
+    """Put first what would keep one worker busy after the others have finished."""
     return not needs_broker(item), not LONG.match(item.nodeid)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a broker. It comes last, for what is wrong elsewhere is said sooner.
+    """Mark the tests that need a broker. They come last, so that other failures show sooner.
 
-    Not so with workers: it waits more than it computes, and the others compute meanwhile.
+    Not so with several workers: these tests mostly wait, and the others compute meanwhile.
 
     """
     items.sort(key=start_order if hasattr(config, "workerinput") else needs_broker)
     for item in filter(needs_broker, items):
         item.add_marker(pytest.mark.kafka)
         item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
-        # The filters of a test are set before its fixtures: the first one needs this, too.
+        # The filters of a test are set before its fixtures, so even the first one needs this.
         item.add_marker(pytest.mark.filterwarnings(UNCLOSED))
     if "nightly" not in config.getoption("markexpr"):
         left_out = {item for item in items if item.get_closest_marker("nightly")}
@@ -130,11 +130,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep the tests and their modules out of what is looked through for garbage.
+    """Exclude the tests and their modules from garbage collection.
 
-    They are half a million objects, and none of them garbage: each look would take a third of a
-    second, and a test of a worker in this process has two. A worker that would freeze what there is
-    is not let do so: what the test leaves in cycles would stay for good.
+    They are half a million objects, none of them garbage: each collection would take a third of a
+    second, and a test of a worker in this process has two. Workers are kept from freezing all
+    objects, as cycles that a test leaves would then stay for good.
 
     """
     gc.disable()
@@ -149,19 +149,19 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start two more than there are cores: two mostly wait for their brokers."""
+    """With `-n auto`, start two more workers than cores: two mostly wait for their brokers."""
     return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With `-n`, give each file to one worker as a whole, and so what is about Kafka in a folder.
+    """With `-n`, give each file as a whole to one worker, and so the Kafka tests of a folder.
 
-    The tests of a file share what they are made of, and those in apps and in connectors a broker.
+    The tests of a file share fixtures, and the Kafka tests in apps and in connectors a broker.
     While they wait for it, the other workers have the cores.
 
     """
-    if config.getvalue("dist") != "load":  # another one was asked for
+    if config.getvalue("dist") != "load":  # the user chose another one
         return None
     from xdist.scheduler import LoadFileScheduling
 
@@ -178,7 +178,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @pytest.fixture
 def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take back what a worker or a page sets for the whole process; later tests read its log."""
+    """Undo the log settings that a worker or a page makes for the whole process."""
     monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     names = ("streamgp", "streamgp.worker", "py.warnings", "kafka")
@@ -193,16 +193,16 @@ def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left_to_the_end():
-    """Collect what is left while warnings about it are still minded as those of tests are."""
+    """Collect remaining garbage while warnings about it still count as those of tests."""
     yield
     gc.collect()
 
 
 @pytest.fixture(autouse=True)
 def garbage_is_collected_as_before():
-    """Undo what a worker that a test runs in this process does: it hardly ever looks for garbage.
+    """Restore garbage collection, which a worker in this process makes rare.
 
-    Files that hang in cycles would stay open until no more can be opened.
+    Otherwise files in reference cycles would stay open until no more can be opened.
     """
     before = gc.get_threshold()
     yield
@@ -217,7 +217,7 @@ servers: list[str] = []
 
 @pytest.fixture(scope="module")
 def kafka(pytestconfig):
-    """Return where a broker is: "host:port"; all tests share it."""
+    """Return the address of the broker that all tests share: "host:port"."""
     mind_the_client(pytestconfig)
     named = os.environ.get("STREAMGP_TEST_KAFKA")
     if named:
@@ -231,7 +231,7 @@ def kafka(pytestconfig):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
-    """Stop the broker that tests share after the last of them: it is busy also when it is idle."""
+    """Stop the shared broker after the last test that needs it: even an idle one uses the CPU."""
     try:
         yield
     finally:
@@ -241,7 +241,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
 
 @pytest.fixture
 def kafka_prefix(request):
-    """Return what this test's topics and groups begin with, and no other test's."""
+    """Return a unique prefix for the topics and groups of this test."""
     assert request.node.get_closest_marker("kafka"), "a fixture's parameter must be 'kafka'"
     name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)
     return f"{name[:80]}-{uuid.uuid4().hex[:8]}."
@@ -249,6 +249,6 @@ def kafka_prefix(request):
 
 @pytest.fixture(scope="session")
 def broker_of_ones_own(pytestconfig):
-    """Return a function that makes a broker which a test may kill: `with broker_of_ones_own()`."""
+    """Return a function that creates a broker that a test may kill: `with broker_of_ones_own()`."""
     mind_the_client(pytestconfig)
     return start_broker

@@ -1,8 +1,8 @@
 """A real Kafka broker of one node, started and stopped by tests and benchmarks.
 
 It needs Java 17 or newer, and Maven the first time: the jars that `kafka_pom.xml` names are kept in
-a cache outside the tree, and so is what would cost every start a second: the classes as the JVM has
-read them, and directories that are formatted. Nothing here needs pytest or a Kafka client.
+a cache outside the tree. The cache also holds what saves a second at each start: classes as loaded
+by the JVM, and formatted directories. Nothing here needs pytest or a Kafka client.
 
     with Broker() as broker:
         print(broker.servers)
@@ -34,21 +34,21 @@ INSTALL = (
     "broker in STREAMGP_TEST_KAFKA"
 )
 USERS = {"ada": "ada-secret", "stranger": "stranger-secret"}
-"""Who may log in to a broker with security; `stranger` may do nothing then."""
+"""Users who may log in to a broker with security; `stranger` then has no rights."""
 _SESSION_S = 4.0
 _NOTICED_S = _SESSION_S + 1.5
 _JAVA = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_CLUSTER = "c3RyZWFtZ3AtdGVzdHMtMA"  # of every broker: what is formatted can be copied
+_CLUSTER = "c3RyZWFtZ3AtdGVzdHMtMA"  # the same for every broker, so formatted data can be copied
 
 
 class Unavailable(Exception):  # noqa: N818
-    """No broker can be had on this machine; the text says what to install."""
+    """No broker is available on this machine; the text says what to install."""
 
 
 class Broker:
     """A broker of one node; `with` starts it, stops it and removes its data.
 
-    It dies with the thread that started it, where `setpriv` is there to see to it.
+    It dies with the thread that started it if `setpriv` is installed.
 
     Parameters
     ----------
@@ -56,26 +56,26 @@ class Broker:
         Whether to listen for passwords (PLAIN and SCRAM) and TLS as well, and to forbid everything
         to the user `stranger`; needs `openssl`.
     heap_mb
-        The most memory for the broker's objects.
+        Largest heap of the broker.
     told
-        A port of this machine. Clients that come to `hidden_port` are told that the broker is
-        there; a proxy that listens there and passes on to `hidden_port` has all their traffic.
+        A port of this machine. Clients that connect to `hidden_port` are told that the broker is
+        at this port; a proxy that listens there and passes on to `hidden_port` gets all traffic.
     apart
-        Whether the cluster's controller runs apart from the broker and outlives it, as with more
-        servers than one. Only then does the broker keep its promises when it is killed: a broker
-        of one node that comes back thinks for a moment that its topics are gone, and takes
-        transactions that it was about to end for ended.
+        Whether the cluster's controller runs separately from the broker and outlives it, as with
+        more than one server. Only then does the broker keep its promises when it is killed: a
+        single node that comes back believes for a moment that its topics are gone, and that
+        transactions it was about to end have ended.
     properties
-        Added to the broker's settings, or in place of them.
+        Added to the broker's settings, or replacing them.
 
     Attributes
     ----------
     servers
-        Where clients connect, without security: "127.0.0.1:29092".
+        Address for clients without security: "127.0.0.1:29092".
     sasl_servers, ssl_servers, sasl_ssl_servers
-        Where they connect with it; the host of the certificate is "localhost".
+        Addresses for clients with security; the host of the certificate is "localhost".
     hidden_port
-        Where a proxy passes on to.
+        Port to which a proxy passes on.
     directory
         Holds everything the broker writes; `ca.pem`, `client.pem` and `client.key` with security.
 
@@ -126,18 +126,18 @@ class Broker:
 
     @property
     def pid(self) -> int | None:
-        """Return the process's number while it runs."""
+        """Return the process id while it runs."""
         return self._process.pid if self._process is not None else None
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Start, or start again with the same data and ports, and wait until it answers."""
+        """Start, or restart with the same data and ports, and wait until it responds."""
         if self._process is not None:
             raise RuntimeError("broker is running; stop it first")
         if self._class_data is None:
             self._class_data = _class_data(self._java, self._jars)
         until = time.monotonic() + timeout_s
         if self._apart and self._ended_at is not None:
-            # Until the controller has noticed, it would tell the broker that all is as it was.
+            # Until the controller notices, it would tell the broker that nothing has changed.
             time.sleep(max(0.0, self._ended_at + _NOTICED_S - time.monotonic()))
         self._ended_at = None
         while True:
@@ -154,11 +154,11 @@ class Broker:
             self._settle()
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """Ask it to end, and wait for that."""
+        """Terminate it, and wait until it has ended."""
         self._end(signal.SIGTERM, timeout_s)
 
     def kill(self) -> None:
-        """End it at once; its data remains."""
+        """Kill it; its data remains."""
         self._end(signal.SIGKILL, 10.0)
 
     def remove(self) -> None:
@@ -223,7 +223,7 @@ class Broker:
             self._process = self._run(self._settings, log)
 
     def _format(self, settings: Path, log: BinaryIO) -> None:
-        """Make the directory for the data; the second of a kind is a copy, which needs no JVM."""
+        """Format the data directory; all but the first of a kind are copied, without a JVM."""
         made = self.directory / ("data" if settings == self._settings else settings.stem)
         kind = f"{settings.stem}{'-apart' * self._apart}{'-users' * self._security}"
         kept = self._jars.with_name(f"{self._jars.name}-{kind}")
@@ -243,7 +243,7 @@ class Broker:
             stderr=log,
             timeout=60.0,
         )
-        if done.returncode == 0:  # should it fail, the broker says more
+        if done.returncode == 0:  # otherwise the broker's own message says more
             with tempfile.TemporaryDirectory(dir=kept.parent) as fresh:
                 copy = shutil.copytree(made, Path(fresh, kind))
                 with contextlib.suppress(OSError):  # another process was faster
@@ -296,7 +296,7 @@ def jars() -> Path:
     if maven is None:
         raise Unavailable(INSTALL)
     with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second finds what the first made
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two runs, the second finds the files of the first
         if home.is_dir():
             return home
         fresh = Path(tempfile.mkdtemp(dir=cache))
@@ -323,7 +323,7 @@ def jars() -> Path:
 
 
 def _cache() -> Path:
-    """Return a folder that outlasts the tests; there may be no home, or none to write to."""
+    """Return a folder that outlasts the tests, even without a writable home directory."""
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         cache = caches / "streamgp-tests"
@@ -349,9 +349,9 @@ def _java() -> str:
 
 
 def _class_data(java: str, jars: Path) -> tuple[str, ...]:
-    """Return the JVM's options for starting from classes that an earlier broker has loaded."""
+    """Return the JVM options to start with classes that an earlier broker has loaded."""
     said = subprocess.run([java, "-version"], capture_output=True, timeout=60.0).stderr
-    build = hashlib.sha256(said).hexdigest()[:12]  # others do not take the archive
+    build = hashlib.sha256(said).hexdigest()[:12]  # other builds cannot use the archive
     archive = jars.with_name(f"{jars.name}-{build}.jsa")
     with (jars.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -369,7 +369,7 @@ def _class_data(java: str, jars: Path) -> tuple[str, ...]:
 
 
 def free_ports(n: int) -> list[int]:
-    """Return ports below those that outgoing connections get: they stay free over a restart."""
+    """Return ports below those of outgoing connections, so that they stay free over a restart."""
     with contextlib.ExitStack() as held:
         ports: list[int] = []
         for port in random.SystemRandom().sample(range(20000, 32000), 1000):
@@ -418,7 +418,7 @@ def _properties(directory: Path, ports: list[int]) -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "3000",
-        # After a kill the broker starts again only when its former life is given up for dead.
+        # A killed broker starts again only once the session of its predecessor has expired.
         "broker.session.timeout.ms": f"{_SESSION_S * 1e3:.0f}",
         "broker.heartbeat.interval.ms": "500",
         "log.cleaner.dedupe.buffer.size": "2097152",
@@ -457,7 +457,7 @@ def _security(directory: Path, ports: list[int]) -> dict[str, str]:
 
 
 def _certificates(directory: Path) -> None:
-    """Make an authority, and from it a certificate for "localhost" and one for a client."""
+    """Create an authority, and certificates for "localhost" and for a client."""
     if shutil.which("openssl") is None:
         raise Unavailable("Kafka tests with TLS need openssl: apt-get install openssl")
     for line in _openssl():
@@ -471,7 +471,7 @@ def _certificates(directory: Path) -> None:
 
 def _openssl() -> Iterator[str]:
     new = "-newkey rsa:2048 -nodes -days 30"
-    # Python 3.13 and newer refuse an authority that does not say what its key is for.
+    # Python 3.13 and newer reject an authority that does not state its key usage.
     usage = "-addext keyUsage=critical,keyCertSign,cRLSign"
     yield f"req -x509 {new} -keyout ca.key -out ca.pem -subj /CN=authority {usage}"
     for name, host in (("server", "localhost"), ("client", "client")):

@@ -1,8 +1,8 @@
-"""Transactions that a broker has lost track of, and what its operator does about them.
+"""Transactions that a broker has lost track of, ended as its operator would.
 
-A broker that goes down amid a transaction may come back with records of it that no coordinator
-knows. No worker reads on behind them, and groups are not told their positions, until an operator
-ends the transaction by hand (`kafka-transactions.sh abort`).
+A broker that goes down during a transaction may come back with records of it that no coordinator
+knows. No worker reads past them, and groups do not get their positions, until an operator ends the
+transaction by hand (`kafka-transactions.sh abort`).
 
 """
 
@@ -18,7 +18,7 @@ _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
 def end_hanging(servers: str) -> list[str]:
-    """End all transactions that the broker has lost track of; return which these were."""
+    """End all transactions that the broker has lost track of, and return them."""
     admin = Connection(servers).admin()
     try:
         places = [
@@ -41,7 +41,7 @@ def hanging(states: Any, known: Iterable[Any]) -> Iterable[Any]:
     Parameters
     ----------
     states
-        Of each partition what its leader knows of producers.
+        For each partition, what its leader knows about producers.
     known
         The transactions that coordinators know.
 

@@ -138,7 +138,7 @@ tests:
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp}
             exp_annotations:
-              summary: "annotators are in quarantine (2 over all keys): their answers are not learned"
+              summary: annotators are in quarantine, 2 over all keys; their answers are not learned
       - eval_time: 25m
         alertname: StreamgpOldQuestion
         exp_alerts:
@@ -153,7 +153,7 @@ tests:
         alertname: StreamgpNoCommit
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: w}
-            exp_annotations: {summary: w has unprocessed inputs but has committed nothing for a minute}
+            exp_annotations: {summary: w has inputs but has committed nothing for a minute}
       - eval_time: 25m
         alertname: StreamgpLagGrows
         exp_alerts:
@@ -183,7 +183,7 @@ tests:
         alertname: StreamgpNoCommit
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: w}
-            exp_annotations: {summary: w has unprocessed inputs but has committed nothing for a minute}
+            exp_annotations: {summary: w has inputs but has committed nothing for a minute}
 """
 
 

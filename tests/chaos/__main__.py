@@ -1,42 +1,43 @@
-"""Workers on a real Kafka broker under chaos: is anything lost, doubled or forgotten?
+"""Workers on a real Kafka broker under chaos: is anything lost, duplicated or forgotten?
 
-One broker is started on this machine (Java and Maven are needed), and on it, each a process of its
-own, workers (`streamgp run`), a simulated annotator who is wrong in one of five answers (`streamgp
-annotate --simulate`), a feeder of events with bad and hostile inputs of every kind among them (the
-hostile ones can be read, but hold what a learner may not be able to work with), and a meddler who
+A broker is started on this machine (needs Java and Maven), and with it, each in a process of its
+own: workers (`streamgp run`); a simulated annotator who is wrong in one of five answers (`streamgp
+annotate --simulate`); a feeder of events, including bad and hostile inputs of every kind (hostile
+ones can be read, but contain values that a learner may be unable to handle); and a meddler who
 sends answers twice, corrects them, takes them back and cancels questions. Meanwhile workers are
-killed, told to end, and stopped for longer than their session lasts, and start again as under a
-supervisor; the broker is killed and stopped and starts again.
+killed, terminated, or stopped for longer than their session lasts, and start again as under a
+supervisor; the broker is killed and stopped, and starts again.
 
-When all events are through, the topics are read from their start, committed records only, and tell
-what must have come out of what went in:
+When all events are processed, the topics are read from their start, committed records only, and the
+output is compared with what must follow from the input:
 
-lost, duplicated       predictions that are missing, and that are too many
-dead_expected, _found  inputs that cannot be used; those of them that are dead letters exactly once,
-                       with the original bytes
+lost, duplicated       missing and surplus predictions
+dead_expected, _found  unusable inputs; those of them that are dead letters exactly once, with the
+                       original bytes
 hostile, _dead         hostile events, each of which has one prediction or one dead letter; and how
-                       many have a dead letter. They are judged as all others are otherwise.
-waiting                answers that cannot be used either, but wait for their event, as they may for
-                       a minute, and are not yet dead letters
+                       many have a dead letter. Otherwise they are checked like all others.
+waiting                answers that are unusable, too, but wait for their event, as they may for a
+                       minute, and are not yet dead letters
 unexplained            predictions of every fourth key that the learner rebuilt from the consensus
                        log does not repeat: probabilities, score and draw of the rule
-state_differences      keys whose loop in the last snapshot is not what `state` and `consensus` make
+state_differences      keys whose loop in the last snapshot differs from that of `state` and
+                       `consensus`
 ends_wrong             questions without exactly one end: an answer, a cancellation or the expiry.
                        Only those whose time is not over may be open.
-lines_wrong, gaps      lines of the consensus log that do not follow from the answers, or do not
-                       follow each other; counts_wrong: predictions that know another number of them
+lines_wrong, gaps      lines of the consensus log that do not follow from the answers, or not from
+                       the line before; counts_wrong: predictions with another number of examples
 ended_by_hand          transactions that the broker itself lost track of when it went down; no
-                       consumer would read on if they were not ended, as its operator does
-nulls_wrong            lines of withdrawn examples that were not taken out of the log, and others
+                       consumer could read on if they were not ended, as an operator would
+nulls_wrong            lines of withdrawn examples that were not removed from the log, and others
                        that were
-counted_, written_     predictions, label requests, labels learned and dead letters as metrics of
-                       workers count them, all lives together, and as the topics hold them. What
-                       is counted is never more; with --calm it is the same (but for what comes
-                       after the last look).
+counted_, written_     predictions, label requests, labels learned and dead letters, as counted by
+                       the workers' metrics, all lives together, and as in the topics. The former
+                       never exceed the latter; with --calm they are equal (but for records after
+                       the last scrape).
 
 Options beside those of all benchmarks: --seconds S of chaos (600; quick 60), --workers N (2),
---events N (300000; quick 15000), --hostile SHARE of hostile events for each good one (0.02),
---calm without any harm.
+--events N (300000; quick 15000), --hostile SHARE of hostile events per good event (0.02), --calm
+without any harm.
 
 """
 
@@ -74,18 +75,18 @@ _MUST_BE_ZERO = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much chaos there is.
+    """Amount of chaos.
 
     Parameters
     ----------
     seconds
-        For how long harm is done, and events come.
+        Duration of harm and of events.
     events
-        How many events.
+        Number of events.
     workers
-        How many workers.
+        Number of workers.
     hostile
-        How many hostile events there are for each good one.
+        Number of hostile events per good event.
     calm
         Whether no harm is done.
 
@@ -121,12 +122,12 @@ def main(argv: list[str] | None = None) -> int:
     def measured(options: Options) -> Outcome:
         return measure(options, replace(QUICK if options.quick else FULL, **given))
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # everything it started ends with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends everything it started
     return run("chaos", measured, about=__doc__, argv=rest)
 
 
 def measure(options: Options, size: Size = QUICK) -> Outcome:
-    """Start everything, do harm, wait until all is through, and judge."""
+    """Start everything, do harm, wait until everything is processed, and check the topics."""
     home = Path(tempfile.mkdtemp(prefix="streamgp-chaos-"))
     is_interrupted, is_good = False, False
     try:
@@ -228,18 +229,16 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
     accepted += [at_least(name, both[name], 1) for name in (*harms, "explained", "scrapes")]
     notes = [
         f"{size.workers} workers, {N_PARTITIONS} partitions, {size.seconds:g} s of chaos; until "
-        f"they were told to stop, workers ended {_in_words(workers.statuses)}"
+        f"they were terminated, workers ended {_in_words(workers.statuses)}"
     ]
     if scene.ended:
         ended = "; ".join(scene.ended)
-        notes.append(
-            f"ended by hand, as the broker had lost track of them: transactions in {ended}"
-        )
+        notes.append(f"transactions ended by hand, as the broker had lost track of them: {ended}")
     return Outcome(rows=[row, checks, metrics], acceptance=accepted, notes=notes)
 
 
 def _in_words(statuses: Mapping[int | None, int]) -> str:
-    """Return how often which exit status came."""
+    """Return how often each exit status occurred."""
     named = {-9: "by a kill"}
     return (
         ", ".join(

@@ -1,13 +1,13 @@
 """Checks of what the topics hold: consensus log, ends of questions, dead letters.
 
-The consensus log: an example that is withdrawn must stay so whatever the broker compacts first. So
-the line that says `withdrawn` is followed by a null for every earlier line of the example, and a
+The consensus log: an example that is withdrawn must stay withdrawn, whatever the broker compacts
+first. So the line `withdrawn` is followed by a null for every earlier line of the example, and a
 worker writes no other null. Questions: each has exactly one end, an answer, a cancellation or the
-expiry. Dead letters: each input that cannot be used, once, with the original bytes.
+expiry. Dead letters: each unusable input, once, with the original bytes.
 
 An answer that names no request may be the label of an event that is still to come. So a worker
-lets it wait for its event, in the topic `state`, also if that came long ago and is forgotten; only
-then is it a dead letter.
+keeps it waiting for its event, in the topic `state`, even if the event came long ago and is
+forgotten; only after that it becomes a dead letter.
 
 """
 
@@ -36,14 +36,14 @@ _SEPARATOR = b"\x1f"
 
 
 class Lines:
-    r"""Records of the topic `consensus`, those of a partition added in their order.
+    r"""Records of the topic `consensus`, added in the order of their partition.
 
     Attributes
     ----------
     of_key
-        Of each key its lines.
+        The lines of each key.
     written_at
-        Of each event when its lines were written.
+        For each event, when its lines were written.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Lines:
 
     """
 
-    # _due     by their key, lines that are still to be taken out
+    # _due     by their key, lines that are still to be removed
     # _strays  keys of nulls that no withdrawal called for
     def __init__(self) -> None:
         self.of_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -85,21 +85,21 @@ class Lines:
             self._due.update(b"%b%b%d" % (example, _SEPARATOR, n) for n in range(int(revision)))
 
     def wrong_nulls(self) -> Iterator[str]:
-        """Find nulls that are missing, and those that are too many."""
+        """Find missing and surplus nulls."""
         for record_key in self._due.elements():
             yield f"no null after a withdrawal: {record_key!r}"
         for record_key in self._strays:
             yield f"null without need: {record_key!r}"
 
     def surplus(self, talks: Mapping[Name, Talk]) -> dict[Name, int]:
-        """Count for each event how many lines there are too many."""
+        """Count the surplus lines of each event."""
         found: dict[Name, int] = {name: -talk.n_lines for name, talk in talks.items()}
         for name, times in self.written_at.items():
             found[name] = found.get(name, 0) + len(times)
         return {name: n for name, n in found.items() if n}
 
     def gaps(self) -> Iterator[str]:
-        """Find lines that do not follow the line before."""
+        """Find lines whose number does not follow that of the line before."""
         for key, lines in self.of_key.items():
             numbers = [0, *(line["sequence"] for line in lines)]
             for before, after in pairwise(numbers):
@@ -107,12 +107,12 @@ class Lines:
                     yield f"{key}: {after} after {before}"
 
     def wrong_counts(self, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
-        """Find numbers of examples that the log does not allow.
+        """Find numbers of examples that are impossible according to the log.
 
         Parameters
         ----------
         counts
-            Of each key how many examples its predictions name, in their order.
+            For each key, the numbers of examples that its predictions state, in order.
 
         """
         for key, named in counts.items():
@@ -146,13 +146,13 @@ def wrong_ends(
     Parameters
     ----------
     asked
-        What the topic of requests says, by event.
+        Contents of the topic of requests, by event.
     talks
-        What must have come of the answers, by event.
+        Results that must follow from the answers, by event.
     written_at
         When lines of the consensus log were written, by event.
     stopped_at
-        When the workers were told to stop.
+        When the workers were terminated.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def wrong_ends(
 
 
 def _seen(asked: Asked, talk: Talk, request_id: str, moments: Sequence[float]) -> str:
-    """Return in words what is known of a question, for those who find out what went wrong."""
+    """Return in words what is known about a question, to help find out what went wrong."""
     return (
         f" (asked at {asked.asked_at.get(request_id)}, ended {talk.ended[request_id]} times by "
         f"answers, expired {asked.expired[request_id]} times, last at "
@@ -195,7 +195,7 @@ def _seen(asked: Asked, talk: Talk, request_id: str, moments: Sequence[float]) -
 
 
 def _is_over(asked: Asked, request_id: str, moments: Sequence[float]) -> bool:
-    """Whether something came of a question before it expired: then it has ended before."""
+    """Whether a line was written for a question before it expired, so that it has ended before."""
     expired_at = asked.expired_at.get(request_id)
     if expired_at is None:
         return False
@@ -212,17 +212,17 @@ Place: TypeAlias = tuple[str, int, int]
 
 
 def place_of(record: Record) -> Place:
-    """Return where a record lies."""
+    """Return the place of a record."""
     return record.topic, record.partition, record.offset
 
 
 class Letters:
-    """Inputs that cannot be used, dead letters, and answers that wait.
+    """Unusable inputs, dead letters, and waiting answers.
 
     Attributes
     ----------
     n_waiting
-        How many answers were excused.
+        Number of answers that were excused.
 
     Examples
     --------
@@ -235,8 +235,8 @@ class Letters:
     """
 
     # _bad    inputs that must be dead letters
-    # _found  dead letters by where their input lay; None for a timer
-    # _since  when an answer that waits for its event was read, by where it lies
+    # _found  dead letters by the place of their input; None for a timer
+    # _since  when an answer that waits for its event was read, by its place
     def __init__(self) -> None:
         self.n_waiting = 0
         self._bad: dict[Place, Record] = {}
@@ -244,7 +244,7 @@ class Letters:
         self._since: dict[Place, float] = {}
 
     def expect(self, bad: Record) -> None:
-        """Add an input that cannot be used."""
+        """Add an unusable input."""
         self._bad[place_of(bad)] = bad
 
     def add(self, letter: Record) -> None:
@@ -259,7 +259,7 @@ class Letters:
         self._found[topic, int(partition), int(offset)].append(letter)
 
     def add_state(self, record: Record) -> None:
-        """Add a record of the topic `state`, which may be an answer that waits or no longer."""
+        """Add a record of the topic `state`: perhaps an answer that waits, or no longer does."""
         name = split_key(record.key or b"")[-1]
         if not name.startswith(EARLY):
             return
@@ -271,46 +271,46 @@ class Letters:
             self._since[place] = msgspec.json.decode(record.value)["value"]["since"]
 
     def excuse_waiting(self, stopped_at: float) -> None:
-        """Excuse the answers that wait and whose time was not over when the workers stopped."""
+        """Excuse waiting answers whose time was not over when the workers stopped."""
         for place, since in self._since.items():
             if since + PATIENCE_S > stopped_at - GRACE_S and self._bad.pop(place, None):
                 self.n_waiting += 1
 
     def has(self, record: Record) -> bool:
-        """Whether there is a dead letter of an input."""
+        """Whether there is a dead letter for an input."""
         return bool(self._of(place_of(record)))
 
     def is_unlearnable(self, record: Record) -> bool:
-        """Whether an input is a dead letter as the learner has refused its label."""
-        # The reason of what failed begins with the kind of its error.
+        """Whether an input is a dead letter because the learner has refused its label."""
+        # The reason of such a failure begins with the type of the error.
         return any(
             headers.get("dlq.stage") == b"learn" and b"Error: " not in headers["dlq.error"]
             for headers in (dict(letter.headers) for letter in self._of(place_of(record)))
         )
 
     def read_by(self, record: Record) -> float:
-        """Return by when an answer was read that waits or is a dead letter; of others -inf."""
+        """Return by when a waiting answer or dead letter was read; -inf for other answers."""
         place = place_of(record)
         ats = [letter.at for letter in self._of(place)]
         return max([*ats, self._since.get(place, -inf)])
 
     @property
     def n_expected(self) -> int:
-        """How many inputs cannot be used."""
+        """Number of unusable inputs."""
         return len(self._bad)
 
     @property
     def n_found(self) -> int:
-        """How many of them are dead letters as they should be."""
+        """Number of those that are dead letters as they should be."""
         return len(self._bad) - len(self.missing())
 
     @property
     def n_too_many(self) -> int:
-        """How many other dead letters there are."""
+        """Number of other dead letters."""
         return sum(map(len, self._found.values())) - self.n_found
 
     def missing(self) -> list[Place]:
-        """Return which inputs are not a dead letter exactly once, with their bytes."""
+        """Return the inputs that are not dead letters exactly once with their bytes."""
         return [
             place
             for place, record in self._bad.items()
@@ -318,12 +318,12 @@ class Letters:
         ]
 
     def told(self, place: Place) -> str:
-        """Return what lies at a place that should be a dead letter, and how often it is one."""
+        """Describe the input at a place that should be a dead letter, and how often it is one."""
         bad = self._bad[place]
         return f"{place}, {bad.key!r} {bad.value!r}, {len(self._of(place))} letters"
 
     def strays(self) -> list[Place | None]:
-        """Return of which inputs there are dead letters without need."""
+        """Return the inputs that have needless dead letters."""
         return [place for place in self._found if place not in self._bad]
 
     def _of(self, place: Place) -> list[Record]:

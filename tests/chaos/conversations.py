@@ -1,9 +1,9 @@
-"""What must come of the answers about one event, told from the topics alone.
+"""Results that must follow from the answers about one event, derived from the topics alone.
 
-The conversation is held once more, by the table at the head of `streamgp/interactive/loop.py` and
-in another hand. What the table leaves to the learner and to the clock (whether a label was
-contested, whether a question expired) is looked up in the topic of requests; all else follows from
-the order of the answers.
+The conversation is held again by an independent implementation of the table at the head of
+`streamgp/interactive/loop.py`. What the table leaves to the learner and to the clock (whether a
+label was contested, whether a question expired) is looked up in the topic of requests; everything
+else follows from the order of the answers.
 
 """
 
@@ -18,20 +18,20 @@ Verdict: TypeAlias = Literal["accepted", "repeated", "refused"]
 
 @dataclass(slots=True)
 class Asked:
-    """What the topic of requests says about one event.
+    """Contents of the topic of requests about one event.
 
     Parameters
     ----------
     expires_at
-        Of each question.
+        Expiry time of each question.
     expired, cancelled
-        How often each question ended so.
+        How often each question ended in this way.
     n_twice
         Questions that were asked twice.
     asked_at, expired_at
-        When each question was written, and that it has expired.
+        When each question, and its expiry, was written.
     contested
-        Of each challenge the label that it doubts.
+        The label that each challenge doubts.
 
     """
 
@@ -46,14 +46,14 @@ class Asked:
     def ask(
         self, request_id: str, expires_at: float | None, at: float = 0.0, given: Any = None
     ) -> None:
-        """Take note of a question."""
+        """Record a question."""
         self.n_twice += request_id in self.expires_at
         self.expires_at[request_id] = expires_at
         self.asked_at[request_id] = at
         self.contested[request_id] = given
 
     def expire(self, request_id: str, at: float) -> None:
-        """Take note that a question has expired."""
+        """Record that a question has expired."""
         self.expired[request_id] += 1
         self.expired_at[request_id] = at
 
@@ -68,12 +68,12 @@ class Talk:
     y
         The label that came with it.
     asked
-        What the topic of requests says about it.
+        Contents of the topic of requests about it.
 
     Attributes
     ----------
     n_lines
-        How many lines of the consensus log must come of it.
+        Number of lines of the consensus log that must follow from it.
     ended
         How often each question was ended by an answer or a cancellation.
     cancelled
@@ -95,7 +95,7 @@ class Talk:
     # state       as in the table
     # _word       the label that stands
     # _standing   id of the answer that may be superseded
-    # _challenges how many there were so far
+    # _challenges number of challenges so far
     # _accepted   ids of answers
     def __init__(self, event_id: str, y: Any, asked: Asked) -> None:
         self.n_lines = 0
@@ -115,7 +115,7 @@ class Talk:
             self.state = "expired" if asked.expired[self._label] else "asked"
 
     def answer(self, answer: dict[str, Any]) -> Verdict:
-        """Add the next answer about the event, as it stands on the topic."""
+        """Add the next answer about the event, as found in the topic."""
         answer_id = answer["answer_id"]
         if answer_id in self._accepted:
             return "repeated"
@@ -133,10 +133,10 @@ class Talk:
         return "accepted" if taken else "refused"
 
     def refuse(self, said: dict[str, Any]) -> None:
-        """Take an answer or a cancellation of which the learner could learn nothing.
+        """Add an answer or a cancellation from which the learner could learn nothing.
 
-        It is a dead letter, and ends the question that it is about all the same. What could be
-        superseded before still can.
+        It is a dead letter, but still ends its question. An answer that could be superseded before
+        still can be.
         """
         is_about = said.get("request_id") in (None, self._open)
         if self._open is None or not (is_about or said.get("supersedes") == self._standing):
@@ -147,7 +147,7 @@ class Talk:
         self.state, self._word = "declined", None
 
     def cancel(self, request_id: str) -> Verdict:
-        """Take the next cancellation."""
+        """Add the next cancellation."""
         if not self._was_made(request_id) or request_id != self._open:
             return "refused"
         self._end()
@@ -182,9 +182,9 @@ class Talk:
         self.n_lines += 1
 
     def _contest(self, y: Any, answer_id: str) -> bool:
-        """Take a first word, which is contested if the topic of requests has a challenge of it.
+        """Add a first label, which is contested if the topic of requests has a challenge of it.
 
-        A challenge that doubts another label is about a later word.
+        A challenge that doubts another label is about a later one.
         """
         self._end()
         self._word, self._standing = y, answer_id

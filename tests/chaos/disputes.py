@@ -1,12 +1,12 @@
 """Annotators who dispute: inputs for a deployment with quarantine and second questions.
 
-Four annotators and a supervisor answer for the rooms of the WiFi log. One of them, `eve`, says the
-next room after the true one and insists on it. What each says of an event follows from who it is
-and the event; who answers what, and when, is drawn. They answer late, twice, for others, and what
-was withdrawn; they correct themselves and take answers back.
+Four annotators and a supervisor name the rooms of the WiFi log. One of them, `eve`, says the next
+room after the true one and insists on it. What an annotator says about an event depends on both
+alone; who answers what, and when, is drawn. They answer late, twice, for others, and questions that
+were withdrawn; they correct themselves and take answers back.
 
-Of one key one turn is written at a time, a few records of one topic, and the next one only once
-that was worked off. So the order of all inputs of a key is known, and can be played to another
+Each key has one turn at a time, a few records of one topic, and the next one is written only after
+the last was processed. So the order of all inputs of a key is known and can be replayed to another
 worker: a `Script` keeps it.
 
 """
@@ -36,21 +36,21 @@ NUMBER = "storm"
 LIAR, SUPERVISOR = "eve", "sue"
 HONEST = ("ann", "bob", "cat")
 _PEOPLE = (*HONEST, LIAR, SUPERVISOR)
-# The liar answers as much as two others.
+# The liar answers as often as two others.
 _WEIGHTS = (3, 3, 3, 6, 1)
 _ERRS = 0.06
 _STEP_S = 10.0
 
 
 def outgoing(topic: TopicName, key: str, value: dict[str, Any]) -> Outgoing:
-    """Return a record of an input, as other programs write it."""
+    """Return the record of an input, as other programs write it."""
     data = msgspec.json.encode({"version": 1, "key": key, **value})
     return Outgoing(topic=topic, key=key.encode(), value=data)
 
 
 @dataclass
 class Scene:
-    """What is said about the events of one key.
+    """The conversation about the events of one key.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class Scene:
     events
         Features and truths of its events.
     seed
-        Seed of what is drawn.
+        Seed of all draws.
     start
         The time of the first event.
 
     Attributes
     ----------
     n_sent
-        How many of the events were sent.
+        Number of events that were sent.
     asked
         The open questions, by id.
     ended
@@ -81,9 +81,9 @@ class Scene:
     asked: dict[str, dict[str, Any]] = field(default_factory=dict)
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    # _given      answers with a label, in their order
-    # _last       of each event who has labelled it last
-    # _n_answers  how many answers there were
+    # _given      answers with a label, in order
+    # _last       who labelled each event last
+    # _n_answers  number of answers so far
     def __post_init__(self) -> None:
         self._rng = random.Random(f"{self.seed} {self.key}")
         self._given: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ class Scene:
         self._rooms = sorted({room for _, room in self.events})
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Take what the topic of requests says next."""
+        """Take the next message of the topic of requests."""
         request_id, kind = message["request_id"], message["type"]
         if kind in ("label.request", "label.challenge"):
             self.asked[request_id] = message
@@ -100,7 +100,7 @@ class Scene:
             self.ended[request_id] = self.asked.pop(request_id)
 
     def turn(self, n_events: int) -> list[Outgoing]:
-        """Return what is written next, nothing if so many events were sent and all was said."""
+        """Return the next records; none if `n_events` were sent and nothing is left to say."""
         rng = self._rng
         can_send = self.n_sent < min(n_events, len(self.events))
         if not can_send and not self.asked:
@@ -112,7 +112,7 @@ class Scene:
         return [record for record in records if record is not None] or self.turn(n_events)
 
     def truth(self, event_id: str) -> int:
-        """Return the room in which an event was."""
+        """Return the true room of an event."""
         return self.events[int(event_id.rpartition("-")[2])][1]
 
     def _event(self) -> Outgoing | None:
@@ -130,7 +130,7 @@ class Scene:
         return self.start + _STEP_S * self.n_sent + 1e-4 * _STEP_S * self._n_answers
 
     def _says(self, who: str | None, event_id: str, once_more: bool = False) -> int:
-        """Return what an annotator says of an event."""
+        """Return the label that an annotator gives an event."""
         truth = self.truth(event_id)
         at = self._rooms.index(truth)
         if who == LIAR:
@@ -141,10 +141,10 @@ class Scene:
         return self._rooms[at - 1] if errs else truth
 
     def _answer(self) -> Outgoing | None:
-        """Return the answer to a question, or another word; None if nothing is to be said."""
+        """Return an answer to a question, or another one; None if there is nothing to say."""
         rng = self._rng
         draw = rng.random()
-        if draw < 0.04 and self._given:  # the same once more
+        if draw < 0.04 and self._given:  # the same again
             return outgoing("answers", self.key, rng.choice(self._given[-5:]))
         if draw < 0.12 and self._given:
             return self._correction(rng.choice(self._given[-30:]))
@@ -216,7 +216,7 @@ class Scene:
 
 
 def scenes(n_keys: int, n_events: int, seed: int, start: float) -> dict[str, Scene]:
-    """Return as many scenes, each about other events of the WiFi log, the rooms mixed."""
+    """Return `n_keys` scenes, each about different events of the WiFi log, with rooms mixed."""
     readings = list(islice(WiFiRooms(), 2000))
     rng = random.Random(seed)
     found = {}
@@ -229,17 +229,17 @@ def scenes(n_keys: int, n_events: int, seed: int, start: float) -> dict[str, Sce
 
 
 class Script:
-    """What was written, in the order in which it was worked off.
+    """Inputs in the order in which they were processed.
 
     Attributes
     ----------
     n
-        How many inputs were written.
+        Number of inputs that were written.
 
     """
 
     # _parts  numbers of the inputs of each turn; the rules from then on; or whose labels were taken
-    #         back (False) or put back (True)
+    #         back (False) or restored (True)
     def __init__(self) -> None:
         self.n = 0
         self._parts: list[range | People | tuple[str, bool]] = []
@@ -255,11 +255,11 @@ class Script:
         return numbered
 
     def note(self, part: People | tuple[str, bool]) -> None:
-        """Add other rules, or a retraction or its undo, while nothing else is said."""
+        """Add new rules, or a retraction or its undo, while nothing else is written."""
         self._parts.append(part)
 
     def steps(self, records: Iterable[Record]) -> Iterator[Step]:
-        """Yield all of it as the topics hold it: what a broker lost was sent once more."""
+        """Yield all inputs as the topics hold them: those that a broker lost were sent again."""
         inputs: dict[int, list[Record]] = {}
         calls: dict[tuple[str, bool], dict[bytes, list[Record]]] = {}
         for record in records:
@@ -287,7 +287,7 @@ class Script:
 
 
 def number_of(record: Record) -> int:
-    """Return which input of a script a record is."""
+    """Return the number that a record has among the inputs of a script."""
     return int(dict(record.headers)[NUMBER])
 
 

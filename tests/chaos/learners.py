@@ -1,4 +1,4 @@
-"""Whether the log explains what was said, and whether the workers remember what the topics hold."""
+"""Whether the log explains the predictions, and whether snapshots agree with the topics."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ENOUGH = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """How many predictions the learner rebuilt from the consensus log repeats.
+    """Number of predictions that the learner rebuilt from the consensus log repeats.
 
     Parameters
     ----------
     same
-        To the last bit.
+        Bitwise.
     close
-        Up to 1e-9 only.
+        Only up to 1e-9.
     unexplained
-        Not at all; no more are looked for after fifty of one key.
+        Not at all; the search ends after fifty of one key.
 
     """
 
@@ -57,16 +57,16 @@ def explain(
 
     Between two predictions any number of lines may have been learned. So each prediction is
     explained by the first state of the learner, from that of the last prediction on, that holds as
-    many examples and says the same.
+    many examples and predicts the same.
 
     Parameters
     ----------
     model
-        A skeptical classifier without scaling, never taught.
+        An untrained skeptical classifier without scaling.
     lines
-        The lines of the key, in their order.
+        The lines of the key, in order.
     predictions
-        Its predictions, in their order.
+        Its predictions, in order.
     features
         The features of its events.
 
@@ -75,7 +75,7 @@ def explain(
     pupil = _Pupil(model, lines)
     for prediction in predictions:
         start = pupil.n_read
-        # A prediction of an event that is on no topic is told of elsewhere.
+        # A prediction of an event that is on no topic is reported elsewhere.
         x = features.get(prediction["event_id"], {})
         while (distance := pupil.distance(prediction, x)) > _CLOSE and pupil.n_read < len(lines):
             pupil.read_on()
@@ -115,7 +115,7 @@ class _Pupil:
             self._held.add(event_id)
 
     def distance(self, prediction: Mapping[str, Any], x: dict[str, float]) -> float:
-        """Return by how much a prediction differs from what is said here."""
+        """Return by how much a prediction differs from the one made here."""
         if prediction["n_learned"] != self._model.n_learned:
             return float("inf")
         proba = self._model.predict_proba_one(x)
@@ -133,7 +133,7 @@ class _Pupil:
 
 
 def _label(plain: Any) -> Any:
-    """Return what a label of a message stands for: floats are tagged."""
+    """Return the label that a message's label stands for, as floats are tagged."""
     return plain["float"] if isinstance(plain, dict) else plain
 
 
@@ -147,7 +147,7 @@ class StateOfTopics:
 
     """
 
-    # _last  of each partition the last record of each key, as compaction leaves it
+    # _last  for each partition, the last record of each key, as compaction leaves it
     def __init__(self) -> None:
         self._last: dict[int, dict[tuple[TopicName, bytes | None], Record]] = defaultdict(dict)
 
@@ -158,18 +158,18 @@ class StateOfTopics:
     def differences(
         self, settings: LoopSettings, state: Path, *, now: float
     ) -> tuple[int, list[str]]:
-        """Return how many keys there are, and what differs.
+        """Return the number of keys, and what differs.
 
-        Of each partition the newest snapshot counts, that of the worker that had it last. If the
+        The newest snapshot of each partition counts, that of the worker that had it last. If that
         worker did nothing after it had restored the partition, the snapshot is behind the topics,
-        and is brought up as it would be after a restart.
+        and is brought up to date as it would be after a restart.
 
         Parameters
         ----------
         settings
-            What the loops are made of.
+            Settings of the loops.
         state
-            Where the workers have their directories.
+            Folder with the workers' directories.
         now
             The time. What was due before it has ended in both.
 
@@ -237,7 +237,7 @@ def _differences(kept: Any, rebuilt: Any, entities: Sequence[str], now: float) -
     if kept.n_keys != len(entities):
         flaws.append(f"{kept.n_keys} keys in the snapshot, {len(entities)} in the topics")
     for key in entities:
-        kept.withdraw(key, "no such event", now)  # brings the loop back if it was put away
+        kept.withdraw(key, "no such event", now)  # restores the loop if it was evicted
         ours, theirs = kept.loops.get(key), rebuilt.loops.get(key)
         if ours is None or theirs is None or ours.snapshot() != theirs.snapshot():
             flaws.append(f"key {key} is not in the snapshot what the topics make of it")

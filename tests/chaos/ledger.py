@@ -1,9 +1,9 @@
-"""What the topics hold when all is over, and what is wrong with it.
+"""What the topics hold at the end, and what is wrong with it.
 
-Nothing is asked but the topics, read as committed. What went in says what must have come out: one
-prediction for each event, one end for each question, one line for each label learned, one dead
-letter for each input that could not be used. A hostile event has either: what the learner makes of
-it is not judged.
+Only the topics are read, committed records only. The input determines the output: one prediction
+for each event, one end for each question, one line for each label learned, one dead letter for each
+unusable input. A hostile event has a prediction or a dead letter; how the learner handles it is not
+checked.
 
 """
 
@@ -25,39 +25,39 @@ from .traffic import HOSTILE_KEYS, HOSTILE_MARK, MARK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found.
+    """Results of the checks.
 
     Parameters
     ----------
     events, answers, requests, challenges, learned
-        How much there was: good events, answers and cancellations, questions of both kinds, lines
-        of the consensus log.
+        Numbers of good events, of answers and cancellations, of questions of both kinds, and of
+        lines of the consensus log.
     open
         Questions that were still open at the end, within their time.
     fed
-        How many numbers of events there were.
+        Number of distinct event numbers.
     lost, duplicated
-        Predictions that are missing, and those that are too many.
+        Missing and surplus predictions.
     dead_expected, dead_found, dead_too_many
-        Inputs that cannot be used; those of them that are dead letters exactly once, with the
-        original bytes; all other dead letters.
+        Unusable inputs; those of them that are dead letters exactly once, with the original bytes;
+        all other dead letters.
     waiting
         Answers that will be dead letters unless their event comes, within the time that they wait.
     hostile, hostile_dead
         Hostile events, and those of them that are dead letters.
     ends_wrong
-        Questions that have not exactly one end.
+        Questions without exactly one end.
     lines_wrong
-        Lines of the consensus log that are missing or too many.
+        Missing and surplus lines of the consensus log.
     nulls_wrong
-        Lines that were not taken out of the log after the example was withdrawn, and nulls without
-        need.
+        Lines that were not removed from the log after the example was withdrawn, and needless
+        nulls.
     gaps
-        Lines that do not follow the line before.
+        Lines whose number does not follow that of the line before.
     counts_wrong
-        Predictions whose number of examples is none that the log allows.
+        Predictions with a number of examples that is impossible according to the log.
     longest_stall_s
-        For how long nothing came out of a partition though an event lay there.
+        Longest time without output from a partition that had an event.
 
     """
 
@@ -96,7 +96,7 @@ class _Event:
 
 
 class Ledger:
-    """Records of all topics, those of a partition added in their order; judges what they hold.
+    """Records of all topics, added in the order of their partition, and checks of their contents.
 
     Parameters
     ----------
@@ -105,25 +105,25 @@ class Ledger:
     expires_after_s
         How long a question waits after it was written; None for as long as its event.
     is_sampled
-        Keys whose predictions are kept whole, with the features.
+        Whether the predictions of a key are kept whole, with the features.
 
     Attributes
     ----------
     lines
         The consensus log.
     predictions
-        Of each sampled key the predictions.
+        The predictions of each sampled key.
     features
-        Of each sampled key the features of its events, by event id.
+        The features of the events of each sampled key, by event id.
 
     """
 
     # _n_predictions  by event
-    # _counts         of each key how many examples its predictions name, in their order
-    # _told           of each partition time and event of its predictions, in their order
+    # _counts         for each key, the numbers of examples that its predictions state, in order
+    # _told           for each partition, time and event of its predictions, in order
     # _asked          by event
     # _answers        in the order of each partition
-    # _letters        what cannot be used, the dead letters, and what waits to be one
+    # _letters        unusable inputs, dead letters, and answers that may become one
     # _hostile        hostile events as they were sent, by event
     # _delays         seconds by which questions about an event were written after their own time
     def __init__(
@@ -170,12 +170,12 @@ class Ledger:
         self._add_to[record.topic](record)
 
     def findings(self, stopped_at: float) -> Findings:
-        """Return what is wrong.
+        """Return the results of all checks.
 
         Parameters
         ----------
         stopped_at
-            When the workers were told to stop; what is due before must have been done.
+            When the workers were terminated; everything due before must have been done.
 
         """
         examples: list[str] = []
@@ -280,18 +280,18 @@ class Ledger:
             expires_at = value.get("expires_at")
             asked.ask(request_id, expires_at, record.at, value.get("given"))
             if expires_at is not None and self._expires_after_s is not None:
-                # An event is remembered as much longer as a question about it was written late.
+                # An event is remembered longer by the delay with which a question was written.
                 delay_s = expires_at - value["requested_at"] - self._expires_after_s
                 self._delays[name] = max(self._delays[name], delay_s)
 
     # --- judging
 
     def _judge_hostile(self) -> int:
-        """Expect a dead letter of each hostile event but the one that was predicted, if one was.
+        """Expect a dead letter for each hostile event except one that was predicted.
 
         Returns
         -------
-        How many there are.
+        The number of dead letters.
 
         """
         n_dead = 0
@@ -300,17 +300,17 @@ class Ledger:
             silent = [record for record in records if not self._letters.has(record)]
             if not silent:
                 if self._n_predictions.get(name):
-                    dead.pop()  # it was predicted: one of them is without need
+                    dead.pop()  # it was predicted, so one of the dead letters is needless
                 else:
                     del self._events[name]
             n_dead += len(dead)
-            # Of several with the same id one is predicted; all others are duplicates.
+            # Of several events with the same id, one is predicted; all others are duplicates.
             for record in (*dead, *silent[1:]):
                 self._letters.expect(record)
         return n_dead
 
     def _hold_talks(self) -> tuple[dict[Name, Talk], int]:
-        """Hold all conversations once more; what they refuse must be a dead letter."""
+        """Hold all conversations again; inputs that they refuse must be dead letters."""
         talks = {
             name: Talk(name[1], event.y, self._asked.get(name, Asked()))
             for name, event in self._events.items()
@@ -327,7 +327,7 @@ class Ledger:
                 self._letters.expect(record)
                 continue
             if _is_hostile(record) and self._letters.has(record):
-                self._letters.expect(record)  # the learner could not work with it
+                self._letters.expect(record)  # the learner could not handle it
                 if self._letters.is_unlearnable(record):
                     talks[name].refuse(value)
                 continue
@@ -340,7 +340,7 @@ class Ledger:
     def _is_forgotten(
         self, record: Record, value: dict[str, Any], event: _Event, delay_s: float
     ) -> bool:
-        """Whether an answer was read when its event was forgotten, as far as it is told when."""
+        """Whether an answer was read after its event was forgotten, as far as the time is known."""
         end = event.occurred_at + self._horizon_s + delay_s
         return max(value.get("answered_at", end), self._letters.read_by(record)) > end
 
@@ -356,7 +356,7 @@ class Ledger:
 
 
 def _is_hostile(record: Record) -> bool:
-    """Whether a learner may not be able to work with an input."""
+    """Whether an input is one that a learner may be unable to handle."""
     return HOSTILE_MARK in (record.value or b"") or (record.key or b"").startswith(HOSTILE_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Processes under chaos, which end with the process that started them, and the plan of the harm."""
+"""Processes under chaos, which end with the process that started them, and the plan of harm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 FINAL = frozenset({2, 65, 70, 76})
-"""Exit statuses of a worker that a supervisor must not answer by starting it again."""
+"""Exit statuses after which a supervisor must not restart a worker."""
 Harm: TypeAlias = Literal["kill", "term", "stop"]
 HARMS: tuple[Harm, ...] = ("kill", "term", "stop")
 _SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
@@ -35,16 +35,16 @@ ENVIRONMENT = {
 
 
 class Program:
-    """A process that ends with the thread that started it, where `setpriv` can see to that.
+    """A process that ends with the thread that started it, if `setpriv` is available.
 
     Parameters
     ----------
     name
-        What its log is called.
+        Name of its log.
     arguments
-        What follows the name of Python.
+        Arguments of Python.
     logs
-        Where the log is.
+        Folder of the log.
 
     """
 
@@ -65,12 +65,12 @@ class Program:
 
     @property
     def status(self) -> int | None:
-        """The exit status, None while it runs."""
+        """The exit status; None while it runs."""
         return self._process.poll()
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def send(self, number: signal.Signals) -> None:
@@ -78,7 +78,7 @@ class Program:
         self._process.send_signal(number)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait until it ends; return the status, None if it had to be killed."""
+        """Wait until it ends; return the status, or None if it had to be killed."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -86,7 +86,7 @@ class Program:
             return None
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
 
@@ -96,26 +96,26 @@ class Program:
 
 
 class Workers:
-    """Workers of one group, started again as by a supervisor.
+    """Workers of one group, restarted as by a supervisor.
 
     Parameters
     ----------
     config
         The configuration of all.
     n_workers
-        How many there are.
+        Number of workers.
     logs
-        Where their logs are.
+        Folder of their logs.
 
     Attributes
     ----------
     statuses
-        How often a worker ended with which exit status; None for one that had to be killed.
+        How often workers ended with each exit status; None for those that had to be killed.
 
     """
 
-    # _stopped  when a stopped worker goes on, by its index
-    # _fallen   when one that has ended is started again
+    # _stopped  when a stopped worker continues, by its index
+    # _fallen   when a worker that has ended is restarted
     def __init__(self, config: Path, n_workers: int, logs: Path) -> None:
         self.statuses: Counter[int | None] = Counter()
         self._config = config
@@ -127,7 +127,7 @@ class Workers:
         self._programs = [self._start(n) for n in range(n_workers)]
 
     def observed(self) -> list[tuple[str, str]]:
-        """Return each life of a worker that runs, and where its metrics are."""
+        """Return each life of a running worker, and the address of its metrics."""
         both = zip(self._programs, self._addresses, strict=True)
         return [
             (f"{program.name}/{program.pid}", address)
@@ -137,11 +137,11 @@ class Workers:
 
     @property
     def n_given_up(self) -> int:
-        """How many have ended with a status after which no supervisor starts them again."""
+        """Number of workers with an exit status after which no supervisor restarts them."""
         return len(self._given_up)
 
     def watch(self) -> None:
-        """Let those go on whose time has come, and start again those that have ended."""
+        """Continue stopped workers whose time has come, and restart those that have ended."""
         now = time.monotonic()
         for n, program in enumerate(self._programs):
             if self._stopped.get(n, now) < now:
@@ -159,7 +159,7 @@ class Workers:
                 self._programs[n] = self._start(n)
 
     def hurt(self, harm: Harm, rng: random.Random, stop_s: float) -> str | None:
-        """Do harm to one that is at work; return its name, None if none is."""
+        """Do harm to a worker at work; return its name, or None if there is none."""
         able = [
             n
             for n, program in enumerate(self._programs)
@@ -174,20 +174,20 @@ class Workers:
         return self._programs[n].name
 
     def wake(self) -> None:
-        """Let all go on."""
+        """Continue all stopped workers."""
         for n in self._stopped:
             self._programs[n].send(signal.SIGCONT)
         self._stopped.clear()
 
     def end(self, timeout_s: float) -> list[int | None]:
-        """Ask all to end; return the exit statuses."""
+        """Terminate all workers; return the exit statuses."""
         self.wake()
         for program in self._programs:
             program.send(signal.SIGTERM)
         return [program.wait(timeout_s) for program in self._programs]
 
     def kill(self) -> None:
-        """End all at once."""
+        """Kill all workers."""
         for program in self._programs:
             program.kill()
 
@@ -201,7 +201,7 @@ class Workers:
             for line in path.read_text(errors="replace").splitlines():
                 try:
                     yield json.loads(line)
-                except ValueError:  # one that was cut by a kill
+                except ValueError:  # a line that was cut off by a kill
                     continue
 
     def _start(self, n: int) -> Program:
@@ -221,14 +221,14 @@ def _free_ports(n: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """When what is done, in seconds from the start.
+    """Schedule of harm, in seconds from the start.
 
     Parameters
     ----------
     harms
-        To a worker; with how long a stopped one sleeps.
+        Harm to a worker, with how long a stopped one sleeps.
     restarts
-        Of the broker, and whether it is killed rather than told to stop.
+        Restarts of the broker, and whether it is killed rather than terminated.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""One worker that nothing happens to, given the inputs of another run in their order.
+"""An undisturbed worker that gets the inputs of another run in the same order.
 
-What the topics hold in the end must be the same as after the other run: `differences` says where
-it is not.
+At the end the topics must hold the same as after the other run; `differences` says where they do
+not.
 
 """
 
@@ -29,14 +29,14 @@ from streamgp.interactive.state.snapshot import Snapshot
 Step: TypeAlias = People | tuple[Outgoing, float]
 """New rules, with which workers start again, or an input and when it was written."""
 GROUP = "disputes"
-# What differs between two runs: where an input lay, and when a worker has looked at it.
+# Differs between two runs: the place of an input, and when a worker has looked at it.
 _OF_RUN = frozenset(("dlq.offset", "dlq.at"))
 
 
 def replayed(
     steps: Iterable[Step], loops: LoopSettings, home: Path, n_partitions: int
 ) -> list[Record]:
-    """Return all records of the topics after the inputs, each worked off before the next."""
+    """Return all records of the topics after the inputs, each processed before the next."""
     now = [0.0]
     topics = MemoryTopics(n_partitions=n_partitions, clock=lambda: now[0])
     for people, group in itertools.groupby(_with_rules(steps, loops.people), lambda each: each[0]):
@@ -57,11 +57,11 @@ def everything(topics: Topics) -> list[Record]:
 def differences(
     ours: Sequence[Record], theirs: Sequence[Record], loops: LoopSettings, now: float
 ) -> list[str]:
-    """Return what the topics of two runs do not have in common, one line each.
+    """Return the differences between the topics of two runs, one line each.
 
-    Compared are, of each key, all messages in their order, and what a worker would rebuild from the
-    topics: learner, conversations, quarantine, what was taken back. How the state is cut into
-    records is another matter: that goes by the batches.
+    For each key all messages are compared in order, and what a worker would rebuild from the
+    topics: learner, conversations, quarantine, retracted labels. How the state is split into
+    records is not compared, as it depends on the batches.
     """
     flaws = []
     one, other = _said(ours), _said(theirs)
@@ -77,7 +77,7 @@ def differences(
 
 
 def rebuilt(records: Sequence[Record], loops: LoopSettings, number: int, now: float) -> Partition:
-    """Return a partition as a worker without a snapshot makes it from the topics."""
+    """Return a partition as a worker without a snapshot restores it from the topics."""
     last = {
         (record.topic, record.key): record
         for record in records
@@ -124,7 +124,7 @@ def _work(
 
 
 def _said(records: Iterable[Record]) -> dict[tuple[str, str], list[Any]]:
-    """Return what workers have written of each key into each topic."""
+    """Return what workers have written for each key into each topic."""
     said: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for record in records:
         name = record.topic, (record.key or b"").decode().split(SEPARATOR)[0]
@@ -138,7 +138,7 @@ def _said(records: Iterable[Record]) -> dict[tuple[str, str], list[Any]]:
 
 
 def _described(partition: Partition) -> dict[str, Any]:
-    """Return what a partition holds, to be compared, but for the numbers of its pages."""
+    """Return the contents of a partition for comparison, without the numbers of its pages."""
     found: dict[str, Any] = {
         "revisions": sorted(map(list, partition.revisions.state())),
         "early": partition.early.state(),

@@ -53,7 +53,7 @@ owners = false
 """
 _ANNOTATOR = "name=ann,error_rate=0.2,delay=1,decline_rate=0.05,seed={seed}"
 _STREAMGP = ("-m", "streamgp")
-# Larger than an event may be, so that one that is too large gets through to the workers.
+# Larger than an event may be, so that one that is too large reaches the workers.
 _INPUT_LIMIT = 2 * 2**20
 _SAMPLE = 4
 _LEAVE_S = 30.0
@@ -62,30 +62,30 @@ _QUIET_S = 3.0
 _TICK_S = 0.1
 _TELL_S = 10.0
 _LONGEST_OUTAGE_S = 8.0
-# Longer than it takes until all have given up and started again twice.
+# Longer than it takes until all workers have given up and restarted twice.
 _STUCK_S = 90.0
 
 
 class Reading(Protocol):
-    """What all records of the topics are added to."""
+    """A collector to which all records of the topics are added."""
 
     def add(self, record: Record) -> None:
         """Add the next record of its partition."""
 
 
 class Scene:
-    """A broker, workers, senders and an annotator; `with` starts all and ends all.
+    """A broker, workers, senders and an annotator; `with` starts and ends all of them.
 
     Parameters
     ----------
     seed
         Seed of everything random.
     n_workers, n_events, seconds
-        How many, and how long the events take.
+        Numbers of workers and events, and duration of the events.
     hostile_share
-        How many hostile events there are for each good one.
+        Number of hostile events per good event.
     home
-        Where workers keep their state, and all their logs.
+        Folder for the state of workers, and for all logs.
     progress
         Called with a line about each step.
 
@@ -94,21 +94,21 @@ class Scene:
     config
         The configuration of the workers.
     state
-        Where they keep their state.
+        Folder of their state.
     workers
         The workers.
     n_restarts
-        Of the broker.
+        Number of restarts of the broker.
     harms
-        What was done to workers, by kind.
+        Harm done to workers, by kind.
     ended
         Transactions that the broker had lost track of and that were ended by hand.
     scraper
-        What the workers have counted.
+        Counters of the workers.
 
     """
 
-    # _stuck  how many inputs wait, and since when it has been so many
+    # _stuck  number of waiting inputs, and since when it has not changed
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Scene:
         self._broker.__exit__(kind, error, trace)
 
     def do_harm(self, plan: Plan, rng: random.Random) -> None:
-        """Do the planned harm; harm for which no worker is there waits."""
+        """Do the planned harm; if no worker is available for it, it waits."""
         start = time.monotonic()
         harms, restarts = list(plan.harms), list(plan.restarts)
         up_at: float | None = None
@@ -188,11 +188,11 @@ class Scene:
         self.workers.wake()
 
     def wait_until_fed(self) -> None:
-        """Return when the last event has been sent."""
+        """Return once the last event has been sent."""
         self._wait("events to be sent", lambda: self._people["feeder"].status == 0)
 
     def wait_until_idle(self) -> None:
-        """Return when nothing has waited to be worked off for a while."""
+        """Return once no input has been waiting for a while."""
         since: list[float] = []
 
         def is_idle() -> bool:
@@ -207,14 +207,14 @@ class Scene:
         self._wait("workers to catch up", is_idle)
 
     def end_people(self) -> None:
-        """End those who answer and meddle."""
+        """End the annotator and the meddler."""
         for name in ("annotator", "meddler"):
             person = self._people.pop(name)
             person.send(signal.SIGTERM)
             person.wait(_LEAVE_S)
 
     def read(self, *into: Reading) -> tuple[Ledger, StateOfTopics]:
-        """Read all topics, also into others that records can be added to."""
+        """Read all topics, also into the given collectors."""
         sample = {f"key-{n:03}" for n in range(0, 1000, _SAMPLE)}
         ledger = Ledger(
             horizon_s=_HORIZON_S,
@@ -272,20 +272,20 @@ class Scene:
         return Program(name, arguments[name], self._logs)
 
     def _watch(self) -> None:
-        """Start again what has ended, and say now and then how far it is."""
+        """Restart what has ended, and report progress now and then."""
         self.workers.watch()
         if self.workers.n_given_up == self._n_workers:
-            raise RuntimeError(f"no worker can go on; last words:\n{self.workers.tail()}")
+            raise RuntimeError(f"no worker can go on; end of the logs:\n{self.workers.tail()}")
         for name, program in self._people.items():
             status = program.status
             if status is None or (name == "feeder" and status == 0):
                 continue
             if name == "feeder" or status != LOST_BROKER:
-                raise RuntimeError(f"{name} ended with {status}; its last words:\n{program.tail()}")
+                raise RuntimeError(f"{name} ended with {status}; end of its log:\n{program.tail()}")
             self._people[name] = self._person(name)
 
     def _wait(self, what: str, is_done: Callable[[], bool]) -> None:
-        """Wait until something is done, as long as ever fewer inputs wait."""
+        """Wait until something is done, as long as the number of waiting inputs falls."""
         until, least = time.monotonic() + _PATIENCE_S, inf
         while not is_done():
             self._watch()
@@ -295,13 +295,13 @@ class Scene:
             if now - self._told > _TELL_S:
                 self._told = now
                 lag = self._lag()
-                self._progress(f"waiting for {what}, {lag} inputs wait")
+                self._progress(f"waiting for {what}, {lag} inputs left")
                 if lag is not None and lag < least:
                     until, least = now + _PATIENCE_S, lag
             time.sleep(_TICK_S)
 
     def _end_hanging(self, lag: int | None) -> None:
-        """Do what the broker's operator would do when nothing moves any more."""
+        """Do what the broker's operator would do when nothing moves any longer."""
         now = time.monotonic()
         if not lag or lag != self._stuck[0]:
             self._stuck = lag, now
@@ -316,7 +316,7 @@ class Scene:
             )
 
     def _lag(self) -> int | None:
-        """Return how many events and answers wait, None if the broker does not say."""
+        """Return the number of waiting events and answers; None if the broker does not say."""
         with suppress(BrokerError):
             lags = self._topics.lags(GROUP).items()
             return sum(n for (topic, _), n in lags if topic in ("events", "answers"))
@@ -326,7 +326,7 @@ class Scene:
 def _broker() -> Any:
     from tests.kafka_broker import Broker
 
-    # A broker that is its own controller, killed amid a transaction, breaks it by itself.
+    # A broker that is its own controller breaks a transaction if it is killed during it.
     return Broker(heap_mb=512, apart=True)
 
 

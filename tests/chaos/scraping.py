@@ -1,8 +1,8 @@
-"""Counters of the workers, scraped all the time, beside what the topics hold.
+"""Counters of the workers, scraped all the time and compared with the topics.
 
-A worker counts what it has committed. So the counters of all its lives together are never above
-what lies in the topics: a life that is killed takes with it what it counted since it was scraped
-last, and what it committed without counting it.
+A worker counts what it has committed. So the counters of all its lives together never exceed what
+the topics hold: when a life is killed, what it counted since the last scrape is lost, and what it
+committed without counting.
 
 """
 
@@ -25,7 +25,7 @@ COUNTERS = {
     "labels_learned": "streamgp_labels_learned_total",
     "dead_letters": "streamgp_dead_letters_total",
 }
-"""What is counted, and by which counter of a worker."""
+"""What is counted, and the worker's counter for it."""
 _EVERY_S = 0.25
 _TIMEOUT_S = 1.0
 
@@ -73,24 +73,24 @@ class Written:
 
 
 class Scraper:
-    """Reads the counters of all workers again and again; `with` starts and ends it.
+    """Reader that scrapes the counters of all workers repeatedly; `with` starts and ends it.
 
     Parameters
     ----------
     targets
-        Returns each life of a worker that runs, by a name that no other life has, and the address
-        of its metrics.
+        Function that returns each life of a running worker, by a unique name, and the address of
+        its metrics.
 
     Attributes
     ----------
     n_scrapes
-        How often a worker was read.
+        Number of scrapes of a worker.
     n_backwards
-        How often a counter was less than before in the same life.
+        How often a counter was smaller than before in the same life.
 
     """
 
-    # _last  by life, its counters when it was read last
+    # _last  by life, its counters at the last scrape
     def __init__(self, targets: Callable[[], Iterable[tuple[str, str]]]) -> None:
         self.n_scrapes = self.n_backwards = 0
         self._targets = targets
@@ -113,7 +113,7 @@ class Scraper:
             return sum(self._last.values(), Counter[str]())
 
     def scrape(self) -> float:
-        """Read the workers that answer; return when that began, POSIX seconds."""
+        """Scrape the workers that respond; return when that began, POSIX seconds."""
         began = time()
         for life, address in self._targets():
             try:
@@ -139,7 +139,7 @@ class Scraper:
 
 
 def counters(text: str) -> Counter[str]:
-    """Return the counters of a worker from what its address for metrics says.
+    """Return the counters of a worker from the text of its metrics.
 
     Examples
     --------

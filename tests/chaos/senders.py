@@ -3,9 +3,9 @@
     python -m tests.chaos.senders feed SERVERS SEED N_EVENTS SECONDS HOSTILE_SHARE
     python -m tests.chaos.senders meddle SERVERS SEED
 
-The feeder sends events, and ends when all are safe. The meddler reads what is asked and answered,
-and does what people do: sends an answer twice, corrects one, takes one back, cancels a question,
-answers one that has expired; it ends with SIGTERM.
+The feeder sends events, and ends when all are stored. The meddler reads questions and answers, and
+does what people do: sends an answer twice, corrects one, takes one back, cancels a question,
+answers an expired one; it ends with SIGTERM.
 
 """
 
@@ -35,15 +35,15 @@ _TAKEN_BACK = 0.2
 
 
 def topics_of(servers: str) -> KafkaTopics:
-    """Return the topics; who writes is patient with a broker that is away."""
+    """Return the topics; writers are patient with a broker that is away."""
     timeouts = Timeouts(connect_s=30.0, delivery_s=60.0)
     return KafkaTopics(servers, partitions=N_PARTITIONS, replication=1, timeouts=timeouts)
 
 
 class Sender:
-    """Writes until it is done, whatever becomes of the broker.
+    """Writer that goes on until it is done, whatever happens to the broker.
 
-    What may have been lost is sent again, and may then be there twice: the events bring their ids.
+    Records that may have been lost are sent again, and may then be there twice: events have ids.
     """
 
     def __init__(self, servers: str) -> None:
@@ -52,13 +52,13 @@ class Sender:
         self._unsure: list[Outgoing] = []
 
     def send(self, records: Iterable[Outgoing]) -> None:
-        """Write records; they leave with the next flush at the latest."""
+        """Write records; they are sent with the next flush at the latest."""
         for record in records:
             self._unsure.append(record)
             self._try(lambda writer, record=record: writer.send(record))
 
     def flush(self) -> None:
-        """Return when everything is safe."""
+        """Return once everything is stored."""
         while self._unsure:
             if self._try(lambda writer: writer.flush()):
                 self._unsure.clear()
@@ -90,7 +90,7 @@ class Sender:
 
 
 def feed(servers: str, seed: int, n_events: int, seconds: float, hostile_share: float) -> None:
-    """Send events, evenly over some seconds; what was held up comes at once."""
+    """Send events, evenly over `seconds`; delayed ones are sent at once."""
     traffic = Traffic(seed, n_events, hostile_share=hostile_share)
     sender = Sender(servers)
     start = flushed = time.monotonic()
@@ -109,7 +109,7 @@ def feed(servers: str, seed: int, n_events: int, seconds: float, hostile_share: 
 
 
 class Meddler:
-    """Decides what is done about a question or an answer; each is meddled with once.
+    """Decides how to meddle with a question or an answer; each is meddled with at most once.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Meddler:
         self._done: set[tuple[str, bytes | None, str]] = set()
 
     def respond(self, record: Record, now: float) -> list[Outgoing]:
-        """Return what to write because of a record of `requests` or `answers`."""
+        """Return the records to write in response to one of `requests` or `answers`."""
         if record.value is None or MARK in record.value:
             return []
         value = msgspec.json.decode(record.value)

@@ -1,4 +1,4 @@
-"""What judges the workers under chaos finds what is wrong, and nothing where nothing is."""
+"""The checks of the workers under chaos find every fault, and nothing without a fault."""
 
 import dataclasses
 import itertools
@@ -81,7 +81,7 @@ class Stage:
         writer.flush()
 
     def work(self, n_turns=0):
-        """Work off what waits, in so many turns at least."""
+        """Process what is pending, in at least `n_turns` turns."""
         turns = itertools.count()
         settings = WorkerSettings(group="chaos", instance="worker-0", max_bad_share=1.0)
         with StateDirectory(self.state / "worker-0") as state:
@@ -98,9 +98,9 @@ class Stage:
 
 
 class Run(Stage):
-    """Some minutes with workers that nothing happens to: what the topics hold, and the snapshots.
+    """A few minutes with undisturbed workers: the contents of the topics, and the snapshots.
 
-    Every question whose event has an even number is answered; the meddler is busy.
+    Every question about an event with an even number is answered; the meddler is busy.
     """
 
     def __init__(self, home):
@@ -122,7 +122,7 @@ class Run(Stage):
             self.write(records)
             self.work()
             self.write([answer for record in asked.poll(0.0) for answer in self.answers(record)])
-            for _ in range(2):  # what was said to what was said
+            for _ in range(2):  # also in response to what was just written
                 self.write(
                     [
                         out
@@ -180,7 +180,7 @@ def test_a_transaction_is_ended_by_hand_only_if_no_coordinator_knows_it():
     assert [tuple(spec) for spec in hanging(states, known)] == [("lost", 7, 3, 5)]
 
 
-def test_a_challenge_of_another_label_is_about_a_later_word():
+def test_a_challenge_of_another_label_is_about_a_later_answer():
     asked = Asked()
     asked.ask("e/label", 60.0)
     asked.expire("e/label", 61.0)
@@ -194,7 +194,7 @@ def test_a_challenge_of_another_label_is_about_a_later_word():
     assert (talk.state, talk.n_lines) == ("challenged", 2)
 
 
-def test_an_answer_that_the_learner_refuses_ends_its_question_and_brings_no_line():
+def test_an_answer_that_the_learner_refuses_ends_its_question_without_a_line():
     asked = Asked()
     asked.ask("e/challenge/1", 90.0, given=1.0)
     for said in (
@@ -221,7 +221,7 @@ def judged(records, stopped_at):
 
 
 def flaws(run, records, stopped_at=None):
-    """Return what the forged records change in the findings, but for what is only counted."""
+    """Return what the forged records change in the findings, except for plain counts."""
     stopped_at = run.now if stopped_at is None else stopped_at
     before, after = judged(run.records, run.now), judged(records, stopped_at)
     only_counted = (
@@ -237,7 +237,7 @@ def flaws(run, records, stopped_at=None):
 
 
 def found(run, topic, condition=None):
-    """Return the last good record of a topic whose value fulfils a condition."""
+    """Return the last good record of a topic whose value meets a condition."""
     return [
         record
         for record in run.records
@@ -277,7 +277,7 @@ def explained(records):
 
 
 def n_predicted(run):
-    """Return how many predictions there are: of all good events, and some hostile ones."""
+    """Return the number of predictions: for all good events, and some hostile ones."""
     findings = judged(run.records, run.now)
     return N_EVENTS + findings.hostile - findings.hostile_dead
 
@@ -314,15 +314,15 @@ def test_the_run_has_everything_that_can_happen_to_a_question(run):
     assert any(value.get("revision") for value in said)
 
 
-def test_the_log_explains_every_prediction_to_the_last_bit(run):
+def test_the_log_explains_every_prediction_bitwise(run):
     total = explained(run.records)
     assert total["same"] == n_predicted(run)
     assert total["close"] == total["unexplained"] == 0
 
 
-def test_the_snapshots_are_what_the_topics_make(run):
+def test_the_snapshots_equal_the_state_rebuilt_from_the_topics(run):
     n_keys, flaws = differences(run, run.records)
-    assert n_keys > 2 * 2 * MAX_KEYS  # on two partitions, so that some are put away
+    assert n_keys > 2 * 2 * MAX_KEYS  # on two partitions, so that some are evicted
     assert flaws == []
 
 
@@ -330,7 +330,7 @@ def test_the_snapshots_are_what_the_topics_make(run):
 
 
 def hostile(run, *, dead):
-    """Return a hostile event that was sent once, and is a dead letter or was predicted."""
+    """Return a hostile event that was sent once, and is a dead letter (`dead`) or was predicted."""
     places = {
         (headers["dlq.topic"], int(headers["dlq.partition"]), int(headers["dlq.offset"])): record
         for record in run.records
@@ -353,7 +353,7 @@ def test_hostile_events_are_of_every_kind():
     assert 0 < len(at_home) < 200
 
 
-def test_how_much_is_hostile_changes_no_good_event():
+def test_the_share_of_hostile_events_changes_no_good_event():
     calm, rough = (Traffic(1, 200, hostile_share=share) for share in (0.0, 1.0))
     for n in range(200):
         mixed = rough.next(n, START)
@@ -369,7 +369,7 @@ def test_a_hostile_event_that_is_lost_is_found(run):
     assert flaws(run, without(run, prediction))["lost"] == 1
 
 
-def test_a_hostile_event_that_comes_out_twice_is_found(run):
+def test_a_hostile_event_with_two_outputs_is_found(run):
     event, letter = hostile(run, dead=True)
     assert flaws(run, twice(run, letter)) == {"dead_found": -1, "dead_too_many": 2}
     predicted, _ = hostile(run, dead=False)
@@ -382,7 +382,7 @@ def test_a_hostile_event_that_comes_out_twice_is_found(run):
     assert flaws(run, both)["dead_too_many"] == 1
 
 
-# --- a correction that is read when its event is forgotten
+# --- a correction that is read after its event was forgotten
 
 
 class Forgotten(Stage):
@@ -404,7 +404,7 @@ class Forgotten(Stage):
         self.write([Outgoing(topic=topic, key=b"ann", value=json.dumps(value).encode())])
 
     def told(self, *, after_s):
-        """Return what is expected, found and waiting, if nothing else is to be said."""
+        """Return what is expected, found and waiting, if there is nothing else to report."""
         self.now += after_s
         findings = judged(self.read(), self.now)
         assert (findings.lines_wrong, findings.ends_wrong, findings.dead_too_many) == (0, 0, 0)
@@ -417,27 +417,27 @@ def forgotten(request, tmp_path, monkeypatch):
     return Forgotten(tmp_path, answered_s=request.param)
 
 
-def test_it_waits_for_its_event_before_it_is_a_dead_letter(forgotten):
+def test_a_late_correction_waits_for_its_event_before_it_is_a_dead_letter(forgotten):
     assert forgotten.told(after_s=0.0) == forgotten.told(after_s=PATIENCE_S) == (0, 0, 1)
     forgotten.now += 1.0
     forgotten.work(n_turns=3)
     assert forgotten.told(after_s=0.0) == (1, 1, 0)
 
 
-def test_one_that_waits_too_long_is_found(forgotten):
+def test_a_correction_that_waits_too_long_is_found(forgotten):
     assert forgotten.told(after_s=PATIENCE_S + GRACE_S) == (1, 0, 0)
 
 
-def test_one_that_waits_no_longer_and_is_no_dead_letter_is_found(forgotten):
+def test_a_correction_that_neither_waits_nor_is_a_dead_letter_is_found(forgotten):
     (waits,) = [r for r in forgotten.read() if r.topic == "state" and b"early/" in r.key]
     records = [*forgotten.read(), replace(waits, offset=10**6, value=None)]
     findings = judged(records, forgotten.now)
     n_missing = findings.dead_expected - findings.dead_found
-    # What was said in time may have been read in time: then a line is missing.
+    # A correction sent in time may have been read in time: then a line is missing.
     assert (n_missing + findings.lines_wrong, findings.waiting) == (1, 0)
 
 
-def test_one_that_waits_and_is_a_dead_letter_as_well_is_found(forgotten):
+def test_a_correction_that_waits_and_is_a_dead_letter_as_well_is_found(forgotten):
     (answer,) = [record for record in forgotten.read() if record.topic == "answers"]
     where = {"topic": answer.topic, "partition": answer.partition, "offset": answer.offset}
     headers = [(f"dlq.{name}", str(value).encode()) for name, value in where.items()]
@@ -453,7 +453,7 @@ def test_a_lost_prediction_is_found(run):
     assert flaws(run, without(run, found(run, "predictions"))) == {"lost": 1}
 
 
-def test_a_doubled_prediction_is_found(run):
+def test_a_duplicated_prediction_is_found(run):
     assert flaws(run, twice(run, found(run, "predictions"))) == {"duplicated": 1}
 
 
@@ -473,7 +473,7 @@ def test_a_missing_dead_letter_is_found(run, topic):
     assert flaws(run, without(run, letter)) == {"dead_found": -1}
 
 
-def test_a_doubled_dead_letter_is_found(run):
+def test_a_duplicated_dead_letter_is_found(run):
     letter = next(record for record in run.records if record.topic == "dead-letters")
     assert flaws(run, twice(run, letter)) == {"dead_found": -1, "dead_too_many": 2}
 
@@ -515,7 +515,7 @@ def test_a_question_with_two_ends_is_found(run):
         assert flaws(run, twice(run, end)) == {"ends_wrong": 1}
 
 
-def test_a_question_that_expires_once_more_after_its_answer_is_found(run):
+def test_a_question_that_expires_after_its_answer_is_found(run):
     line = found(run, "consensus", lambda value: value["origin"] == "asked")
     event_id = json.loads(line.value)["event_id"]
     question = found(run, "requests", lambda value: value["request_id"] == f"{event_id}/label")
@@ -529,7 +529,7 @@ def test_a_question_asked_twice_is_found(run):
     assert flaws(run, twice(run, question)) == {"ends_wrong": 1}
 
 
-def test_a_question_may_be_open_within_its_time_only(run):
+def test_a_question_may_be_open_only_within_its_time(run):
     n_open = judged(run.records, run.now).open
     assert n_open > 0
     assert flaws(run, run.records, run.now + 2 * EXPIRES_S)["ends_wrong"] == n_open
@@ -573,19 +573,19 @@ def test_a_line_of_a_withdrawn_example_that_stays_in_the_log_is_found(run):
         assert flaws(run, without(run, null)) == {"nulls_wrong": 1}
 
 
-def test_a_line_that_is_taken_out_of_the_log_without_need_is_found(run):
+def test_a_line_that_is_needlessly_removed_from_the_log_is_found(run):
     null = nulls(run)[0]
     line = found(run, "consensus", lambda value: value["origin"] != "withdrawn")
     for forged in (null, replace(line, value=None)):
         assert flaws(run, twice(run, forged)) == {"nulls_wrong": 1}
 
 
-def test_a_line_that_is_taken_out_before_its_example_is_withdrawn_is_found(run):
+def test_a_line_that_is_removed_before_its_example_is_withdrawn_is_found(run):
     null = nulls(run)[0]
     assert flaws(run, [null, *without(run, null)]) == {"nulls_wrong": 2}
 
 
-def test_a_number_of_examples_that_the_log_does_not_allow_is_found(run):
+def test_a_number_of_examples_that_contradicts_the_log_is_found(run):
     prediction = found(run, "predictions", lambda value: value["n_learned"] > 0)
     forged = replaced(run, prediction, changed(prediction, n_learned=1000))
     assert flaws(run, forged) == {"counts_wrong": 1}
@@ -608,7 +608,7 @@ def test_a_wrong_draw_is_found(run):
     assert explained(replaced(run, prediction, forged))["unexplained"] == 1
 
 
-def test_state_that_is_not_that_of_the_snapshot_is_found(run):
+def test_state_that_differs_from_the_snapshot_is_found(run):
     head = found(run, "state", lambda value: value["name"] == "head")
     value = json.loads(head.value)["value"]
     value["model"]["annotators"] = [["stranger", 7, 0.5]]
@@ -617,7 +617,7 @@ def test_state_that_is_not_that_of_the_snapshot_is_found(run):
     assert flaws == [f"key {key} is not in the snapshot what the topics make of it"]
 
 
-def test_state_that_nobody_can_go_on_with_is_found(run):
+def test_state_that_no_worker_can_restore_is_found(run):
     head = found(run, "state", lambda value: value["name"] == "configuration")
     forged = changed(head, value={"fingerprint": "another", "keyed": True})
     _, flaws = differences(run, replaced(run, head, forged))
@@ -625,7 +625,7 @@ def test_state_that_nobody_can_go_on_with_is_found(run):
     assert "was processed with another configuration" in flaws[0]
 
 
-def test_a_snapshot_behind_the_topics_is_brought_up(run):
+def test_a_snapshot_behind_the_topics_is_brought_up_to_date(run):
     head = found(run, "state", lambda value: value["name"] == "head")
     again = replace(head, offset=10**6)
     assert differences(run, [*run.records, again])[1] == []
@@ -643,7 +643,7 @@ def test_a_missing_snapshot_is_found(run, tmp_path):
     assert flaws == ["partition 0 has no snapshot", "partition 1 has no snapshot"]
 
 
-def test_a_stall_is_as_long_as_nothing_comes_out_though_an_event_waits(run):
+def test_a_stall_is_the_time_without_output_while_an_event_waits(run):
     last = max(record.at for record in run.records if record.topic == "predictions")
     late = [
         replace(record, at=record.at + 7.0)
@@ -658,7 +658,7 @@ def test_a_stall_is_as_long_as_nothing_comes_out_though_an_event_waits(run):
 # --- harm
 
 
-def test_a_plan_has_every_harm_and_kills_and_stops_the_broker():
+def test_a_plan_has_every_kind_of_harm_and_kills_and_stops_the_broker():
     plan = Plan.drawn(seed=3, seconds=60.0)
     assert plan == Plan.drawn(seed=3, seconds=60.0) != Plan.drawn(seed=4, seconds=60.0)
     assert Counter(harm for _, harm, _ in plan.harms) == {"kill": 3, "term": 3, "stop": 3}
@@ -667,7 +667,7 @@ def test_a_plan_has_every_harm_and_kills_and_stops_the_broker():
     assert all(stop_s > 10.0 for _, _, stop_s in plan.harms)
 
 
-def test_a_worker_that_must_not_be_started_again_is_given_up(tmp_path):
+def test_a_worker_that_must_not_be_restarted_is_given_up(tmp_path):
     workers = Workers(tmp_path / "missing.toml", 1, tmp_path)
     until = time.monotonic() + 60.0
     try:
@@ -682,14 +682,14 @@ def test_a_worker_that_must_not_be_started_again_is_given_up(tmp_path):
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="needs what benchmarks share")
 @pytest.mark.parametrize("command", ["tests.chaos", "benchmarks.chaos"])
-def test_a_size_that_is_none_is_refused(command):
+def test_an_impossible_size_is_refused(command):
     arguments = [sys.executable, "-m", command, "--events", "0"]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, text=True)
     assert done.returncode == 2
     assert "--seconds, --events and --workers must be greater than 0" in done.stderr
 
 
-def test_counters_of_several_lives_add_up_and_a_life_that_is_gone_keeps_its_last():
+def test_counters_of_several_lives_add_up_including_those_of_ended_lives():
     with observed("127.0.0.1:0") as one, observed("127.0.0.1:0") as other:
         lives = [("worker-0/1", one.url.removeprefix("http://"))]
         scraper = Scraper(lambda: lives)
@@ -706,7 +706,7 @@ def test_counters_of_several_lives_add_up_and_a_life_that_is_gone_keeps_its_last
         assert scraper.n_backwards == 1
 
 
-def test_counter_is_not_that_of_another_life_at_the_same_address():
+def test_counters_of_another_life_at_the_same_address_do_not_count():
     with observed("127.0.0.1:0") as there:
         address = there.url.removeprefix("http://")
         lives = iter([[("worker-0/1", address)], [("worker-0/2", address)]])
@@ -715,7 +715,7 @@ def test_counter_is_not_that_of_another_life_at_the_same_address():
         assert (scraper.n_scrapes, scraper.totals()) == (0, Counter())
 
 
-def test_records_that_no_worker_counts_are_not_counted_either():
+def test_records_that_no_worker_counts_are_not_counted():
     written, before = Written(), Written(until=START)
     for topic in ALL_TOPICS:
         for value in (None, b'{"type": "label.cancel"}'):

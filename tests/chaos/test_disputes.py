@@ -1,7 +1,7 @@
-"""Workers killed amid quarantine, second questions and retractions do as if they never were.
+"""Workers killed during quarantine, second questions and retractions act as if they never were.
 
-The same is played in memory, where a worker is interrupted before or after it commits, and on a
-broker, where worker and broker are killed. STREAMGP_DISPUTES says how many events each key has
+The same is run in memory, where a worker is interrupted before or after it commits, and on a
+broker, where worker and broker are killed. STREAMGP_DISPUTES is the number of events of each key
 there.
 
 """
@@ -71,23 +71,23 @@ trusted = [{trusted}]
 
 
 class Stage:
-    """A worker that is interrupted, and what is said to it.
+    """A worker that is interrupted, and its inputs.
 
     Parameters
     ----------
     home
-        Where everything is kept.
+        Folder for everything.
     url, n_partitions
         The broker, and its partitions.
     n_keys, n_events, seed
-        How much is said.
+        Numbers of keys and of events of each, and seed of the conversation.
 
     Attributes
     ----------
     loops
-        What the worker's loops are made of.
+        Settings of the worker's loops.
     script
-        What was said.
+        The inputs so far.
     n_kills
         How often the worker was interrupted.
 
@@ -105,12 +105,12 @@ class Stage:
         self.first_loops = self.loops
 
     def trust(self, *names):
-        """Name whom the worker trusts from its next start on."""
+        """Set whom the worker trusts from its next start on."""
         self._configure(*names)
         self.script.note(self.loops.people)
 
     def turns(self, n_events, busy=()):
-        """Return what is said next in the keys that are not busy; nothing if all is said."""
+        """Return the next inputs of the keys that are not busy; none if nothing is left to say."""
         said = []
         for key, scene in self.scenes.items():
             if key not in busy and (turn := scene.turn(n_events)):
@@ -118,7 +118,7 @@ class Stage:
         return said
 
     def meddle(self):
-        """Take the snapshots of a worker that was killed away, bring back old ones, or neither."""
+        """Remove the snapshots of a killed worker, restore old ones, or do neither."""
         draw = self.rng.random()
         if draw < 0.25 or (draw < 0.4 and self._old.exists()):
             shutil.rmtree(self.state, ignore_errors=True)
@@ -129,7 +129,7 @@ class Stage:
             shutil.copytree(self.state, self._old)
 
     def hear(self, record):
-        """Take what the topic of requests says."""
+        """Take a record of the topic of requests."""
         said = json.loads(record.value)
         self.scenes[said["key"]].hear(said)
 
@@ -147,7 +147,7 @@ class Stage:
 
 
 def play(stage, n_events):
-    """Let annotators dispute; retract, put back and lift a quarantine while no worker runs."""
+    """Let annotators dispute; retract, restore and lift a quarantine while no worker runs."""
     stage.let_say(n_events // 6)
     stage.retract(LIAR)
     stage.let_say(n_events // 3)
@@ -166,7 +166,7 @@ def play(stage, n_events):
 
 
 def judge(stage, records, now):
-    """Compare with a worker that nothing happened to; see what the annotators have come to."""
+    """Compare with an undisturbed worker, and count what happened to the annotators."""
     quiet = replayed(
         stage.script.steps(records), stage.first_loops, stage.home / "quiet", stage.n_partitions
     )
@@ -186,7 +186,7 @@ def judge(stage, records, now):
     (stage.home / "kept").mkdir()
     stage.state.rename(stage.home / "kept" / "worker")
     _, flaws = state.differences(stage.loops, stage.home / "kept", now=now)
-    # What was taken away may not be there again.
+    # Snapshots that were removed may be missing.
     assert [flaw for flaw in flaws if "has no snapshot" not in flaw] == []
     for number in range(stage.n_partitions):
         history = History()
@@ -199,14 +199,14 @@ def judge(stage, records, now):
             lines = in_force(history.lines(key))
             for line in lines:
                 assert line.y is None or LIAR not in (line.annotator, line.given_by)
-            # No label is left that the two alone have said whose labels were taken back last.
+            # No label is left that only the two gave whose labels were taken back last.
             for example in examples_in(lines):
                 by = {name for name, y in said[key, example.event_id] if y == example.y}
                 assert by - {LIAR, SUPERVISOR}, (key, example.event_id, lines)
     return kinds
 
 
-# What must have happened for all of it to say anything.
+# Must have happened, or the test would prove nothing.
 HAPPENED = (
     "quarantine",
     "quarantine of the liar",
@@ -223,7 +223,7 @@ HAPPENED = (
 
 
 class Interrupted(BaseException):
-    """A worker has come to its end, as by a kill."""
+    """A worker has ended, as if killed."""
 
 
 class InMemory(Stage):
@@ -317,7 +317,7 @@ class InMemory(Stage):
 
 
 @pytest.mark.parametrize("seed", [1, 8])
-def test_a_worker_that_is_interrupted_disputes_as_one_that_never_was(seed, tmp_path):
+def test_an_interrupted_worker_ends_in_the_same_state_as_an_undisturbed_one(seed, tmp_path):
     stage = InMemory(tmp_path, n_keys=2, n_events=100, seed=seed)
     kinds = judge(stage, play(stage, 100), stage.now)
     assert stage.n_kills > 20
@@ -328,14 +328,14 @@ def test_a_worker_that_is_interrupted_disputes_as_one_that_never_was(seed, tmp_p
 
 
 class OnKafka(Stage):
-    """A worker in a process that is killed every few seconds; the broker now and then."""
+    """A worker in a process that is killed every few seconds; now and then the broker is, too."""
 
-    # _busy     of each key with a turn under way: the numbers of its inputs that have not shown,
-    #           all of them, and the place and offset of the last one
+    # _busy     for each key with a turn in progress: the numbers of its inputs not yet seen, all of
+    #           them, and the place and offset of the last one
     # _read_to  how far the topics were read
-    # _kill_at, _kill_after  when the worker is killed, and after how many inputs it is decided when
+    # _kill_at, _kill_after  when the worker is killed, and the inputs after which this is decided
     # _is_over  whether no more harm is done
-    # _up_at    when the broker is started again, None while it runs
+    # _up_at    when the broker is restarted; None while it runs
     # _down_at  when it is killed next
     def __init__(self, home, broker, n_keys, n_events, seed):
         super().__init__(home, f"kafka://{broker.servers}", N_PARTITIONS, n_keys, n_events, seed)
@@ -357,7 +357,7 @@ class OnKafka(Stage):
         self._stop_reading()
         self._sender.close()
         self._topics.close()
-        gc.collect()  # the client leaves sockets to it
+        gc.collect()  # closes sockets that the client leaves open
 
     def let_say(self, n_events):
         def is_done():
@@ -371,7 +371,7 @@ class OnKafka(Stage):
                 numbers = self._busy.setdefault(key, [set(), set(), None, -1])
                 numbers[0].add(number_of(record))
                 numbers[1].add(number_of(record))
-            self._bring_back()  # who writes waits for it
+            self._bring_back()  # writers wait for it
             self._sender.send(said)
             self._sender.flush()
             return False
@@ -419,7 +419,7 @@ class OnKafka(Stage):
             time.sleep(0.02)
 
     def _watch(self):
-        """Do harm when it is time, and start again what has ended."""
+        """Do harm when it is time, and restart what has ended."""
         now = time.monotonic()
         if self._up_at is None and now >= self._down_at:
             self._broker.kill()
@@ -434,7 +434,7 @@ class OnKafka(Stage):
             assert status not in FINAL, self._worker.tail()
             name = ["run", str(self.config), "--instance", "w", "--log-format", "json"]
             self._worker = Program("worker", ["-m", "streamgp", *name], self._logs)
-            # As a rule it has begun by then; it takes some seconds.
+            # It has usually begun by then, as it takes some seconds.
             self._kill_after = self.script.n + self.rng.randint(5, 40)
             is_soon = not self._is_over and self.rng.random() < 0.2
             self._kill_at = now + self.rng.uniform(0.5, 4.0) if is_soon else math.inf
@@ -455,7 +455,7 @@ class OnKafka(Stage):
             self._down_at = time.monotonic() + self.rng.uniform(30.0, 60.0)
 
     def _hear(self):
-        """Read on; what was read before a broker was away comes once more."""
+        """Read on; records read before an outage of the broker come again."""
         try:
             if self._reader is None:
                 self._reader = self._topics.reader(["requests", "events", "answers"])
@@ -483,7 +483,7 @@ class OnKafka(Stage):
                 reader.close()
 
     def _forget_done(self):
-        """Forget the turns that were worked off."""
+        """Forget the turns that have been processed."""
         positions = {}
         with suppress(BrokerError):
             positions = self._topics.positions(GROUP)
@@ -498,7 +498,7 @@ class OnKafka(Stage):
 
 
 @pytest.mark.nightly
-def test_a_worker_that_is_killed_disputes_as_one_that_never_was(broker_of_ones_own, tmp_path):
+def test_a_killed_worker_ends_in_the_same_state_as_an_undisturbed_one(broker_of_ones_own, tmp_path):
     with (
         broker_of_ones_own(heap_mb=512, apart=True) as broker,
         OnKafka(tmp_path, broker, n_keys=4, n_events=N_EVENTS, seed=1) as stage,

@@ -1,10 +1,10 @@
-"""What goes into the topics under chaos: good events, bad inputs, and hostile ones of every kind.
+"""Inputs under chaos: good events, bad inputs, and hostile ones of every kind.
 
-Every good event bears the number `n`, in a field that workers ignore. Every bad input bears a mark
-in its bytes, and nothing else does, so that the topics alone tell what a worker has to refuse.
+Every good event has a number `n`, in a field that workers ignore. Every bad input, and nothing
+else, has a mark in its bytes, so that the topics alone tell what a worker has to refuse.
 
-Hostile inputs bear another mark. They can be read, and hold what a learner may not be able to work
-with; whether it can is for the learner to say. Most are about keys of their own, one of each kind.
+Hostile inputs have another mark. They can be read, but contain values that a learner may be unable
+to handle; whether it can is up to the learner. Most are about keys of their own, one of each kind.
 
 """
 
@@ -22,7 +22,7 @@ from connectors.wire.codec import MAX_INPUT_BYTES
 MARK = b"chaos-bad"
 HOSTILE_MARK = b"chaos-hostile"
 HOSTILE_KEYS = b"hostile "
-"""Prefix of the keys that an attacker alone uses."""
+"""Prefix of the keys that only an attacker uses."""
 HOSTILE_SHARE = 0.02
 CLASSES = ("hall", "kitchen", "lounge", "study")
 N_KEYS = 100
@@ -34,29 +34,29 @@ _TERSE_SHARE = 0.02
 _NULL_SHARE = 0.001
 _BAD_SHARE = 0.001
 _WRONG_LABELS = 0.2
-# Of the hostile events those that are about honest keys, those whose label is sent once more, as an
-# answer, and those of which each has a class of its own.
+# Shares of hostile events: those about honest keys, those whose label is sent again as an answer,
+# and those that each have a class of their own.
 _AT_HOME, _ANSWERED, _CLASSES = 0.1, 0.1, 0.15
 
 _Value = dict[str, Any]
 
 
 class Traffic:
-    """Makes what is sent, one number after the other.
+    """Generator of inputs, one number after the other.
 
     Parameters
     ----------
     seed
         Seed of everything random.
     n_events
-        Number of good events; of each kind of bad input there are at least two, if there is room.
+        Number of good events; with enough of them, each kind of bad input occurs at least twice.
     hostile_share
-        How many hostile events there are for each good one.
+        Number of hostile events per good event.
 
     """
 
-    # _last     key and number of the last event that brings its id
-    # _attacks  draws all that is hostile, so that good events do not depend on how much that is
+    # _last     key and number of the last event with an id of its own
+    # _attacks  draws everything hostile, so that good events do not depend on its amount
     def __init__(self, seed: int, n_events: int, *, hostile_share: float = HOSTILE_SHARE) -> None:
         self._rng = np.random.default_rng(seed)
         self._attacks = np.random.default_rng([seed, 1])
@@ -65,7 +65,7 @@ class Traffic:
         self._last = "", 0
 
     def next(self, number: int, at: float) -> list[Outgoing]:
-        """Return the event of a number, and what goes astray beside it.
+        """Return the event of a number, together with bad and hostile inputs.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ def _json(value: object) -> bytes:
 
 
 class _Bad:
-    """The makings of one bad input; `last` is the number of an event of the same key."""
+    """Parts of one bad input; `last` is the number of an event of the same key."""
 
     def __init__(self, kind: str, number: int, at: float, key: str, last: int) -> None:
         self.mark = f"{MARK.decode()} {kind} {number}"
@@ -177,7 +177,7 @@ class _Bad:
 
 
 class _Latin1(UndecodableName):
-    """A name that no client of Kafka should write, but any can."""
+    """A name that no Kafka client should write, but any can."""
 
     __slots__ = ()
 
@@ -257,13 +257,13 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
         topic="consensus", key=f"{bad.mark}\x1fof two parts".encode(), value=None
     ),
 }
-"""Every kind of input that cannot be used, and how it is made."""
+"""Every kind of unusable input, and how it is made."""
 
 _Hostile = Callable[[int], tuple[_Value, Any]]
 _OWN_CLASS = "a class for each event"
 _MANY_FEATURES = "hundreds of features"
 _TOO_MUCH = (_OWN_CLASS, _MANY_FEATURES)
-"""What would only make honest keys slow."""
+"""Kinds that would only make honest keys slow."""
 
 
 def _point(value: Any, y: Any = None) -> tuple[_Value, Any]:
@@ -297,4 +297,4 @@ HOSTILE: dict[str, _Hostile] = {
     _MANY_FEATURES: lambda n: ({f"wide-{i}": float(i * n) for i in range(300)}, _EITHER(n)),
     _OWN_CLASS: lambda n: _point(float(n), f"class {n}"),
 }
-"""Every kind of input that can be read, and that a learner may not be able to work with."""
+"""Every kind of readable input that a learner may be unable to handle."""

@@ -1,13 +1,13 @@
 """The conversation on Flink, compared with plain loops: python -m tests.flink [--help]
 
 A real Kafka broker is started on this machine, and `streamgp flink` in an environment with PyFlink,
-a cluster of its own in one process. Conversations with everything in them (late and early answers,
-corrections, deletions, labels taken back, what cannot be read) are written while the processes of
-Flink are killed: its Python workers, or all of it, which then goes on from its last checkpoint with
-another parallelism. What the job has taken, in which order and at what times, it tells in a trace;
-the same goes to a worker's partition in this process, and both must have written the same for every
-key, byte for byte, each record once. In the end the labels of an annotator are taken back, and put
-back, by `streamgp retract`.
+a cluster of its own in one process. Conversations with every kind of input (late and early answers,
+corrections, deletions, retracted labels, unreadable records) are written while processes of Flink
+are killed: its Python workers, or all of it, which then resumes from its last checkpoint with
+another parallelism. The job records in a trace what it has taken, in which order and at what times;
+the same inputs go to a worker's partition in this process, and both must have written the same for
+every key, byte for byte, each record once. Finally the labels of an annotator are taken back, and
+restored, by `streamgp retract`.
 
 """
 
@@ -67,7 +67,7 @@ answer_horizon_s = 3600.0
 
 
 def deployed(broker, directory, name, *, expires_s=36000.0, keyed=True, more=""):
-    """Write a configuration, make its topics; return the path, the configuration and the topics."""
+    """Write a configuration and create its topics; return its path, itself and the topics."""
     path = directory / f"{name}.toml"
     text = CONFIG.format(
         name=name,
@@ -85,7 +85,7 @@ def deployed(broker, directory, name, *, expires_s=36000.0, keyed=True, more="")
 
 
 def processes_of(session):
-    """Return the processes of a session, by number and command line."""
+    """Return the processes of a session, by process id and command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -128,7 +128,7 @@ class Job:
 
     def kill(self):
         for pid, _ in self.processes():
-            with suppress(ProcessLookupError):  # some end with those killed before
+            with suppress(ProcessLookupError):  # some end together with those killed before
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
@@ -143,12 +143,12 @@ class Job:
         self._log.close()
 
     def processes(self):
-        """Return the processes of the job, by number and command line."""
+        """Return the processes of the job, by process id and command line."""
         return processes_of(self._process.pid)
 
 
 class Written:
-    """What the topics hold, as far as it is committed."""
+    """Committed contents of the topics."""
 
     def __init__(self, topics):
         self._reader = topics.reader(["events", "answers", *OUTPUTS])
@@ -179,7 +179,7 @@ class Written:
 
 
 def traffic(n_keys, n_moves, seed=1):
-    """Return what is to be sent: topic, key and value, each key's in order."""
+    """Return the inputs to send: topic, key and value, in order for each key."""
     rng = random.Random(seed)
     keys = [f"key{n}" for n in range(n_keys)]
     moves = [(rng.choice(keys), rng.choice(MOVES)) for _ in range(n_keys * n_moves)]
@@ -197,7 +197,7 @@ def send(topics, records):
 
 
 def differences(written, config):
-    """Return keys that differ from plain loops, and how many messages the plain loops say."""
+    """Return keys that differ from plain loops, and the number of messages of plain loops."""
     inputs = {(r.topic, r.partition, r.offset): r for r in written.records}
     found = [r for r in written.records if r.topic in OUTPUTS and not dict(r.headers).get(TRACE)]
     # Deletions are inputs as well.
@@ -222,7 +222,7 @@ def differences(written, config):
 
 
 def compared(written, config, n_sent):
-    """Return whether all inputs were taken and all messages are those of plain loops; in words."""
+    """Return whether all inputs were taken and all messages equal those of plain loops, and words."""
     keys, n_said, n_found, n_keys = differences(written, config)
     good = not keys and written.n_taken == n_sent and n_found == n_said
     return good, (
@@ -233,8 +233,7 @@ def compared(written, config, n_sent):
 
 
 def taken_back(path, topics, n_keys):
-    """Call `streamgp retract`, its undo, and it again, with events behind each; return how many
-    inputs that were.
+    """Retract labels, undo it, and retract again, each followed by events; return how many inputs.
 
     Lines of the annotator must be gone each time, and back as they were in between.
     """
@@ -258,12 +257,12 @@ def taken_back(path, topics, n_keys):
 
 
 def speaks(line):
-    """Whether a line holds a word of the annotator whose labels are taken back."""
+    """Whether a line holds a label of the annotator whose labels are taken back."""
     return ANNOTATORS[0] in (line.get("annotator"), line.get("given_by"))
 
 
 def lines_of(topics):
-    """Return the lines of the consensus log that stand in the topic."""
+    """Return the lines of the consensus log that are in the topic."""
     found = {}
     for record in everything(topics, "consensus", what="reading"):
         found[record.key] = record.value
@@ -271,18 +270,18 @@ def lines_of(topics):
 
 
 def n_requests(topics):
-    """Return how often was asked that labels be taken back, or put back."""
+    """Return the number of requests to take labels back, or to restore them."""
     records = everything(topics, "consensus", what="reading")
     return sum(record.key.count(b"\x1f") == 4 for record in records)
 
 
 def shown(records):
-    """Return what was written by entity and topic, in order; headers in any order, as Flink has."""
+    """Return the records by entity and topic, in order; headers in any order, as in Flink."""
     found = defaultdict(list)
     for entity, those in by_entity(records).items():
         for r in those:
             found[entity].append((r.topic, r.partition, r.key, r.value, sorted(r.headers)))
-    # Between topics no order can be seen.
+    # There is no order between topics.
     return {entity: sorted(those, key=lambda each: each[0]) for entity, those in found.items()}
 
 
@@ -313,7 +312,7 @@ def run(python, directory, *, n_keys, n_moves, rounds, flags):
                     print("killed a Python worker", flush=True)
             written.wait_for(n_sent, job)
             n_sent += taken_back(path, topics, n_keys)
-            print(f"{time.monotonic() - began:.0f} s: labels taken back, and put back", flush=True)
+            print(f"{time.monotonic() - began:.0f} s: labels taken back, and restored", flush=True)
             written.wait_for(n_sent, job)
             written.follow(EXPIRES_S + 3.0, job)
             job.stop()
@@ -338,13 +337,13 @@ def main():
         help="parallelism after each round of two kills",
     )
     parser.add_argument("-D", dest="flink", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--keep", action="store_true", help="keep what lies on the disk")
+    parser.add_argument("--keep", action="store_true", help="keep the files")
     options = parser.parse_args()
     if not options.python.exists():
         print(f"left out: no PyFlink at {options.python}")
         return 0
     directory = Path(tempfile.mkdtemp(prefix="streamgp-flink-"))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the job and the broker, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends the job and the broker
     try:
         good = run(
             str(options.python),

@@ -1,11 +1,11 @@
-"""The conversation on a standalone cluster of Flink: python -m tests.flink.cluster [--help]
+"""The conversation on a standalone Flink cluster: python -m tests.flink.cluster [--help]
 
-A job manager and two task managers, each a Java process of its own, as the scripts of Flink start
-them, and a real broker. The job is submitted, and killed are in turn a Python worker, a task
-manager with its Python workers, and the job manager alone, after which the job is submitted again
-from its last checkpoint, with another parallelism. Other steps are `unwritable`, no checkpoint can
-be written for a while, and `stop:N`, a stop with a savepoint, from which the job goes on with
-another parallelism. What is compared is as for `tests.flink`.
+A job manager and two task managers, each in a Java process of its own, started as by the scripts of
+Flink, and a real broker. The job is submitted; then a Python worker, a task manager with its Python
+workers, and the job manager alone are killed in turn, and after the latter the job is submitted
+again from its last checkpoint, with another parallelism. Other steps are `unwritable`, in which no
+checkpoint can be written for a while, and `stop:N`, a stop with a savepoint, from which the job
+resumes with another parallelism. The comparison is the same as in `tests.flink`.
 
 """
 
@@ -103,7 +103,7 @@ class StandaloneCluster:
 
     @property
     def flags(self):
-        """Options of `streamgp flink` for a job that is to run here."""
+        """Options of `streamgp flink` for a job on this cluster."""
         return ["--submit", self.url, "-D", f"python.executable={self._python}"]
 
     def start_manager(self, patience_s=120.0):
@@ -121,7 +121,7 @@ class StandaloneCluster:
         self._workers.append(self._start("taskmanager"))
 
     def ask(self, path, body=None, method=None):
-        """Return what the job manager answers."""
+        """Return the response of the job manager."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         request = Request(f"{self.url}{path}", data=data, headers=headers, method=method)
@@ -129,19 +129,19 @@ class StandaloneCluster:
             return json.loads(response.read() or b"null")
 
     def jobs(self):
-        """Return the numbers of the jobs that have not ended."""
+        """Return the ids of the jobs that have not ended."""
         jobs = self.ask("/jobs/overview")["jobs"]
         return [job["jid"] for job in jobs if job["state"] not in ENDED]
 
     def cancel(self):
-        """Cancel the one job that is there."""
+        """Cancel the only job."""
         (job,) = self.jobs()
         self.ask(f"/jobs/{job}?mode=cancel", method="PATCH")
         while self.jobs():
             time.sleep(0.5)
 
     def stop(self):
-        """Stop the one job that is there; return where its savepoint lies."""
+        """Stop the only job; return the address of its savepoint."""
         (job,) = self.jobs()
         while True:
             trigger = self.ask(f"/jobs/{job}/stop", {"drain": False})["request-id"]
@@ -152,10 +152,10 @@ class StandaloneCluster:
                 time.sleep(0.5)
             if "location" in found["operation"]:
                 return found["operation"]["location"]
-            time.sleep(0.5)  # not all of its tasks are running yet
+            time.sleep(0.5)  # not all its tasks are running yet
 
     def kill_manager(self):
-        self._manager.kill()  # it alone: the task managers go on, for a while
+        self._manager.kill()  # not the task managers: they go on for a while
         self._manager.wait()
 
     def kill_worker(self):
@@ -210,8 +210,8 @@ def submit(cluster, python, config, directory, parallelism, *, begin_at=None, fl
 
 @contextmanager
 def unwritable(directory):
-    """Have nothing new written into a directory; what is there can be read."""
-    is_root = os.geteuid() == 0  # modes say nothing to root
+    """Make a directory read-only for the duration of the block."""
+    is_root = os.geteuid() == 0  # modes do not restrict root
     on, off = (
         (["chattr", "+i"], ["chattr", "-i"]) if is_root else (["chmod", "-w"], ["chmod", "+w"])
     )
@@ -223,7 +223,7 @@ def unwritable(directory):
 
 
 class Storm:
-    """What happens to the job, by the name of a step; behind a colon, a parallelism."""
+    """Performs the steps that happen to the job, by name; a parallelism follows after a colon."""
 
     def __init__(self, cluster, python, config, directory):
         self._cluster, self._directory = cluster, directory
@@ -259,7 +259,7 @@ class Storm:
             return self._cluster.ask(f"/jobs/{job}/checkpoints")["counts"][status]
 
         with unwritable(directory):
-            time.sleep(2.0)  # one that had begun may still be complete
+            time.sleep(2.0)  # a checkpoint that had begun may still be completed
             n_complete, n_failed = count("completed"), count("failed")
             time.sleep(seconds)
             while count("failed") == n_failed:
@@ -326,7 +326,7 @@ def main():
     if not options.python.exists():
         print(f"left out: no PyFlink at {options.python}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the cluster and the broker, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends the cluster and the broker
     try:
         with tempfile.TemporaryDirectory(prefix="streamgp-flink-") as name:
             good = run(

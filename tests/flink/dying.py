@@ -1,8 +1,8 @@
-"""The command line of streamgp, which kills itself and all of its Flink in the midst of a move.
+"""The command line of streamgp, which kills itself and its Flink processes in the middle of a move.
 
-The environment variable `DIES_AFTER` names a method of `Move`: it dies when that returns, or, for
-`draining`, soon after a savepoint is asked for, and for `submitted`, when a cluster elsewhere has
-the job that works.
+The environment variable `DIES_AFTER` names a method of `Move`: the process dies when this returns
+or, for `draining`, soon after a savepoint is requested, and for `submitted`, when a cluster
+elsewhere has the working job.
 
 """
 
@@ -20,11 +20,11 @@ HANDING_BACK = (
     *("erase_state", "_wait_until_read", "draining", "_savepoint"),
     *("_wait_for_end", "_put_workers", "_sign"),
 )
-"""Moments of each way, in their order: what was begun goes on behind the moment before."""
+"""Moments of each direction, in order: a command that is repeated resumes after the last one."""
 CANCELLED = "_wait_until_read, cancelled"
 TAKING_OVER_ELSEWHERE = (*TAKING_OVER, "new_working_job", "submitted")
 HANDING_BACK_ELSEWHERE = (HANDING_BACK[0], CANCELLED, *HANDING_BACK[1:])
-"""The same where jobs run on a cluster elsewhere; at one of them the job is cancelled, too."""
+"""The same for jobs on a cluster elsewhere; at one of them the job is cancelled as well."""
 
 
 def die():

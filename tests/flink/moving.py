@@ -1,12 +1,13 @@
 """A deployment that moves to Flink and back, and one that stays: python -m tests.flink.moving
 
-A real broker and two deployments get the same events, labels and answers: one has a worker all the
+Two deployments on a real broker get the same events, labels and answers: one has a worker all the
 time, the other a worker, then Flink (`--take-over`), which is killed, then a worker again
-(`--hand-back`). Answers are to questions that the other side has asked. What both predict, ask and
-learn must be the same but for the times. So it is for a loop of each key, for one of all keys, and
-for events that are windows over raw rows, one of which is open at each move. With `--kills` both
-ways are killed at one moment after the other, and the same command is called again. With
-`--cluster` the jobs run on a standalone cluster, where what is killed leaves its job behind.
+(`--hand-back`). Answers are to questions that the other side has asked. Both must predict, ask and
+learn the same, except for times. This is tested with a loop for each key, with one for all keys,
+and with events that are windows over raw rows, one of which is open at each move. With `--kills`
+moves in both directions are killed at one moment after the other, and the same command is called
+again. With `--cluster` the jobs run on a standalone cluster, where a killed command leaves its job
+behind.
 
 """
 
@@ -33,20 +34,20 @@ N_EVENTS, N_STAGES = 20, 3
 DYING = "tests.flink.dying"
 WINDOW_S = 3
 BEGAN = int(time.time()) // WINDOW_S * WINDOW_S - 120
-"""When the rows begin, one a second: the first of a window, and none is yet to come."""
+"""Time of the first row, one per second: the start of a window, long enough ago."""
 SETTINGS = {
     "keys": "",
     "one": "",
     "windows": f'[windows]\nlength_s = {WINDOW_S}\nfeatures = ["mean"]\nidle_s = 36000.0\n',
 }
-"""What the deployments have, and what their configurations hold besides."""
+"""Kinds of deployments, and the additional lines of their configurations."""
 OUTPUTS = ("predictions", "requests", "consensus", "dead-letters")
 TIMES = ("at", "occurred_at", "requested_at", "expires_at", "learned_at")
 SETTLED_S = 4.0
 
 
 def traffic(stage, kind):
-    """Return answers to what was asked before a stage, and the stage's events, or rows."""
+    """Return answers to the questions before a stage, and the stage's events or rows."""
     rng = random.Random(stage)
     answers, events = [], []
     first = stage * N_EVENTS
@@ -66,7 +67,7 @@ def traffic(stage, kind):
 
 
 def n_events(n_sent, kind):
-    """Return how many events come of what was sent of one key: windows are closed by a row."""
+    """Return the number of events that follow from the inputs of a key: rows close windows."""
     return max(n_sent - 1, 0) // WINDOW_S if kind == "windows" else n_sent
 
 
@@ -108,7 +109,7 @@ class Side:
         return flags if self.cluster is None else (*flags, *self.cluster.flags)
 
     def flink_that_dies(self, moments, *flags):
-        """Have a move killed at some moments, each time after a start of its own."""
+        """Start a move and kill it at each of some moments in turn."""
         flags = self._flags(flags)
         for moment in moments:
             os.environ["DIES_AFTER"] = moment
@@ -131,7 +132,7 @@ class Side:
         writer.close()
 
     def settle(self, patience_s=240.0):
-        """Wait until all inputs are worked off, and nothing more comes of them."""
+        """Wait until all inputs are processed and no more output follows."""
         end, quiet = time.monotonic() + patience_s, time.monotonic()
         while time.monotonic() - quiet < SETTLED_S:
             new = self._reader.poll(0.5)
@@ -149,12 +150,12 @@ class Side:
         return sum(record.topic == "predictions" for record in self.found)
 
     def _n_waiting(self):
-        # Ends of Flink's transactions count on `consensus`.
+        # On `consensus`, the end markers of Flink's transactions count as waiting.
         lags = self.topics.lags(self.name)
         return sum(n for (topic, _), n in lags.items() if topic != "consensus")
 
     def said(self):
-        """Return what was said of each key, by topic and in order, without times."""
+        """Return the messages about each key, by topic and in order, without times."""
         said = {}
         for record in self.found:
             value = json.loads(record.value)
@@ -169,7 +170,7 @@ class Side:
 
 
 def stage(side, n, *, n_held_back=0):
-    """Send the answers of a stage, then its events, and wait for what comes of each."""
+    """Send the answers of a stage, then its events, and wait for the output of each."""
     answers, events = traffic(n, side.kind)
     side.send("answers", answers)
     side.settle()
@@ -208,7 +209,7 @@ def run(python, directory, kind, *, kills, elsewhere):
             job = moves.flink("--take-over")
             if elsewhere:
                 assert job.wait(300) == 0
-            # Of some partitions Flink reads no event before it is to hand back.
+            # In some partitions Flink reads no event before it has to hand back.
             left = stage(moves, 1, n_held_back=100)
             tell("taken over, and at work")
             back = ["--hand-back"]
@@ -250,7 +251,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", type=Path, default=ENVIRONMENT / "bin/python")
     parser.add_argument("--kind", choices=list(SETTINGS), default="keys")
-    parser.add_argument("--kills", action="store_true", help="kill both ways at many moments")
+    parser.add_argument("--kills", action="store_true", help="kill both moves at many moments")
     parser.add_argument("--cluster", action="store_true", help="on a standalone cluster")
     options = parser.parse_args()
     if not options.python.exists():

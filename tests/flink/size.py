@@ -1,10 +1,10 @@
 """State, checkpoints and restarts of many keys on a cluster: python -m tests.flink.size [--help]
 
-A real Kafka broker, a standalone cluster, and events of many keys that wait, a share of them with
-labels. Once all are worked off: how large a checkpoint is and how long it takes, per key and beside
-what a worker would keep of the same key in its topics; how long it takes until the next event is
-predicted after a stop with a savepoint and a start with another parallelism, and after all task
-managers were killed.
+A real Kafka broker, a standalone cluster, and waiting events of many keys, a share of them with
+labels. Once all are processed: the size and duration of a checkpoint, per key and compared with
+what a worker would keep of the same key in its topics; the time until the next event is predicted
+after a stop with a savepoint and a start with another parallelism, and after all task managers were
+killed.
 
 """
 
@@ -32,7 +32,7 @@ GROUP, N_LOOKED_AT, N_CHECKPOINTS = "size", 100, 5
 
 
 def of_worker(topics, config, n_keys):
-    """Return what a worker keeps of a key in its topics, in bytes: the mean over some keys."""
+    """Return the bytes that a worker keeps of a key in its topics, as a mean over some keys."""
     keys = {f"key{n}".encode() for n in random.Random(1).sample(range(n_keys), N_LOOKED_AT)}
     settings, workers, now = build_loops(config, source="test"), {}, time.time()
     reader = topics.reader(["events"])
@@ -84,7 +84,7 @@ class Predictions:
 
 
 def checkpoints(cluster):
-    """Return what the cluster says of the last checkpoints, once some more are complete."""
+    """Return the cluster's data on the last checkpoints, once a few more are complete."""
     (job,) = cluster.jobs()
     began = cluster.ask(f"/jobs/{job}/checkpoints")["counts"]["completed"]
     while True:
@@ -122,8 +122,8 @@ def run(python, directory, options):
             of_key = size / options.keys
             clock.tell(
                 f"a checkpoint has {size / 1e6:.1f} MB and takes {statistics.median(took):.0f} ms "
-                f"({min(took)} to {max(took)}); {of_key:.0f} bytes a "
-                f"key, of a worker's {kept:.0f}: {of_key / kept:.2f}"
+                f"({min(took)} to {max(took)}); {of_key:.0f} bytes per "
+                f"key, a worker's {kept:.0f}: ratio {of_key / kept:.2f}"
             )
             for parallelism in options.parallelism[1:]:
                 began = clock()
@@ -167,7 +167,7 @@ def main():
     if not options.python.exists():
         print(f"left out: no PyFlink at {options.python}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the cluster and the broker, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # also ends the cluster and the broker
     try:
         with tempfile.TemporaryDirectory(prefix="streamgp-flink-") as name:
             run(options.python, Path(name), options)

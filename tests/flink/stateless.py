@@ -1,6 +1,6 @@
-"""The command line of streamgp, whose job on Flink keeps nothing: how fast Flink is without state.
+"""The command line of streamgp with a Flink job that keeps no state, to time Flink without state.
 
-The records of each key lie in the memory of the Python process, and no checkpoint holds them.
+The records of each key are in the memory of the Python process, and in no checkpoint.
 
 """
 
@@ -12,7 +12,7 @@ from streamgp.cli.main import main
 
 
 class StatelessFunction(function.LoopFunction):
-    """Has a store in memory for each key."""
+    """A function with a store in memory for each key."""
 
     def open(self, runtime_context):
         super().open(runtime_context)

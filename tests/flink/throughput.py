@@ -1,10 +1,10 @@
 """CPU time of Flink for a record, with and without state: python -m tests.flink.throughput [--help]
 
-A real Kafka broker, and events of many keys that wait in it, a share of them with labels; then the
-job works them off, in pairs of runs: once as it is, once with everything in the memory of its
-processes. Of each is counted what all of its processes, the JVM's and Python's, took for the later
-part of the records, when everything runs. CPU time says what a record costs on a machine that does
-other things beside; the time by the clock is shown as well.
+A real Kafka broker with waiting events of many keys, a share of them with labels; the job processes
+them in pairs of runs: once as it is, once with everything in the memory of its processes. The CPU
+time of all processes, JVM and Python, is counted over the later part of the records, when
+everything is running. CPU time measures the cost of a record even on a machine with other load;
+wall-clock time is shown as well.
 
 """
 
@@ -43,7 +43,7 @@ def send(topics, n_keys, n_events, labelled):
 
 
 def cpu_s(job):
-    """Return what the processes of a job have taken."""
+    """Return the CPU time that the processes of a job have taken."""
     total = 0
     for pid, _ in job.processes():
         try:
@@ -114,7 +114,7 @@ def main():
                     n, cpu, wall, size = found
                     each[kind] = cpu / n
                     print(
-                        f"{kind}: {1e3 * cpu / n:.3f} ms of CPU a record, {n / wall:.0f} a second, "
+                        f"{kind}: {1e3 * cpu / n:.3f} ms CPU per record, {n / wall:.0f} per s, "
                         f"checkpoint {size / 1e6:.2f} MB, load {os.getloadavg()[0]:.1f}",
                         flush=True,
                     )
@@ -122,7 +122,7 @@ def main():
     except Unavailable as missing:
         print(f"left out: {missing}")
         return 0
-    print(f"with state, of what there is without: {100 * statistics.median(ratios):.0f} %")
+    print(f"speed with state / without: {100 * statistics.median(ratios):.0f} %")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The command line of streamgp, whose job on Flink also tells what it takes, and when.
+"""The command line of streamgp with a Flink job that also records what it takes, and when.
 
-A record on `dead-letters` with the header `trace` for each step, in one transaction with what the
-step wrote: what was taken back by a failure has no trace either.
+It writes a record with the header `trace` to `dead-letters` for each step, in one transaction with
+the output of the step: a step that a failure rolled back leaves no trace.
 
 """
 
@@ -15,7 +15,7 @@ from tests.helpers.conversations import TRACE
 
 
 class TracedState(KeyedState):
-    """Writes down each step before it is taken."""
+    """State that records each step before it is taken."""
 
     def step(self, record, now):
         place = [record.topic, record.offset]
@@ -35,7 +35,7 @@ class TracedState(KeyedState):
 
 
 class TracedFunction(function.LoopFunction):
-    """Makes such states."""
+    """A function that creates such states."""
 
     def open(self, runtime_context):
         function.KeyedState = TracedState

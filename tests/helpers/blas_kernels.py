@@ -1,4 +1,4 @@
-"""Another numerical environment on the same machine: OpenBLAS told to use another kernel."""
+"""A different numerical environment on the same machine: OpenBLAS told to use another kernel."""
 
 from __future__ import annotations
 

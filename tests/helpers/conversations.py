@@ -1,9 +1,9 @@
-"""Conversations as records, for engines that must say the same: a worker, and Flink.
+"""Conversations as records, for engines that must write the same: a worker, and Flink.
 
-Written by hand from a list of moves, so that a law can draw them; every kind of input is there:
-events with and without labels, answers that are in time, late, early, declined or corrections,
-cancelled requests, deletions of an example or of a whole key, labels of one annotator that are
-taken back or put back, and records that cannot be read.
+Built from a list of moves, so that a law can draw them, with every kind of input: events with and
+without labels, answers that are in time, late, early, declined or corrections, cancelled requests,
+deletions of an example or of a whole key, labels of one annotator that are taken back or restored,
+and records that cannot be read.
 
 """
 
@@ -25,20 +25,20 @@ MOVES = (
 ANNOTATORS = ("ada", "ben")
 SHORT_S, LONG_S = 7.0, 100.0
 TRACE = "trace"
-"""Header of a dead letter that is none: it tells what an engine has taken, and when."""
+"""Header of a pseudo dead letter, which tells what an engine has taken, and when."""
 
 
 def conversation(moves, *, partition=0, start=1000.0):
-    """Return records and times: pairs of a record, or None where only time passes, and when.
+    """Return pairs of a record, or None where only time passes, and a time.
 
     Parameters
     ----------
     moves
         Pairs of a key and one of `MOVES`.
     partition
-        Where all of it lies.
+        The partition of all records.
     start
-        When it begins, POSIX seconds.
+        Start time, POSIX seconds.
 
     """
     now, n_events, offsets, steps = start, {}, {}, []
@@ -116,7 +116,7 @@ class OnWorker:
         self.step_all([] if record is None else [record], now)
 
     def step_all(self, records, now):
-        """Take records as one batch; none: time passes."""
+        """Take records as one batch; without any, only time passes."""
         held = {self.number: self.partition}
         batch = Batch(held, self.settings, self.group, self.names, self.history, now)
         if not records:
@@ -141,7 +141,7 @@ class OnWorker:
 
 
 def by_entity(written):
-    """Return what was written of each entity, lines that are erased last: their order is free."""
+    """Return the records written for each entity; erased lines come last, in no fixed order."""
     found, erased = defaultdict(list), defaultdict(list)
     for each in written:
         if each.topic != "state":

@@ -33,7 +33,7 @@ assert isinstance(program, click.Group)
 
 
 class Clock:
-    """Tells the time that it was set to."""
+    """A clock that shows the time it was set to."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -43,9 +43,9 @@ class Clock:
 
 
 class Town:
-    """Topics and a worker that asks about everything and challenges whatever it would not say.
+    """Topics and a worker that asks about every event and challenges every unexpected label.
 
-    `clock` is everybody's.
+    All of them share `clock`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Town:
         )
 
     def work(self) -> None:
-        """Let the worker do everything there is to do."""
+        """Let the worker do all pending work."""
         self._worker.run(lambda: not any(self.topics.lags(GROUP).values()))
 
     def said(self, *names: TopicName) -> list[Any]:
@@ -102,7 +102,7 @@ class Town:
 
 
 class Broken:
-    """Topics that outlive the desk that closes them, and raise an error as long as told to."""
+    """Topics that outlive the inbox that closes them, and raise an error as long as told to."""
 
     def __init__(self, topics: MemoryTopics) -> None:
         self.topics = topics
@@ -163,7 +163,7 @@ class _Writer:
 
 
 def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Wait until something is so; another thread or process is at work."""
+    """Wait for a condition that another thread or process brings about."""
     import time
 
     end = time.monotonic() + seconds

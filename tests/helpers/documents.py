@@ -1,4 +1,4 @@
-"""Blocks of code in documents, and a machine on which their commands are run."""
+"""Code blocks in documents, and a machine on which their commands are run."""
 
 import itertools
 import os
@@ -17,14 +17,14 @@ PATIENCE_S = 300.0
 
 
 class Document:
-    """A Markdown file and its blocks of code, each with its language."""
+    """A Markdown file and its code blocks, each with its language."""
 
     def __init__(self, path: Path) -> None:
         self.text = path.read_text(encoding="utf-8")
         self.blocks = re.findall(r"^```(\w+)\n(.*?)^```$", self.text, re.M | re.S)
 
     def outputs(self) -> list[tuple[str, str]]:
-        """Return the blocks that are followed by a block of what they print, with that."""
+        """Return each block that is followed by a block with its output, and that output."""
         return [
             (code, output)
             for (_, code), (after, output) in itertools.pairwise(self.blocks)
@@ -32,7 +32,7 @@ class Document:
         ]
 
     def shell_lines(self) -> list[str]:
-        """Return the commands in their order without comments, but for those that install."""
+        """Return the commands in order, without comments and without those that install."""
         lines = [
             line.partition("  #")[0].rstrip()
             for kind, code in self.blocks
@@ -71,7 +71,7 @@ class Machine:
         )
 
     def run(self, line: str, said: str = "") -> str:
-        """Run a line to its end, with something typed; return what it prints."""
+        """Run a line to its end, with `said` as typed input; return what it prints."""
         pipe = subprocess.PIPE
         process = self.start(line, stdin=pipe, stdout=pipe, stderr=pipe)
         try:
@@ -83,15 +83,15 @@ class Machine:
 
 
 def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:
-    """End a process with what it has started, unless it has ended."""
+    """End a process and its children, unless it has ended."""
     if process.poll() is None:
         os.killpg(process.pid, number)
     process.wait(PATIENCE_S)
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.1)

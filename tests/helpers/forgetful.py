@@ -1,4 +1,4 @@
-"""Classifiers that forget examples on purpose, and a watch that finds drifts all the time."""
+"""Classifiers that forget examples on purpose, and a drift detector that fires all the time."""
 
 from streamgp import GPClassifier
 from streamgp.kernels import Categorical, On, SquaredExponential
@@ -21,7 +21,7 @@ FORGETFUL = {
 
 
 class JumpyWatch(DriftWatch):
-    """Takes every fourth error for a drift."""
+    """A drift detector that takes every fourth error for a drift."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Posteriors to compare with: the same Gaussian process, slow and obvious."""
+"""Reference posteriors: the same Gaussian process, computed slowly and obviously."""
 
 import math
 
@@ -10,7 +10,7 @@ from streamgp.kernels import SquaredExponential
 
 
 class Dense:
-    """The same posterior by one dense solve, from scratch each time."""
+    """The posterior by a dense solve, from scratch each time."""
 
     def __init__(self, X, Y, *, length_scale=1.0, variance=1.0, noise_variance):
         self.X, self.Y = np.asarray(X), np.asarray(Y)

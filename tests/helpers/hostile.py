@@ -1,8 +1,8 @@
 """Learners that a worker can be configured with, and records that are meant to stop it.
 
-A script is what one key sends, in order. Nothing in it depends on what the worker says: the ids of
-requests follow from those of events (`e1/label`, `e1/challenge/1`), and a reply to a question that
-was never asked is one more record that cannot be used.
+A script holds what one key sends, in order. Nothing in it depends on the worker's output: the ids
+of requests follow from those of events (`e1/label`, `e1/challenge/1`), and a reply to a question
+that was never asked is just another unusable record.
 
 """
 
@@ -28,7 +28,7 @@ from streamgp.query import AlwaysAsk, AlwaysChallenge
 NOW = 1_700_000_000.0
 """The time of all records."""
 WARM_UP = 5
-"""Events from which scaling is learned: a short script has some before and some after that."""
+"""Events from which scaling is learned, so few that short scripts have events before and after."""
 
 # --- the learners
 
@@ -97,14 +97,14 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "pipeline": lambda: _one_against_the_rest(StandardScaler()),
     **_FOR_NUMBERS,
 }
-"""Of every kind that a worker can have one model, never taught."""
+"""One model of every kind that a worker can have, untrained."""
 
 
 # --- what is sent
 
 
 class Script:
-    """What one key sends.
+    """The records that one key sends.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Script:
     Attributes
     ----------
     records
-        In the order in which they are sent.
+        The records in the order in which they are sent.
 
     """
 
@@ -165,12 +165,12 @@ class Script:
         self.records.append(Outgoing(topic=topic, key=record_key, value=value))
 
     def warm_up(self, scale: float = 1.0, n: int = WARM_UP + 1) -> None:
-        """Send ordinary events with their labels, of some magnitude."""
+        """Send ordinary events with their labels, of a given magnitude."""
         for i in range(n):
             self.event({"u": scale * i, "v": scale * (i % 3)}, self.labels[i % 2])
 
     def round_off(self) -> None:
-        """Send ordinary events once more: the key goes on."""
+        """Send ordinary events again, as the key goes on."""
         for i in range(2):
             self.converse({"u": 1.0 + i, "v": 0.5}, self.labels[i])
 
@@ -253,7 +253,7 @@ def _mixed_labels(script: Script) -> None:
 
 
 def many_labels(n: int) -> Callable[[Script], None]:
-    """Return a kind of script in which every event is of a class of its own."""
+    """Return a kind of script in which every event has a class of its own."""
 
     def kind(script: Script) -> None:
         for i in range(n):
@@ -263,7 +263,7 @@ def many_labels(n: int) -> Callable[[Script], None]:
 
 
 def many_features(n: int) -> Callable[[Script], None]:
-    """Return a kind of script in which some events have so many features."""
+    """Return a kind of script in which some events have `n` features."""
 
     def kind(script: Script) -> None:
         wide = {f"feature {i}": float(i) for i in range(n)}
@@ -452,7 +452,7 @@ def _corrections(script: Script) -> None:
 
 
 def _left_open(script: Script) -> None:
-    """Questions that expire: what was contested is learned then."""
+    """Send events whose questions expire; contested labels are learned then."""
     script.warm_up()
     for i, value in enumerate((*EXTREMES, 1.0)):
         event_id = script.event({"u": value, "v": 1.0})
@@ -505,7 +505,7 @@ KINDS: dict[str, Callable[[Script], None]] = {
 
 
 def hostile(kind: str, *, numbers: bool) -> list[Outgoing]:
-    """Return what a hostile key sends."""
+    """Return the records of a hostile key."""
     made = Script(f"hostile, {kind}", numbers=numbers)
     KINDS[kind](made)
     made.round_off()
@@ -513,7 +513,7 @@ def hostile(kind: str, *, numbers: bool) -> list[Outgoing]:
 
 
 def honest(key: str, *, numbers: bool, n: int = 16) -> list[Outgoing]:
-    """Return what a key of good will sends: answers, one in five wrong, and corrections."""
+    """Return the records of a well-meaning key: answers, one in five wrong, and corrections."""
     rng = random.Random(key)
     made = Script(key, numbers=numbers)
     for i in range(n):
@@ -530,9 +530,9 @@ def honest(key: str, *, numbers: bool, n: int = 16) -> list[Outgoing]:
 
 
 def phases(*scripts: list[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Cut scripts where they change between events and what follows upon these.
+    """Cut scripts where they switch between events and the records that follow from these.
 
-    A worker polls answers before events; what is in two phases is never polled together.
+    A worker polls answers before events; records of different phases are never polled together.
     """
     pieces = [
         [list(piece) for _, piece in groupby(records, lambda record: record.topic == "events")]

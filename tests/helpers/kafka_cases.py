@@ -1,4 +1,4 @@
-"""What the tests of the Kafka connectors share: quick timeouts, topics, records, a proxy."""
+"""Shared by the tests of the Kafka connectors: short timeouts, topics, records, proxies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from connectors.topics import ALL_TOPICS, BrokerError, Outgoing
 
-PATIENCE_S = 60.0  # for what a broker does a moment later, on a busy machine, too
+PATIENCE_S = 60.0  # for what a broker does with a delay, even on a busy machine
 QUICK = {
     "connect_s": 8.0,
     "request_s": 1.5,
@@ -20,13 +20,13 @@ QUICK = {
     "close_s": 3.0,
 }
 PATIENT = QUICK | {"connect_s": 30.0, "request_s": 15.0, "delivery_s": 30.0}
-"""For tests in which every request is answered: by a busy broker it may be late."""
-BUSY_S = 10.0  # what may be late on a busy machine where something ends in time
+"""For tests in which every request is answered, if late by a busy broker."""
+BUSY_S = 10.0  # delay allowed on a busy machine for something that must end in time
 
 
 @contextmanager
 def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options):
-    """Return the topics of a test, made if they are to be; patient, but for `timeouts`."""
+    """Return the topics of a test, created if `create`; with long timeouts except `timeouts`."""
     from connectors.kafka.topics import KafkaTopics, Timeouts
 
     topics = KafkaTopics(
@@ -45,7 +45,7 @@ def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options
 
 
 class Raw(str):
-    """Name of a header that goes out as other bytes than those of a text."""
+    """Name of a header that is sent as bytes that are no valid text."""
 
     __slots__ = ("data",)
 
@@ -93,7 +93,7 @@ def read_records(topics, *names, timeout_s=PATIENCE_S):
 
 @contextmanager
 def linked(topics, group, instance="a", max_records=500, wait=True):
-    """Return a link that has its partitions; whatever becomes of it, it is closed."""
+    """Provide a client that has its partitions; it is closed in any case."""
     link = topics.client(group=group, instance=instance, max_records=max_records)
     try:
         if wait:
@@ -104,7 +104,7 @@ def linked(topics, group, instance="a", max_records=500, wait=True):
 
 
 def settle(link, *, n=None, timeout_s=PATIENCE_S):
-    """Poll until some partitions are assigned, or just so many."""
+    """Poll until any partitions are assigned, or exactly `n`."""
     until = monotonic() + timeout_s
     while not link.assigned if n is None else len(link.assigned) != n:
         assert monotonic() < until, f"{link.assigned} after {timeout_s} s"
@@ -122,7 +122,7 @@ def poll(link, n, timeout_s=PATIENCE_S):
 
 
 def copy_all(link, n, topic="predictions", timeout_s=PATIENCE_S):
-    """Work like a worker: write every value polled to a topic, until n were polled."""
+    """Work like a worker: write every polled value to a topic, until n were polled."""
     done = 0
     until = monotonic() + timeout_s
     while done < n:
@@ -133,9 +133,9 @@ def copy_all(link, n, topic="predictions", timeout_s=PATIENCE_S):
 
 
 def eventually(call, expected, timeout_s=PATIENCE_S):
-    """Return what a call returns once it is what is expected, or what it returned last.
+    """Call until the result is the expected one; return the last result.
 
-    The broker finishes a transaction a moment after it has said that it will.
+    The broker finishes a transaction a moment after it has confirmed it.
     """
     until = monotonic() + timeout_s
     while (found := call()) != expected and monotonic() < until:
@@ -155,7 +155,7 @@ def error_of(call):
 
 @contextmanager
 def open_transaction(servers, name, topic, partition=0):
-    """Leave a record in a transaction that is not ended before the block is."""
+    """Leave a record in a transaction that stays open until the block ends."""
     from connectors.kafka.client import Connection
 
     producer = Connection(servers).producer(transactional_id=name, transaction_timeout_ms=60_000)
@@ -171,7 +171,7 @@ def open_transaction(servers, name, topic, partition=0):
 
 
 class Proxy:
-    """Passes bytes on to a port, until it is told to stall: then nothing moves any more."""
+    """A proxy that passes bytes on to a port until it is told to stall."""
 
     def __init__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -222,7 +222,7 @@ class Proxy:
 
 
 class CuttingProxy:
-    """Passes bytes on to a port, and is gone for ever after so many pieces from clients."""
+    """A proxy that passes bytes on to a port, and is gone after `n_pieces` from clients."""
 
     def __init__(self, target, port, n_pieces):
         self.n_passed = 0

@@ -1,9 +1,9 @@
-"""A worker in a process of its own: copies events to predictions; may stop itself on the way.
+"""A worker in a process of its own that copies events to predictions and may stop itself.
 
-python kafka_copier.py SERVERS PREFIX STOP_AT [TIMES]: ends with 0 when the group has worked off all
-events, with 75 when the link fails and 76 when it is fenced. STOP_AT is "nothing", or the step of
-the first transaction before which the process stops itself, until the test lets it go on. TIMES is
-how many times as long as in other tests a transaction may last.
+python kafka_copier.py SERVERS PREFIX STOP_AT [TIMES]: ends with 0 when the group has processed all
+events, with 75 when the client fails and 76 when it is fenced. STOP_AT is "nothing", or the step of
+the first transaction before which the process stops itself until the test continues it. TIMES is
+the factor by which a transaction may last longer than in other tests.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.helpers import kafka_cases
 
 
 def stop_before(step):
-    """Stop the process the next time that a step of a transaction is called."""
+    """Stop the process the next time a given step of a transaction is called."""
     original = getattr(producer, step)
 
     def stopping(*arguments, **options):

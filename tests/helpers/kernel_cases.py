@@ -1,6 +1,6 @@
-"""Every kernel beside its formula, written for two dictionaries of features; a new one adds a line.
+"""Every kernel with its formula for two dictionaries of features; a new kernel adds a line.
 
-Numbers are given by their values, texts by themselves; what is absent is 0, or no text.
+Features are numbers or texts; an absent one is the number 0, or no text.
 
 """
 
@@ -27,14 +27,14 @@ from streamgp.kernels import (
 
 @dataclass
 class Case:
-    """A kernel and its formula `of(x, y, is_one)`; `is_one` if the two are one event."""
+    """A kernel and its formula `of(x, y, is_one)`; `is_one` if both are the same event."""
 
     kernel: object
     of: object
 
 
 def coordinates(x, name):
-    """Return what a feature is as a number and as a text; either is None where it is not."""
+    """Return a feature as a number and as a text; None for the one that it is not."""
     value = x.get(name)
     if value is None or value != value:
         return None, None
@@ -62,7 +62,7 @@ def product(x, y):
 
 
 def differing(x, y, scale=1.0):
-    """Number of columns that differ, each over its squared length scale."""
+    """Number of columns that differ, each divided by its squared length scale."""
     total = 0.0
     for name in {*x, *y}:
         (a, s), (b, t) = coordinates(x, name), coordinates(y, name)
@@ -159,21 +159,21 @@ def columns_of(events):
 
 
 def bound_rows(kernel, events, columns=None):
-    """Return the kernel bound to the columns of events, and what it stores of them."""
+    """Return the kernel bound to the columns of events, and the rows it stores for them."""
     columns = columns or columns_of(events)
     kernel = kernel.bound(columns)
     return kernel, np.array([kernel.embed(columns.vector(x)) for x in events])
 
 
 def obvious(case, events):
-    """Return the matrix of covariances, one by one."""
+    """Return the matrix of covariances, computed one by one."""
     return np.array(
         [[case.of(x, y, i == j) for j, y in enumerate(events)] for i, x in enumerate(events)]
     )
 
 
 def hyperparameters(kernel):
-    """Return the numbers that a kernel was given, in order."""
+    """Return the parameters of a kernel, in order."""
     for name in parameters(type(kernel)):
         value = getattr(kernel, name)
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""How many examples of a law are drawn that costs more than others."""
+"""Numbers of examples for laws that cost more than others."""
 
 from hypothesis import settings
 
@@ -6,5 +6,5 @@ BY_DAY = 15  # the examples of the profile "ci"
 
 
 def examples(n: int) -> settings:
-    """Return settings that draw so many by day, and more by night, for which 25 by day count."""
+    """Return settings that draw `n` examples for every 25 of the profile, but at least `n`."""
     return settings(max_examples=max(n, n * settings.default.max_examples // 25))

@@ -1,4 +1,4 @@
-"""Messages for tests: what a test does not name has some value that is allowed."""
+"""Messages for tests; fields that a test does not name have arbitrary valid values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def event(event_id: str = "e", at: float = 0.0, **fields: Any) -> Event:
 
 
 def answer(y: Any = "a", at: float = 1.0, **fields: Any) -> Answer:
-    """Return an answer to no request; one without a label says that it is declined."""
+    """Return an answer to no request; one without a label declines."""
     values = {"answer_id": "a1", "event_id": "e", "declined": y is None, "answered_at": at}
     return Answer(**{"y": y, **values, **fields})
 

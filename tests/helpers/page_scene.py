@@ -1,4 +1,4 @@
-"""A page in a process of its own, on embedded topics, with questions written as a worker does."""
+"""A page in a process of its own, on embedded topics, with questions written as by a worker."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class PageScene:
     Parameters
     ----------
     directory
-        Where its files are.
+        Directory of its files.
     settings
-        More lines of its configuration.
+        Additional lines for its configuration.
 
     Attributes
     ----------
     url
-        Where the page is; the same after each restart.
+        Address of the page; the same after each restart.
 
     """
 
@@ -53,7 +53,7 @@ class PageScene:
     # --- topics
 
     def write(self, *messages: Any) -> None:
-        """Write messages as a worker does."""
+        """Write messages as a worker would."""
         outbound = Outbound("/streamgp/test", keyed=True)
         topics = EmbeddedTopics(self.directory / "topics")
         link = topics.client(group="streamgp", instance="test", max_records=10)
@@ -74,13 +74,13 @@ class PageScene:
         return found
 
     def answers(self) -> list[Answer]:
-        """Return all answers, in their order."""
+        """Return all answers in order."""
         return [one for one in self.read("answers") if isinstance(one, Answer)]
 
     # --- the process
 
     def start(self) -> None:
-        """Start the page and wait until it answers."""
+        """Start the page and wait until it responds."""
         log = (self.directory / "page.log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-c", MAIN, "page", "w.toml", "--as", "ann", "--bind", self.url[7:]],
@@ -98,14 +98,14 @@ class PageScene:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End the page without a warning."""
+        """Kill the page."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def log(self) -> str:
-        """Return what the page has said on its streams."""
+        """Return the output of the page."""
         return (self.directory / "page.log").read_text(errors="replace")
 
     def _is_healthy(self) -> bool:
@@ -132,7 +132,7 @@ FEATURES = ("light", "noise", "temperature", "humidity", "acc_x_mean", "acc_y_st
 
 
 def features(seed: int) -> dict[str, float]:
-    """Return features of an event."""
+    """Return the features of an event."""
     rng = random.Random(seed)
     return {name: round(rng.uniform(0.0, 10.0), 3) for name in FEATURES}
 
@@ -155,7 +155,7 @@ def known(labels: tuple[Any, ...], *, at: float, key: str = "ann") -> list[Label
 
 
 def label_request(n: int, *, at: float, key: str = "ann", **fields: Any) -> LabelRequest:
-    """Return the question for the label of event n, asked n milliseconds after a moment."""
+    """Return the label request for event n, asked n milliseconds after `at`."""
     given: dict[str, Any] = {"x": features(n), "reason": "AlwaysAsk", **fields}
     return LabelRequest(
         request_id=f"e{n}/label",
@@ -169,7 +169,7 @@ def label_request(n: int, *, at: float, key: str = "ann", **fields: Any) -> Labe
 
 
 def challenge(n: int, *, at: float, key: str = "ann", **fields: Any) -> Challenge:
-    """Return the challenge of event n: hall was given, study is suggested."""
+    """Return the challenge for event n: hall was given, study is suggested."""
     x = features(n)
     near = [
         Neighbour(event_id=f"known{i}", x={**x, "light": x["light"] + i + 1.0}, y=y, distance=1.0)

@@ -1,4 +1,4 @@
-"""A page served from a thread of the test, and browsers that are nothing but HTTP."""
+"""A page served from a thread of the test, and browsers that are plain HTTP clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def request(event_id: str, *, key: str = "k", at: float | None = None) -> LabelR
 
 
 def write(topics: Topics, *messages: Any) -> None:
-    """Write messages as a worker does."""
+    """Write messages as a worker would."""
     outbound = Outbound("/streamgp/test", keyed=True)
     link = topics.client(group="asking", instance="asking", max_records=10)
     end = time.monotonic() + _PATIENCE_S
@@ -66,12 +66,12 @@ def said(topics: Topics, name: TopicName) -> list[Any]:
 
 
 def answers(topics: Topics) -> list[Answer]:
-    """Return all answers, in their order."""
+    """Return all answers in order."""
     return [each for each in said(topics, "answers") if isinstance(each, Answer)]
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -79,16 +79,16 @@ class Reply(NamedTuple):
 
 
 class Browser:
-    """Sends what a page would, unless told otherwise.
+    """A client that sends what a page would, unless told otherwise.
 
     Parameters
     ----------
     port
-        Where the page is.
+        Port of the page.
     cookie
-        What to send as a cookie.
+        Cookie to send.
     host
-        What the page believes to be its host.
+        What the page takes for its host.
 
     """
 
@@ -105,7 +105,7 @@ class Browser:
         headers: Mapping[str, str | None] | None = None,
         data: bytes | None = None,
     ) -> Reply:
-        """Send a request; a header of None is left out."""
+        """Send a request; headers that are None are left out."""
         sent: dict[str, str | None] = {"Host": self.host, "Cookie": self.cookie}
         if method not in ("GET", "HEAD"):
             sent |= {
@@ -160,11 +160,11 @@ class Served:
     topics
         The topics.
     invites
-        Who is invited; without, `ann` answers and needs no login.
+        Who is invited; without them `ann` answers, and needs no login.
     door, settings
         As for the page.
     preferences
-        Their file; None to keep them in memory.
+        File of preferences; None to keep them in memory.
     people
         Who may answer for whom.
     signatures
@@ -236,20 +236,20 @@ class Served:
         return self._thread.is_alive()
 
     def browser(self, cookie: str | None = None) -> Browser:
-        """Return a browser at this page."""
+        """Return a browser for this page."""
         return Browser(self.port, cookie)
 
 
 def until(is_so: Callable[[], Any], patience_s: float = _PATIENCE_S) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + patience_s
     while not is_so():
-        assert time.monotonic() < end, "not so in time"
+        assert time.monotonic() < end, "the condition did not hold in time"
         time.sleep(0.01)
 
 
 def events_of(lines: Iterable[bytes]) -> Iterable[tuple[str, Any]]:
-    """Yield the events of a stream, which says something now and then: not for ever."""
+    """Yield the events of a stream, which sends something now and then, for a limited time."""
     kind, end = "", time.monotonic() + 4.0 * _PATIENCE_S
     for line in lines:
         assert time.monotonic() < end, "no such event in time"

@@ -1,4 +1,4 @@
-"""A pool and the same posterior by one dense solve, from scratch each time."""
+"""A pool, and its posterior by one dense solve, from scratch each time."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Case:
         return mask
 
     def taught(self):
-        """Return what has learned the codes one by one."""
+        """Return the posterior that has learned the codes one by one."""
         posterior = PoolPosterior(self.K.copy(), self.noise_variance)
         for _ in range(self.codes.shape[1] - 1):
             posterior.add_function()
@@ -47,7 +47,7 @@ class Case:
 
 
 def case_of(n_points, n_told, n_classes, noise_variance, seed):
-    """A random case; one class stands for the single function of two."""
+    """A random case; `n_classes` 1 stands for two classes with a single function."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_points, 2))
     K = np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2))

@@ -1,4 +1,4 @@
-"""A deployment used as people use it: commands that succeed, a worker, and what topics hold."""
+"""A deployment used as people use it: commands that succeed, a worker, and contents of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.helpers.deskwork import program
 
 
 def run(command: str, config: Path, *options: str, lines: str = "") -> str:
-    """Run a command, with lines typed at its prompts, and return what it told."""
+    """Run a command, with lines typed at its prompts, and return its output."""
     result = CliRunner().invoke(program, [command, str(config), *options], input=lines)
     assert result.exit_code == 0, result.output
     return result.stderr
@@ -41,11 +41,11 @@ def said(topics: Topics, name: TopicName) -> list[Any]:
 
 
 def work(config: Path, is_done: Callable[[Topics], bool], patience_s: float = 120.0) -> None:
-    """Let a worker work until something is so; each one begins with what the last has left."""
+    """Run a worker until a condition holds; each starts from what the last one left."""
     found, latest = load_deployed(config), time.monotonic() + patience_s
 
     def is_over() -> bool:
-        assert time.monotonic() < latest, f"what is waited for is not so after {patience_s} s"
+        assert time.monotonic() < latest, f"the condition does not hold after {patience_s} s"
         return is_done(topics)
 
     with closing(open_topics(found)) as topics:

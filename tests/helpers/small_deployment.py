@@ -1,4 +1,4 @@
-"""A deployment within the test: topics in memory, a worker that is run by hand, the commands."""
+"""A deployment within the test: topics in memory, a worker run by hand, and the commands."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class OpenTopics(MemoryTopics):
 
 
 class Cut:
-    """Makes writers whose connection ends after so many records of all of them.
+    """Factory of writers whose connection ends after a total number of records.
 
     Attributes
     ----------
     n_left
-        How many records are still let through.
+        Number of records that still pass.
 
     """
 
@@ -188,7 +188,7 @@ class Small:
         return Worker(self.topics, loops, WorkerSettings(), state=state)
 
     def work(self, config_file: Path | None = None, *, state: StateDirectory | None = None) -> None:
-        """Run a worker until nothing waits."""
+        """Run a worker until nothing is pending."""
         seen = False
 
         def is_idle() -> bool:
@@ -200,7 +200,7 @@ class Small:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Run a worker beside what the block does."""
+        """Run a worker in parallel with the block."""
         is_over = False
         thread = Thread(target=lambda: self.worker().run(lambda: is_over))
         thread.start()
@@ -216,18 +216,18 @@ class Small:
         return CliRunner().invoke(COMMANDS, words, input=answer)
 
     def done(self, command: str, *arguments: str | Path, answer: str | None = None) -> str:
-        """Call what must succeed; return what it prints."""
+        """Call a command that must succeed; return what it prints."""
         result = self.call(command, *arguments, answer=answer)
         assert result.exit_code == 0, result.output
         return result.stdout
 
     def done_beside_a_worker(self, command: str, *arguments: str | Path) -> str:
-        """Call what a worker must do; return what it prints."""
+        """Call a command that needs a running worker; return what it prints."""
         with self.working():
             return self.done(command, *arguments)
 
     def wrong(self, command: str, *arguments: str | Path) -> str:
-        """Call what must fail with one line on stderr; return the line."""
+        """Call a command that must fail with one line on stderr; return the line."""
         result = self.call(command, *arguments)
         assert result.exit_code == 2, result.output
         assert result.stderr.count("\n") == 1, result.stderr
@@ -237,5 +237,5 @@ class Small:
 def wait_until(is_so: Callable[[], bool], patience_s: float = 60.0) -> None:
     end = time.monotonic() + patience_s
     while not is_so():
-        assert time.monotonic() < end, "nothing came of it"
+        assert time.monotonic() < end, "the condition did not hold in time"
         time.sleep(0.01)

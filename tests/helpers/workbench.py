@@ -1,4 +1,4 @@
-"""A worker over topics in memory: what it is given, run by hand, and what it has written."""
+"""A worker over topics in memory, run by hand: its inputs, and what it has written."""
 
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing
@@ -80,7 +80,7 @@ def work(topics, **kw):
 
 
 def contents(topics):
-    """Return everything that is committed, by topic and partition, without the times of writing."""
+    """Return everything committed, by topic and partition, without the times of writing."""
     return [
         (r.topic, r.partition, r.key, r.value)
         for name in ("predictions", "requests", "consensus", "dead-letters")
@@ -89,7 +89,7 @@ def contents(topics):
 
 
 class Failing(MemoryTopics):
-    """Links whose n-th commit fails, before or after it has taken place."""
+    """Topics whose clients fail in their n-th commit, before or after it has taken place."""
 
     def __init__(self, fails, **kw):
         super().__init__(**kw)
@@ -113,7 +113,7 @@ class Failing(MemoryTopics):
 
 
 def lose_positions(topics):
-    """Have the broker forget how far the group is: it is given everything once more."""
+    """Let the broker forget the positions of the group, so that everything is delivered again."""
     del topics._groups[GROUP]
 
 

@@ -38,7 +38,7 @@ class Process:
         self._log = b""
 
     def wait_for(self, event: str) -> None:
-        """Return when something has been logged."""
+        """Return once an event has been logged."""
         with self._killed_if_in_vain():
             assert self.process.stderr is not None
             while f'"event":"{event}"'.encode() not in self._log:
@@ -50,7 +50,7 @@ class Process:
 
     @property
     def url(self) -> str:
-        """Where it serves its metrics, once it has started."""
+        """Address of its metrics, once it has started."""
         found = re.search(rb'"observe":"(http:[^"]+)"', self._log)
         assert found
         return found[1].decode()
@@ -68,7 +68,7 @@ class Process:
 
     @contextmanager
     def _killed_if_in_vain(self) -> Iterator[None]:
-        """Leave no worker behind that a test has waited for too long."""
+        """Leave no worker behind if a test has waited in vain."""
         try:
             yield
         except BaseException:
