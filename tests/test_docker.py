@@ -72,7 +72,7 @@ def test_both_stages_stand_on_one_python_named_by_version_and_digest():
     assert version in SpecifierSet(project["requires-python"])
 
 
-def test_the_image_runs_streamgp_as_nobody_in_particular():
+def test_the_image_runs_streamgp_as_an_unprivileged_user():
     assert all_of("ENTRYPOINT") == ['["streamgp"]']
     assert all_of("USER") == ["10001:10001"]
     assert all_of("STOPSIGNAL") == ["SIGTERM"]

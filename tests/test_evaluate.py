@@ -356,7 +356,7 @@ def test_misuse_raises():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_metric_of_questions_is_refused_and_told_where_its_number_stands(metric, where):
+def test_a_metric_of_questions_is_refused_with_where_its_number_is_found(metric, where):
     sentence = (
         f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; pass "
         "a metric of River such as metrics.Accuracy(). "
@@ -469,7 +469,7 @@ def test_an_ordinary_regressor_is_asked_always_and_never_challenges():
     assert (result.n_asked, result.n_challenges, result.wrong_kept) == (60, 0, 0.0)
 
 
-def test_a_model_that_fails_over_an_event_is_told_of_and_the_others_are_scored():
+def test_a_model_that_fails_over_an_event_is_reported_and_the_others_are_scored():
     class Faulty(type(isgp())):
         def query_one(self, x, **options):
             if x["u"] == 3.0:
@@ -483,14 +483,14 @@ def test_a_model_that_fails_over_an_event_is_told_of_and_the_others_are_scored()
     assert (result.n_events, result.n_rejected) == (6, 1)
 
 
-def test_a_model_that_cannot_use_an_event_is_told_of():
+def test_a_model_that_cannot_use_an_event_is_reported():
     stream = [({"u": float(n), "at": dt.datetime(2026, 8, 1, n)}, "ab"[n % 2]) for n in range(6)]
     with pytest.warns(RuntimeWarning, match=r"cannot use 6 of the inputs.*feature 'at' must be"):
         result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy(), moment="at")
     assert (result.n_asked, result.n_rejected) == (0, 6)
 
 
-def test_a_model_that_cannot_learn_a_label_is_told_of():
+def test_a_model_that_cannot_learn_a_label_is_reported():
     model = SkepticalClassifier(linear_model.LogisticRegression(), warm_up=0, seed=1)
     with pytest.warns(RuntimeWarning, match=r"cannot learn \d+ of the inputs.*OneVsRestClassifier"):
         result = interactive_val_score(

@@ -27,7 +27,7 @@ def scored(metric, pairs):
     return metric.get()
 
 
-def test_who_predicts_mean_and_variance_has_nmse_1_and_npll_1_419():
+def test_a_prediction_of_mean_and_variance_has_nmse_1_and_npll_1_419():
     ys = np.random.default_rng(0).normal(3.0, 7.0, size=200)
     known = Normal(mu=ys.mean(), sigma=ys.std())
     pairs = [(y, known) for y in ys.tolist()]

@@ -107,7 +107,7 @@ def test_the_kernels_the_gp_and_the_trees_know_no_river():
         ("streamgp.query", "ReservoirAsk", "RecentEventsAsk"),
     ],
 )
-def test_a_name_of_before_is_told_to_be_another_one_now(package, old, new):
+def test_a_former_name_is_reported_with_its_new_one(package, old, new):
     module = importlib.import_module(package)
     with pytest.warns(DeprecationWarning, match=rf"^{package}\.{old} is called {new} now"):
         found = getattr(module, old)

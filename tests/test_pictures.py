@@ -38,7 +38,7 @@ def test_benchmark_of_a_picture_draws_pictures(benchmark):
     assert "run_with_pictures" in code
 
 
-def test_a_picture_that_there_is_not_is_refused(monkeypatch, capsys, tmp_path):
+def test_a_picture_that_does_not_exist_is_refused(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("sys.argv", ["pictures.py", "--to", str(tmp_path), "pag.gif"])
     with pytest.raises(SystemExit):
         PICTURES.main()

@@ -237,7 +237,7 @@ def test_uncertainty_may_be_another_one():
     assert bvsb.underconfidence != entropy.underconfidence
 
 
-def test_who_knows_nothing_is_wrong():
+def test_a_learner_that_knows_nothing_counts_as_wrong():
     first = played(initial=0.0)[0]
     assert first.n_labels == 0
     assert first.error == 1.0

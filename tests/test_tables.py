@@ -30,7 +30,7 @@ def test_sentence_has_the_numbers_of_the_file(path, words):
     assert words in " ".join(path.read_text(encoding="utf-8").split())
 
 
-def test_every_table_stands_in_one_page_and_every_file_is_shown():
+def test_every_table_is_on_one_page_and_every_file_is_shown():
     pages = "".join(path.read_text(encoding="utf-8") for path in TABLES.pages())
     assert sorted(re.findall(r"<!-- table (\S+) -->", pages)) == sorted(TABLES.TABLES)
     assert pages.count("<!-- end of table -->") == len(TABLES.TABLES)

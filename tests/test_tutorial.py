@@ -113,7 +113,7 @@ def held(topics, topic):
         return str([record.value for record in reader.poll(0.0)])
 
 
-def test_deployment_goes_as_told(machine):
+def test_deployment_works_as_the_tutorial_says(machine):
     init, run, send, page, annotate, watch = LINES[7:]
     machine.run(init)
     topics, seen = machine.folder / "topics", machine.folder / "seen.txt"

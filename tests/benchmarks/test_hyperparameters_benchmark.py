@@ -21,7 +21,7 @@ def run(tmp_path, plan, *arguments):
     return json.loads(path.read_text()), status
 
 
-def test_a_log_has_one_row_and_those_that_are_missing_are_said_to_be(tmp_path, capsys):
+def test_each_log_has_one_row_and_missing_logs_are_reported(tmp_path, capsys):
     plan = hyperparameters.Plan(logs=("wifi_rooms", "usps"), n_events=70, n_waiting=64, n_runs=1)
     result, status = run(tmp_path, plan, "--check")
     assert "skipped: usps (needs --data)" in capsys.readouterr().out

@@ -37,7 +37,7 @@ def test_each_way_of_asking_is_compared_and_logs_that_are_not_there_are_named(tm
     assert "skipped: wisdm (needs --data)" in capsys.readouterr().out
 
 
-def test_the_whole_log_is_looked_back_at_with_what_was_learned_in_the_end():
+def test_the_whole_log_is_looked_back_at_with_what_was_learned_at_the_end():
     log = read("wifi_rooms", None, 300)
     score = reservoir.play(log, 1, NeverAsk(), RecentEventsAsk(every=10))
     # The first room is all that there is, and nothing is predicted before the first answer.

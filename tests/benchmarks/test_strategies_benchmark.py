@@ -303,7 +303,7 @@ def test_benchmark_compares_what_is_there_and_names_what_is_not(tmp_path, capsys
     assert everything["share of events asked about"] == 1.0
 
 
-def test_missing_scikit_activeml_is_said(tmp_path, capsys, monkeypatch):
+def test_missing_scikit_activeml_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(strategies, "HAS_SKACTIVEML", False)
     plan = strategies.Plan(
         logs=("wifi_rooms",),

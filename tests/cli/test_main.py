@@ -131,7 +131,7 @@ def test_broker_that_cannot_be_reached_ends_any_command_with_75(
     assert result.stderr == "Error: host:9092 cannot be reached: name is not known\n"
 
 
-def test_memory_that_runs_out_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(_context: object) -> None:
         raise MemoryError
 
@@ -142,7 +142,7 @@ def test_memory_that_runs_out_is_told_in_one_line(monkeypatch: pytest.MonkeyPatc
     assert result.stderr.count("\n") == 1
 
 
-def test_a_name_that_no_file_can_have_is_told_with_the_name(tmp_path: Path) -> None:
+def test_a_name_that_no_file_can_have_is_reported_with_the_name(tmp_path: Path) -> None:
     log, name = tmp_path / "log.csv", "n" * 300
     log.write_text("a,room\n1,x\n2,y\n")
     result = CliRunner().invoke(cli, ["tune", str(log), "--label", "room", "--output", name])
@@ -166,7 +166,9 @@ def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
         pytest.param("", "demo", marks=pytest.mark.nightly),
     ],
 )
-def test_reader_that_goes_away_is_told_by_the_status_alone(buffering: str, command: str) -> None:
+def test_reader_that_goes_away_is_reported_by_the_status_alone(
+    buffering: str, command: str
+) -> None:
     """Noticed by click, by rich, or at the end, when what is left is written out."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -312,7 +314,7 @@ def beside(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("code", ["VERSION = '4.1'", "import of_theirs", ""])
-def test_a_connectors_package_of_another_project_is_told_in_one_line(tmp_path, code):
+def test_a_connectors_package_of_another_project_is_reported_in_one_line(tmp_path, code):
     (tmp_path / "connectors").mkdir()
     (tmp_path / "connectors" / "__init__.py").write_text(code)
     information = tmp_path / "connectors-4.1.dist-info"
@@ -327,13 +329,13 @@ def test_a_connectors_package_of_another_project_is_told_in_one_line(tmp_path, c
     assert "environment of its own" in line
 
 
-def test_a_text_in_place_of_a_whole_number_is_told_as_one() -> None:
+def test_a_text_in_place_of_a_whole_number_is_reported_as_one() -> None:
     done = run("replay", "log.csv", "--label", "room", "--limit", "many")
     assert done.returncode == 2
     assert "'many' is not a valid whole number" in done.stderr
 
 
-def test_a_file_in_place_of_a_backup_is_told_as_one(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_backup_is_reported_as_one(tmp_path: Path) -> None:
     config, backup = tmp_path / "worker.toml", tmp_path / "backup"
     config.write_text(f'broker = "file://{tmp_path}/topics"')
     backup.write_text("")

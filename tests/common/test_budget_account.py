@@ -39,7 +39,7 @@ class Dated(Own):
         return "night"
 
 
-def test_a_budget_of_ones_own_needs_the_documented_methods_only():
+def test_a_custom_budget_needs_only_the_documented_methods():
     own = Own()
     account = BudgetAccount(own)
     assert account.checked(WISH, 0.0) is WISH

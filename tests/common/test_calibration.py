@@ -48,7 +48,7 @@ def test_shares_that_meet_are_equal():
     assert shares(right, wrong, 0.6) == (0.75, 0.75)
 
 
-def test_who_tells_right_from_wrong_is_asked_about_exactly_what_is_wrong():
+def test_a_learner_that_tells_right_from_wrong_asks_about_exactly_what_is_wrong():
     assert equal_error_threshold([0.8, 0.9], [0.1, 0.4]) == pytest.approx(0.6)
 
 
@@ -157,7 +157,7 @@ def test_fading_is_of_one_kind_only():
     assert confidences.cells() == [(0.5, 1.0)]
 
 
-def test_a_state_as_text_is_the_same_to_the_last_bit():
+def test_a_state_as_text_is_the_same_bitwise():
     rng = np.random.default_rng(0)
     one, other = Confidences(32), Confidences(32)
     for u in rng.uniform(size=200).tolist():

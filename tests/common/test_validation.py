@@ -58,7 +58,7 @@ def test_a_number_passes_exactly_if_it_is_in_range(check, value):
 
 
 @given(st.floats() | st.integers())
-def test_a_number_from_0_to_the_most_passes(value):
+def test_a_number_from_0_to_the_maximum_passes(value):
     if 0.0 <= value <= 1e6:
         check_up_to("delay", value, 1e6, " seconds")
     else:
@@ -97,7 +97,7 @@ def test_whole_numbers_pass_up_to_the_most(value):
             check_whole("n", value, 0, 10)
 
 
-def test_a_number_above_the_most_is_told_both_ends():
+def test_a_number_above_the_maximum_is_refused_with_both_ends():
     with pytest.raises(ValueError, match=r"^n must be a whole number from 1 to 10, got 11$"):
         check_whole("n", 11, 1, 10)
     # What no count in memory can reach, whatever it is of.
@@ -421,7 +421,7 @@ def test_rules_of_people_are_what_they_are(maker):
 
 
 @pytest.mark.parametrize("value", [True, "x", object()])
-def test_who_answers_and_what_judges_are_refused_by_name(value):
+def test_annotators_and_metrics_are_refused_by_name(value):
     with pytest.raises(TypeError, match=r"^annotator must be one such as SimulatedAnnotator"):
         made(streamgp.interactive_val_score, "annotator", value)
     for metric in (value, river_metrics.Accuracy):

@@ -45,7 +45,7 @@ def test_address_is_read(url: str) -> None:
     "url",
     ["kafka", "kafka:", "kafka://", "memory", "memory://x", "file://", "file://a\0b", "", "://"],
 )
-def test_what_is_no_address_is_told_with_what_is_allowed(url: str) -> None:
+def test_what_is_no_address_is_reported_with_what_is_allowed(url: str) -> None:
     with pytest.raises(ValueError, match=r"^= \".*\" is not allowed, expected \"kafka://HOST"):
         parse_address(url)
 
@@ -64,7 +64,7 @@ def test_what_is_no_address_is_told_with_what_is_allowed(url: str) -> None:
         ("kafka://a..b", "a..b"),
     ],
 )
-def test_what_is_no_server_is_told(url: str, server: str) -> None:
+def test_what_is_no_server_is_reported(url: str, server: str) -> None:
     with pytest.raises(ValueError, match="is not a server, expected HOST:PORT") as caught:
         parse_address(url)
     assert f'"{server}" is not a server' in str(caught.value)
@@ -80,7 +80,7 @@ def test_any_text_is_an_address_or_one_line_says_why_not(text: str, scheme: str)
     assert said.isprintable()
 
 
-def test_every_kind_of_address_is_told() -> None:
+def test_every_kind_of_address_is_reported() -> None:
     assert [f"{name}://" in ALLOWED for name in SCHEMES] == [True] * len(SCHEMES)
 
 

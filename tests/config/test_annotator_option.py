@@ -84,13 +84,13 @@ def test_named_annotators_of_the_file_are_changed_or_joined() -> None:
         (["name=bob", "delay=x"], '--annotator: delay = "x" is not allowed'),
     ],
 )
-def test_wrong_annotators_are_told(texts: list[str], message: str) -> None:
+def test_wrong_annotators_are_reported(texts: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         with_annotators(Config(), texts)
     assert str(caught.value).startswith(message)
 
 
-def test_annotator_without_a_name_among_those_of_a_file_is_told() -> None:
+def test_annotator_without_a_name_among_those_of_a_file_is_reported() -> None:
     with pytest.raises(ConfigError, match=r"has no name; if there are several annotators"):
         with_annotators(Config(annotators={"ann": Annotator()}), ["delay=1"])
 
@@ -132,7 +132,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_wrong_setting_is_told_with_name_value_and_what_is_allowed(text: str) -> None:
+def test_wrong_setting_is_reported_with_name_value_and_what_is_allowed(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_annotator(text)
     assert str(caught.value).startswith("--annotator: " + WRONG[text])

@@ -296,7 +296,7 @@ def test_labels_learned_with_privileged_noise_are_not_reviewed() -> None:
         ("label", {"refit": "no"}, "them: refit must be True or False, got 'no'"),
     ],
 )
-def test_options_that_an_ensemble_does_not_take_are_told(
+def test_options_that_an_ensemble_does_not_take_are_reported(
     target: Any, options: Any, message: str
 ) -> None:
     learner = Learner(name="ensemble", options=options)
@@ -461,18 +461,18 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_learner_that_is_no_river_classifier_is_told(name: str) -> None:
+def test_learner_that_is_no_river_classifier_is_reported(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_learner(Learner(name=name), 1, source="my.toml")
     assert str(caught.value).startswith("my.toml: " + WRONG[name])
 
 
-def test_a_misspelt_learner_is_told_with_the_nearest_name() -> None:
+def test_a_misspelt_learner_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r'; did you mean "gradient_boosting"\?$'):
         build_learner(Learner(name="gradient_bosting"), 1, source="my.toml")
 
 
-def test_unknown_option_is_told_with_the_closest_one() -> None:
+def test_unknown_option_is_reported_with_the_closest_one() -> None:
     learner = Learner(name="river.tree.HoeffdingTreeClassifier", options={"grace_perod": 50})
     with pytest.raises(
         ConfigError,
@@ -482,7 +482,7 @@ def test_unknown_option_is_told_with_the_closest_one() -> None:
         build_learner(learner, 1, source="my.toml")
 
 
-def test_learner_that_needs_another_one_is_told() -> None:
+def test_learner_that_needs_another_one_is_reported() -> None:
     with pytest.raises(
         ConfigError,
         match=r"learner\.options: river\.multiclass\.OneVsRestClassifier cannot be built with "

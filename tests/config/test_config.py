@@ -190,7 +190,7 @@ WRONG = {
         ('target = "nubmer"', "number"),
     ],
 )
-def test_a_misspelt_value_is_told_with_the_nearest_name(text: str, meant: str) -> None:
+def test_a_misspelt_value_is_reported_with_the_nearest_name(text: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=rf'expected .*; did you mean "{meant}"\?$'):
         parse(text, source="my.toml")
 
@@ -202,7 +202,9 @@ def test_no_name_is_proposed_where_none_is_near(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
-def test_wrong_file_is_told_in_one_line_with_file_key_value_and_what_is_allowed(text: str) -> None:
+def test_wrong_file_is_reported_in_one_line_with_file_key_value_and_what_is_allowed(
+    text: str,
+) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, source="my.toml")
     message = str(caught.value)
@@ -235,7 +237,7 @@ def test_several_annotators_have_a_section_each() -> None:
 
 
 @pytest.mark.parametrize("name", ["response_s", "slowing", "response_spread"])
-def test_who_never_gets_tired_does_not_show_it(name: str) -> None:
+def test_an_annotator_who_never_gets_tired_shows_no_tiredness(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"annotator\.{name} needs a tiring_rate above 0"):
         parse(f"[annotator]\n{name} = 1.0", source="my.toml")
     annotator = parse(f"[annotator]\n{name} = 1.0\ntiring_rate = 0.1", source="my.toml").annotator
@@ -310,24 +312,24 @@ def test_mark_at_the_start_of_a_file_is_passed_over(tmp_path: Path) -> None:
     assert load(path).seed == 7
 
 
-def test_missing_file_is_told(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no\.toml: cannot be read: No such file or directory$"):
         load(tmp_path / "no.toml")
 
 
-def test_directory_is_told(tmp_path: Path) -> None:
+def test_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be read: Is a directory$"):
         load(tmp_path)
 
 
-def test_binary_file_is_told(tmp_path: Path) -> None:
+def test_binary_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     path.write_bytes(b"seed = 1\n\xff\xfe")
     with pytest.raises(ConfigError, match=r"my\.toml: not UTF-8 text \(byte 9\); save it as"):
         load(path)
 
 
-def test_file_that_is_too_long_is_told_without_reading_it() -> None:
+def test_file_that_is_too_long_is_reported_without_reading_it() -> None:
     with pytest.raises(ConfigError, match=r"/dev/zero: has more than 1048576 bytes; expected a"):
         load(Path("/dev/zero"))
 

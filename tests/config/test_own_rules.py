@@ -153,7 +153,7 @@ def test_its_fingerprint_is_that_of_any_object() -> None:
     assert model.fingerprint() != other.fingerprint()
 
 
-def test_each_kind_of_rule_may_be_of_ones_own() -> None:
+def test_each_kind_of_rule_may_be_custom() -> None:
     model = built(
         '[challenge]\nrule = "own_rules:Trusting"\n'
         '[budget]\nrule = "own_rules:Twice"\nn = 3\n'
@@ -170,7 +170,7 @@ def test_each_kind_of_rule_may_be_of_ones_own() -> None:
     assert model.clone().load_state(model.state(), model.examples()) is None
 
 
-def test_a_budget_of_ones_own_stands_wherever_a_budget_does() -> None:
+def test_a_custom_budget_is_accepted_wherever_a_budget_is() -> None:
     own = 'rule = "own_rules:Twice"\nn = 3\n'
     config = parse(
         f'[total_budget]\n{own}[budget]\nrule = "all_of"\n'
@@ -185,7 +185,7 @@ def test_a_budget_of_ones_own_stands_wherever_a_budget_does() -> None:
     assert total.n == 3
 
 
-def test_numbers_may_be_asked_about_by_a_rule_of_ones_own() -> None:
+def test_numbers_may_be_asked_about_by_a_custom_rule() -> None:
     assert built(f'target = "number"\n{EAGER}').query.share == 0.25
 
 
@@ -282,7 +282,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:50])
-def test_what_cannot_be_used_is_told(text: str) -> None:
+def test_what_cannot_be_used_is_reported(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         built(text)
     assert str(caught.value).startswith(f"my.toml: {WRONG[text]}")
@@ -304,6 +304,6 @@ def test_river_keeps_its_paths() -> None:
     assert isinstance(learner, Classifier)
 
 
-def test_a_path_without_a_colon_is_told_how_to_name_a_rule_of_ones_own() -> None:
+def test_a_path_without_a_colon_is_refused_with_how_to_name_a_custom_rule() -> None:
     with pytest.raises(ConfigError, match=r'expected one of .*, or one of your own, as in "my_'):
         parse('[query]\nrule = "own_rules.Eager"', source="my.toml")

@@ -113,7 +113,7 @@ WRONG = {
 
 @pytest.mark.parametrize("read", [parse, parse_worker], ids=["replay", "worker"])
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[-40:])
-def test_wrong_setting_is_told_in_one_line(text: str, read: object) -> None:
+def test_wrong_setting_is_reported_in_one_line(text: str, read: object) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text, source="my.toml")  # type: ignore[operator]
     message = str(caught.value)

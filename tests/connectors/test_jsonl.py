@@ -101,7 +101,7 @@ def test_a_file_is_no_directory(tmp_path):
         MessageFiles(path / "below")
 
 
-def test_a_link_that_leads_nowhere_is_called_one(tmp_path):
+def test_a_link_that_leads_nowhere_is_named(tmp_path):
     path = tmp_path / "link"
     path.symlink_to("nowhere")
     match = "^messages must go to a directory, but .*link is a link that leads nowhere; name anoth"

@@ -43,7 +43,7 @@ def test_workers_beyond_the_number_of_partitions_have_nothing():
     assert join(topics, "b").assigned == frozenset()
 
 
-def test_who_leaves_leaves_its_partitions_to_the_others():
+def test_a_worker_that_leaves_hands_its_partitions_to_the_others():
     topics = MemoryTopics(3)
     a, b = join(topics, "a"), join(topics, "b")
     a.close()
@@ -139,7 +139,7 @@ def test_what_was_polled_before_a_distribution_and_not_committed_comes_again():
     assert len(a.poll(0.0)) == 1
 
 
-def test_who_is_fenced_does_not_leave_in_place_of_the_younger():
+def test_a_fenced_client_does_not_leave_in_place_of_its_successor():
     topics = MemoryTopics(1)
     older, younger = join(topics, "a"), join(topics, "a")
     match = r"^another worker has joined as 'a'; give each a name of its own$"
@@ -152,7 +152,7 @@ def test_who_is_fenced_does_not_leave_in_place_of_the_younger():
     assert younger.assigned == {0}
 
 
-def test_a_closed_link_is_of_no_use():
+def test_a_closed_link_is_unusable():
     topics = MemoryTopics()
     link = join(topics, "a")
     link.close()
@@ -161,7 +161,7 @@ def test_a_closed_link_is_of_no_use():
         link.poll(0.0)
 
 
-def test_who_waits_is_told_that_the_topics_are_closed():
+def test_waiting_clients_are_told_that_the_topics_are_closed():
     topics = MemoryTopics()
     link, reader, writer = join(topics, "a"), topics.reader(["events"]), topics.writer("w")
     closer = Thread(target=topics.close)
@@ -212,7 +212,7 @@ def test_a_reader_has_caught_up_though_the_last_records_were_compacted_away():
     assert reader.caught_up
 
 
-def test_progress_of_a_long_history_is_told():
+def test_progress_of_a_long_history_is_reported():
     topics, told = MemoryTopics(), []
     link = join(topics, "a")
     link.commit([Outgoing(topic="state", key=b"%d" % i, value=b"0") for i in range(20_001)])

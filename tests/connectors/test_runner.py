@@ -364,7 +364,7 @@ print(result.n_events, result.interrupted)
     assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == int(n_events)
 
 
-def test_loops_put_away_miss_no_time_and_say_the_same():
+def test_evicted_loops_miss_no_time_and_say_the_same():
     """Their events are forgotten as if they had been in memory: answers come too late alike."""
 
     x = {"f": 1.0}

@@ -183,7 +183,7 @@ def test_events_and_answers_of_a_key_are_in_partitions_of_the_same_number(topics
     assert {n for (n,) in places.values()} == set(range(topics.n_partitions()))
 
 
-def test_of_what_is_polled_together_answers_come_before_events(topics, join):
+def test_answers_polled_together_with_events_come_first(topics, join):
     write(topics, *[make(i, f"k{i}") for i in range(9) for make in (event, answer)])
     link, n = join(), 0
     while n < 18:
@@ -712,12 +712,12 @@ def check(topics, steps, n_workers, disturb=None):
 
 @settings(max_examples=300)
 @given(steps=STEPS)
-def test_memory_whoever_is_killed_every_event_counts_once_and_in_order(steps):
+def test_memory_whichever_worker_is_killed_every_event_counts_once_and_in_order(steps):
     check(MemoryTopics(3), steps, N_WORKERS)
 
 
 @given(steps=STEPS)
-def test_embedded_whoever_is_killed_every_event_counts_once_and_in_order(steps):
+def test_embedded_whichever_worker_is_killed_every_event_counts_once_and_in_order(steps):
     with tempfile.TemporaryDirectory(dir=IN_MEMORY) as directory:
         check(EmbeddedTopics(directory), steps, 1)
 

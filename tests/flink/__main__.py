@@ -222,7 +222,7 @@ def differences(written, config):
 
 
 def compared(written, config, n_sent):
-    """Return whether all inputs were taken and all messages equal those of plain loops, and words."""
+    """Whether all inputs were taken and all messages equal those of plain loops, in words."""
     keys, n_said, n_found, n_keys = differences(written, config)
     good = not keys and written.n_taken == n_sent and n_found == n_said
     return good, (

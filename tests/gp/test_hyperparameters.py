@@ -159,7 +159,7 @@ def test_targets_without_noise_lower_it_to_the_smallest_that_is_learned(noise_va
     assert np.isfinite(found.vector).all()
 
 
-def test_a_start_whose_covariance_is_singular_is_left_behind_where_it_can_be():
+def test_a_start_whose_covariance_is_singular_is_left_where_possible():
     """The smallest noise that is learned makes it regular."""
     start = Hyperparameters(kernel=SquaredExponential(1e6), noise_variance=1e-30)
     found = fit(start, start, np.linspace(0.0, 1.0, 20)[:, None], np.ones((20, 1)))

@@ -44,7 +44,7 @@ def test_it_equals_a_dense_solve(n, m, b, seed):
 
 
 @given(st.integers(1, 30), st.integers(1, 9), st.integers(0, 1000))
-def test_on_the_diagonal_it_is_what_is_predicted_to_the_last_bit(n, b, seed):
+def test_on_the_diagonal_it_is_what_is_predicted_bitwise(n, b, seed):
     X, Y = problem(n, 3, 2, seed)
     probes = problem(b, 3, seed=seed + 1)[0]
     for gp in (
@@ -58,7 +58,7 @@ def test_on_the_diagonal_it_is_what_is_predicted_to_the_last_bit(n, b, seed):
 
 
 @given(st.integers(1, 30), st.integers(2, 9), st.integers(0, 1000))
-def test_an_exact_covariance_is_symmetric_to_the_last_bit(n, b, seed):
+def test_an_exact_covariance_is_symmetric_bitwise(n, b, seed):
     _, C = taught(*problem(n, seed=seed), noise_variance=0.1).joint(problem(b, seed=seed + 1)[0])
     assert (C == C.T).all()
 

@@ -16,7 +16,7 @@ def taught(process, X, Y):
     return process
 
 
-def test_it_is_the_exact_process_to_the_last_bit():
+def test_it_is_the_exact_process_bitwise():
     X, Y = problem(30)
     gp = taught(NumberedGP(SquaredExponential(), 0.3), X, Y)
     exact = taught(ExactGP(SquaredExponential(), 0.3), X, Y)
@@ -46,7 +46,7 @@ def test_numbers_stay_when_examples_go():
 
 
 @given(st.lists(st.sampled_from(["learn", "widen", "target", "relabel"]), max_size=25))
-def test_adopted_hyper_parameters_are_to_the_last_bit_as_if_they_had_always_been_these(steps):
+def test_adopted_hyper_parameters_are_bitwise_as_if_they_had_always_been_these(steps):
     rng = np.random.default_rng(0)
     old, new = NumberedGP(SquaredExponential(), 0.5), NumberedGP(SquaredExponential(0.7, 2.0), 0.1)
     d = m = 1

@@ -73,7 +73,7 @@ class Cauchy:
         return np.sqrt(-2.0 * np.log(uniform()))
 
 
-def test_a_kernel_of_ones_own_states_its_spectral_density():
+def test_a_custom_kernel_states_its_spectral_density():
     features = features_of([Cauchy(2.0)], ["a"], n=20_000)
     here, there = (features(np.array([a]))[0] for a in (0.0, 3.0))
     expected = 1.0 / (1.0 + (3.0 / 2.0) ** 2)

@@ -55,7 +55,7 @@ def spread(n, d=2, seed=0):
 
 
 @given(st.integers(0, 20), st.integers(1, 20), st.integers(0, 100))
-def test_up_to_the_bound_it_is_exact_to_the_last_bit(n, max_points, seed):
+def test_up_to_the_bound_it_is_exact_bitwise(n, max_points, seed):
     n = min(n, max_points)
     X, Y = problem(n + 1, seed=seed)
     gp, exact = SparseGP(SquaredExponential(), 0.1, max_points), ExactGP(SquaredExponential(), 0.1)
@@ -396,7 +396,7 @@ def test_where_examples_were_given_up_it_is_as_if_adopted_at_the_first_call(n, w
     assert bits(gp.predict(X[0, :d])) == bits(twin.predict(X[0, :d]))
 
 
-def test_what_is_no_longer_retained_after_an_adoption_is_told():
+def test_what_is_no_longer_retained_after_an_adoption_is_reported():
     X, Y = problem(90)
     gp, adoption = taught(X[:40], Y[:40], max_points=20), Adoption(0.1)
     for x, y in zip(X[40:], Y[40:], strict=True):

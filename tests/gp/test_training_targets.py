@@ -60,7 +60,7 @@ def test_a_function_more_changes_no_bit_of_the_others():
 
 
 @pytest.mark.parametrize("i", [0, 7, 19])
-def test_relabelled_targets_are_those_learned_so_to_the_last_bit(i):
+def test_relabelled_targets_are_those_learned_so_bitwise(i):
     factor = factor_of(20)
     Y = np.random.default_rng(0).normal(size=(20, 3))
     targets = learned(factor, Y.copy())

@@ -29,7 +29,7 @@ def bits(prediction):
 
 
 @given(st.integers(0, 60), st.integers(1, 12), st.integers(0, 100), st.sampled_from([0.0, 1e6]))
-def test_it_is_the_exact_process_of_the_latest_examples_to_the_last_bit(n, m, seed, offset):
+def test_it_is_the_exact_process_of_the_latest_examples_bitwise(n, m, seed, offset):
     X, Y = problem(n, seed)
     X = X + offset
     gp = taught(X, Y, m)

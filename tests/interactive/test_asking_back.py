@@ -265,7 +265,7 @@ def test_those_that_nobody_was_asked_about_and_that_have_no_label():
     assert talk.looks()[-1] == ["seen", "last"]
 
 
-def test_nobody_is_asked_twice_whatever_became_of_the_question():
+def test_no_annotator_is_asked_twice_whatever_became_of_the_question():
     talk = Talk("e", "f", "g", "h", expires_after_s=10.0)
     for name in "efgh":
         talk.event(name)

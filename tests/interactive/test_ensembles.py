@@ -100,7 +100,7 @@ def test_what_was_published_last_makes_the_loop_again(labels, model, seed):
 @models
 @examples(1)
 @given(seed=seeds, max_keys=st.integers(1, 2), every=st.integers(3, 30))
-def test_loops_of_keys_that_are_put_away_and_restarted_say_the_same(
+def test_loops_of_keys_that_are_evicted_and_restarted_say_the_same(
     labels, model, seed, max_keys, every
 ):
     keys, rng = ["ann", "bob", None], random.Random(seed)

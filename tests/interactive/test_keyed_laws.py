@@ -178,7 +178,7 @@ def event(event_id, key, x=None, y="hall", at=0.0):
     return Event(event_id=event_id, key=key, x=x or {"f": 1.0}, y=y, occurred_at=at)
 
 
-def test_what_could_not_be_put_away_is_rejected_at_once_and_nothing_is_lost():
+def test_what_could_not_be_evicted_is_rejected_at_once_and_nothing_is_lost():
     loops = KeyedLoops(isgp(seed=1), max_keys=1)
     for n in range(5):
         loops.on_event(event(str(n), "ann"), 0.0)
@@ -202,7 +202,7 @@ def test_a_store_that_fails_loses_no_loop():
     assert {key: loop.model.n_learned for key, loop in loops.loops.items()} == {"ann": 1, "bob": 1}
 
 
-def test_a_model_that_could_not_be_put_away_is_refused_at_the_start():
+def test_a_model_that_could_not_be_evicted_is_refused_at_the_start():
     model = SkepticalClassifier(forest.ARFClassifier(), seed=1)
     with pytest.raises(TypeError, match="ARFClassifier draws random numbers and has no seed"):
         KeyedLoops(model, max_keys=1)

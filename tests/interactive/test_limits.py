@@ -95,7 +95,7 @@ def test_names_of_features_that_scaling_keeps_count_together():
     assert outcome(loop.on_event(event(3, "hall", {"f1": 1.0}), 3.0)) == "hall"
 
 
-def test_one_annotator_too_many_is_rejected_and_a_known_one_is_heard():
+def test_one_annotator_too_many_is_rejected_and_a_known_one_is_accepted():
     loop = loop_with(max_annotators=2)
     for n in range(1, 6):
         loop.on_event(event(n), float(n))

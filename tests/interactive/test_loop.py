@@ -241,7 +241,7 @@ class TestAnswers:
         assert learner.calls[-1] == ("settle_one", "e", second, "a", True, "eve")
 
     @pytest.mark.parametrize("ending", ["decline", "expire", "cancel"])
-    def test_word_stands_when_nobody_answers_the_challenge(self, loop, learner, ending):
+    def test_label_stands_when_the_challenge_is_not_answered(self, loop, learner, ending):
         loop.on_event(event(), 0.0)
         learner.contests = True
         loop.on_answer(answer("a", annotator="eve"), 1.0)
@@ -320,7 +320,7 @@ class TestAnswers:
         [rejected] = loop.on_answer(answer("c", answer_id="5", request_id="e/challenge/1"), 1.0)
         assert rejected.fault == "ended"
 
-    def test_superseding_with_the_same_label_hands_the_word_over(self, loop):
+    def test_superseding_with_the_same_label_changes_its_owner(self, loop):
         loop.on_event(event(), 0.0)
         loop.on_answer(answer("a", answer_id="1"), 1.0)
         assert loop.on_answer(answer("a", answer_id="2", supersedes="1"), 1.0) == []

@@ -168,7 +168,7 @@ def test_a_label_that_is_no_number_cannot_be_learned():
         (None, 1.0, "std is for numbers"),
     ],
 )
-def test_an_uncertainty_that_is_none_is_refused(y, std, reason):
+def test_an_invalid_uncertainty_is_refused(y, std, reason):
     loop = InteractiveLoop(model())
     loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
     answer = Answer(answer_id="a", event_id="e", y=y, declined=y is None, answered_at=0.0, std=std)

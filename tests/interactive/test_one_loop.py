@@ -35,7 +35,7 @@ def test_several_loops_are_needed_to_put_some_away_or_to_share_a_budget():
             KeyedLoops(model(), keyed=False, **option)
 
 
-def test_a_snapshot_of_one_loop_is_none_of_loops_by_key(loops):
+def test_a_snapshot_of_one_loop_is_no_snapshot_of_loops_by_key(loops):
     for data, keyed in ((loops.snapshot(), True), (KeyedLoops(model()).snapshot(), False)):
         with pytest.raises(SnapshotError, match="loop"):
             KeyedLoops.restore(data, model(), keyed=keyed)

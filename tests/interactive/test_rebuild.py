@@ -66,7 +66,7 @@ def test_the_order_is_that_of_learning_whatever_that_of_the_lines():
     assert [name for name, _ in learner.told] == ["e1", "e2"]
 
 
-def test_the_label_is_the_one_that_stands_in_the_end():
+def test_the_label_is_the_one_that_stands_at_the_end():
     log = [
         line("e1", "den", 1),
         line("e2", "den", 2),

@@ -244,7 +244,7 @@ def test_the_label_that_was_superseded_stands_again():
     assert [each.revision for each in done.log] == [0, 2]
 
 
-def test_a_correction_of_what_is_taken_back_stays_and_is_a_first_word():
+def test_a_correction_of_a_retracted_label_stays_and_is_a_first_answer():
     loop, log = spoken(("bob", "hall"), ("ann", "den"))
     done = loop.retract("bob", log, now=9.0)
     assert done.messages == []
@@ -403,7 +403,7 @@ def test_what_an_input_asks_for_is_done_or_rejected_and_never_half_done():
     assert flaw.fault == "unknown"
 
 
-def test_the_first_word_stands_where_the_answer_to_its_challenge_is_taken_back():
+def test_the_first_label_stands_where_the_answer_to_its_challenge_is_taken_back():
     line = LabelledExample(
         event_id="e1", sequence=1, x={}, y="hall", annotator="bob", origin="upheld",
         learned_at=0.0, probability_wrong=0.0, challenged=True, given_by="ann", std=2.0,

@@ -187,7 +187,7 @@ def test_labels_with_their_annotators_may_be_doubted():
     assert talk.looks()[-1] == {"volunteered": None, "asked": "ann"}
 
 
-def test_a_label_is_not_doubted_once_somebody_has_upheld_or_corrected_it():
+def test_a_label_is_not_doubted_once_an_annotator_has_upheld_or_corrected_it():
     talk = Talk()
     for name, y in (("same", "hall"), ("other", "den")):
         talk.learner.contests = True
@@ -205,7 +205,7 @@ def test_a_label_is_not_doubted_once_somebody_has_upheld_or_corrected_it():
     assert talk.looks()[-1] == {"last": None}
 
 
-def test_a_label_whose_challenge_nobody_answered_in_time_may_be_doubted_until_somebody_does():
+def test_a_label_whose_challenge_was_not_answered_in_time_may_be_doubted_until_it_is():
     talk = Talk(expires_after_s=10.0)
     talk.learner.contests = True
     talk.event("e", y="hall")
@@ -216,7 +216,7 @@ def test_a_label_whose_challenge_nobody_answered_in_time_may_be_doubted_until_so
     assert talk.looks()[-1] == {}
 
 
-def test_nobody_is_asked_more_than_twice_about_an_event():
+def test_no_event_is_asked_about_more_than_twice():
     talk = Talk("e")
     *_, first = talk.event("e", y="hall")
     [second] = talk.answer("e", None, "challenge/1")

@@ -101,7 +101,9 @@ def test_the_same_annotator_is_asked_when_twenty_more_labels_are_learned():
 @pytest.mark.parametrize("annotator", [ANN, None])
 @pytest.mark.parametrize("request_", ["label/second", None])
 @pytest.mark.parametrize("y", ["a", None])
-def test_who_has_spoken_or_has_no_name_is_no_second_annotator(annotator, request_, y):
+def test_annotators_who_have_answered_or_have_no_name_are_no_second_annotators(
+    annotator, request_, y
+):
     conversation = talk()
     asked(conversation)
     [rejected] = conversation.answer("e", y, request_, annotator=annotator)
@@ -275,7 +277,7 @@ def judging(people):
     return ScriptedTalk(learner, people=people)
 
 
-def test_a_second_question_is_sent_again_without_who_is_in_quarantine():
+def test_a_second_question_is_sent_again_without_annotators_in_quarantine():
     conversation = judging(OVERLAP)
     asked(conversation)
     conversation.event("f")
@@ -286,7 +288,7 @@ def test_a_second_question_is_sent_again_without_who_is_in_quarantine():
     assert again.excluded == (EVE, ANN)
 
 
-def test_a_second_question_is_sent_again_without_the_supervisor_who_has_spoken_meanwhile():
+def test_a_second_question_is_sent_again_without_the_supervisor_who_has_answered_meanwhile():
     conversation = talk(replace(OVERLAP, supervisors=frozenset({"sue"})))
     asked(conversation)
     line, again = conversation.answer("e", "b", annotator="sue", supersedes="a1")
@@ -354,7 +356,7 @@ def words_in(line):
     return [(line.annotator, line.y), *([(line.given_by, y)] if line.challenged else [])]
 
 
-def test_a_second_word_stands_alone_if_the_first_one_is_taken_out():
+def test_a_second_answer_stands_alone_if_the_first_one_is_removed():
     lines = []
     conversation = talk()
     conversation.learner.gives_way = False

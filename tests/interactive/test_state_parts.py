@@ -687,7 +687,7 @@ def test_a_request_that_lost_its_place_in_the_order_is_refused(loop):
         made_again(parts, [])
 
 
-def test_a_label_without_a_word_is_refused(learned):
+def test_a_learned_event_without_a_label_is_refused(learned):
     _, parts, lines = learned
     parts["events/1"][0][12] = None
     with pytest.raises(SnapshotError, match="event '0' was learned without a label"):

@@ -119,7 +119,7 @@ def test_loops_that_wait_are_evicted_first_and_come_back_as_they_were():
     assert list(restored.loops) == ["key 3", "key 1", "key 0"]
 
 
-def test_a_state_that_no_learner_can_take_up_is_told_with_the_first_input():
+def test_a_state_that_no_learner_can_take_up_is_reported_with_the_first_input():
     loops, lines = taught(1)
     parts = loops.changes()["key 0"]
     parts["head"]["model"]["taught"]["scaling"] = "nothing that a scaling has said"

@@ -363,7 +363,7 @@ def test_every_cell_of_the_table_holds(state, given):
         assert conversation.learner.told == told
 
 
-def test_a_label_that_somebody_has_upheld_is_not_doubted():
+def test_a_label_that_an_annotator_has_upheld_is_not_doubted():
     conversation = Conversation("learned")
     assert conversation.input("review") == []
     assert conversation.state == "learned"

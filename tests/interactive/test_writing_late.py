@@ -88,7 +88,7 @@ def test_an_event_is_remembered_as_much_longer_as_its_question_was_late():
     assert not loop.knows("e1")
 
 
-def test_an_event_that_nobody_is_asked_about_is_forgotten_in_its_time():
+def test_an_event_without_a_question_is_forgotten_in_its_time():
     loop = loop_of(HORIZON_S, asks=False)
     loop.on_event(event(), 0.0, written_at=1000.0)
     assert loop.next_deadline() == 100.0

@@ -108,7 +108,7 @@ def test_kernels_are_compared_by_value_and_survive_copies():
 
 
 @pytest.mark.parametrize("n", [63, 64, 65, 200])
-def test_matrix_of_many_points_is_symmetric_to_the_last_bit(n):
+def test_matrix_of_many_points_is_symmetric_bitwise(n):
     points = np.random.default_rng(n).normal(size=(n, 3))
     kernel = SquaredExponential(2.0, 3.0)
     K = kernel.matrix(np.array([kernel.embed(x) for x in points]))

@@ -148,7 +148,7 @@ def test_a_likelihood_must_be_known():
         EnsembleGPClassifier(likelihood="probit")
 
 
-def test_a_conversation_survives_a_restart_to_the_last_bit():
+def test_a_conversation_survives_a_restart_bitwise():
     def wrapped():
         learner = EnsembleGPClassifier(n_features=10, seed=3)
         return SkepticalClassifier(learner, warm_up=15, seed=2)

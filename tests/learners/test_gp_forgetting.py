@@ -117,7 +117,7 @@ def test_without_a_drift_it_is_the_classifier_that_does_not_watch(seed):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_what_is_learned_after_a_drift_is_learned_to_the_last_bit_as_at_first(options):
+def test_what_is_learned_after_a_drift_is_learned_bitwise_as_at_first(options):
     events = list(turning(700, 500))
     model = taught(events, GPClassifier(drift=True, **options))
     fresh = GPClassifier(**options)

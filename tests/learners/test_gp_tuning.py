@@ -85,7 +85,7 @@ def test_an_exact_learner_is_as_if_they_had_been_given():
 
 
 @aims
-def test_they_survive_a_restart_to_the_last_bit(aim):
+def test_they_survive_a_restart_bitwise(aim):
     model = taught(70, learn_hyperparameters=aim)
     again = GPClassifier(learn_hyperparameters=aim)
     again.load_state(json.loads(json.dumps(model.state())))
@@ -364,7 +364,7 @@ def test_what_was_learned_stays_until_classes_alternate_again(aim):
 
 
 @aims
-def test_waiting_survives_a_restart_to_the_last_bit(aim):
+def test_waiting_survives_a_restart_bitwise(aim):
     events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(140, seed=4))
     model, again = (GPClassifier(learn_hyperparameters=aim) for _ in range(2))
     for x, y in events[:40]:

@@ -198,7 +198,7 @@ def restored(model, pairs, **options):
 
 @pytest.mark.parametrize("labels", [("no", "yes"), ("p", "q", "r")])
 @pytest.mark.parametrize("n", [0, 1, 40, 61, pytest.param(130, marks=pytest.mark.nightly)])
-def test_taught_again_in_order_it_is_the_same_to_the_last_bit(n, labels):
+def test_taught_again_in_order_it_is_the_same_bitwise(n, labels):
     options = {"max_points": None}
     model = teach(PrivilegedGPClassifier(**options), answers(n, labels=labels))
     again = restored(model, answers(n, labels=labels), **options)
@@ -491,7 +491,7 @@ def test_relabelling_may_bring_a_class():
     assert "fourth" not in model.labels
 
 
-def test_what_it_retains_is_told():
+def test_what_it_retains_is_reported():
     assert PrivilegedGPClassifier(max_points=None).retains_all
     assert not PrivilegedGPClassifier().retains_all
     assert not PrivilegedGPClassifier(max_points=None).is_exact

@@ -41,7 +41,7 @@ def model(learner=None, **options):
 WRONG = range(0, 30, 3)
 
 
-def test_who_insists_on_wrong_labels_is_found_out():
+def test_an_annotator_who_insists_on_wrong_labels_is_found_out():
     """By the running sums an annotator who upholds every answer passes for careful."""
     learner = taught(model(), 64, wrong=WRONG, upheld=WRONG)
     known = learner.estimate_annotators()["ann"]
@@ -72,7 +72,7 @@ def test_one_of_three_who_always_lies_and_insists_is_found_out():
     assert max(known["ann"].error_rate, known["bob"].error_rate) < 0.15
 
 
-def test_who_is_alone_and_always_lies_looks_careful():
+def test_an_annotator_who_is_alone_and_always_lies_looks_careful():
     """Nothing contradicts: the labels are as consistent as those of another world."""
     assert lied_to(["liar"]).estimate_annotators()["liar"].error_rate < 0.1
 

@@ -238,7 +238,7 @@ def test_a_loop_asks_by_day_and_goes_on_after_restarts():
         ([(0, 24)], 13.0, 0.1, 13.0),
     ],
 )
-def test_who_is_away_answers_on_return_unless_it_is_too_late(
+def test_an_absent_annotator_answers_on_return_unless_it_is_too_late(
     hours, hour, expires_after_h, answered_at_h
 ):
     person = AwayAnnotator(SimulatedAnnotator(seed=1), hours)

@@ -117,7 +117,7 @@ def test_a_decision_names_the_budget_that_refused_within_others():
 @pytest.mark.parametrize(
     ("budgets", "error"), [((), ValueError), ((AtMost,), TypeError), ((3,), TypeError)]
 )
-def test_all_of_nothing_or_of_what_is_no_budget_is_refused(budgets, error):
+def test_all_of_nothing_or_of_anything_but_budgets_is_refused(budgets, error):
     with pytest.raises(error, match=r"AllOf needs|budgets must be"):
         AllOf(*budgets)
 
@@ -324,6 +324,6 @@ def test_another_total_budget_is_another_configuration():
 
 
 @pytest.mark.parametrize("wrong", [3, AtMost])
-def test_a_total_budget_that_is_none_is_refused(wrong):
+def test_an_invalid_total_budget_is_refused(wrong):
     with pytest.raises(TypeError, match=r"total_budget must be of streamgp.budgets"):
         keyed(wrong)

@@ -192,7 +192,7 @@ def test_it_is_refused_for_numbers_in_words(rule):
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
-def test_it_hears_what_was_believed_before_and_learned_in_the_end(learner):
+def test_it_hears_what_was_believed_before_and_learned_at_the_end(learner):
     """A twin that is told everything by hand decides the same."""
     model, twin = skeptical(learner), EqualErrorAsk(at_least=0.2)
     rng = random.Random(0)

@@ -165,7 +165,7 @@ def test_at_random_any_event_may_be_chosen_whatever_is_known():
     assert {decision.score for _, decision in found} == {1.0}
 
 
-def test_where_nothing_is_left_to_learn_nobody_is_asked():
+def test_where_nothing_is_left_to_learn_no_question_is_asked():
     """`hvar` is 0 where the function exceeds its label."""
     model = skeptical(RecentEventsAsk("hvar"), GPClassifier(kernels.Linear(100.0), 0.01))
     model.learn_one({"a": 1.0}, "home")

@@ -91,7 +91,7 @@ def test_a_look_changes_nothing():
     assert classifier.review_due
 
 
-def test_who_errs_more_is_doubted_more():
+def test_annotators_who_err_more_are_doubted_more():
     classifier, annotators = taught(20)
     doubt = classifier.review_one(annotators, now=0.0)
     for i in range(30):

@@ -497,7 +497,7 @@ def test_a_refused_decision_names_the_budget():
     assert all((d.score, d.threshold) == (1.0, 0.0) for d in queries)
 
 
-def test_a_rule_that_does_not_want_to_ask_is_refused_by_nobody():
+def test_a_rule_that_does_not_want_to_ask_is_refused_by_no_budget():
     model = SkepticalClassifier(GPClassifier(), NeverAsk(), budget=AtMost(0), seed=1)
     assert model.query_one({"a": 1.0}).budget is None
 
@@ -880,7 +880,7 @@ def test_a_seed_is_a_whole_number(seed):
 
 
 @pytest.mark.parametrize("label", [None, math.nan])
-def test_nobody_learns_nothing(label):
+def test_a_missing_label_is_refused_and_not_learned(label):
     model = isgp(seed=1)
     with pytest.raises(TypeError, match="y must be a label, got"):
         model.learn_one({"a": 1.0}, label)

@@ -131,7 +131,7 @@ def test_a_prediction_is_a_float_and_changes_nothing():
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_restored_model_is_equal_to_the_last_bit(name):
+def test_a_restored_model_is_equal_bitwise(name):
     model = taught(name)
     model.relabel_one("e3", 7.5)
     model.forget_one("e5")

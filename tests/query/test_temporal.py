@@ -487,13 +487,13 @@ def test_without_one_state_and_configuration_are_what_they_were():
 @pytest.mark.parametrize(
     "experts", [[], [(1.0, 1.0)], [(-0.1, 1.0)], [(0.5, -0.1)], [(0.5, math.inf)]]
 )
-def test_experts_that_are_none_are_refused(experts):
+def test_invalid_experts_are_refused(experts):
     with pytest.raises(ValueError, match=r"experts must be pairs \(s, tau\) with s in \[0, 1\)"):
         TemporalFilter(experts=experts)
 
 
 @pytest.mark.parametrize("temporal", [True, TemporalFilter, 0.9])
-def test_a_filter_that_is_none_is_refused(temporal):
+def test_an_invalid_filter_is_refused(temporal):
     with pytest.raises(TypeError, match="temporal must be a TemporalFilter or None, got"):
         SkepticalClassifier(GPClassifier(), temporal=temporal)
 

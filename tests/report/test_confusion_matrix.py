@@ -31,7 +31,7 @@ def test_rows_are_true_and_columns_predicted() -> None:
     assert [c.replace("\u202f", " ") for c in foot] == ["precision", "100 %", "80 %", "8", "88 %"]
 
 
-def test_nothing_to_compare_is_said() -> None:
+def test_nothing_to_compare_is_reported() -> None:
     for confusion in (
         Confusion(labels=[], counts=[]),
         Confusion(labels=["den"], counts=[[0]]),

@@ -80,7 +80,7 @@ LATE = Rejected(subject="a", fault="late", reason="too late", at=99.0)
         ([learned("den", learned_at=5.0)], "open", None, False),
     ],
 )
-def test_outcome_is_what_was_said_in_the_end(
+def test_outcome_is_what_was_said_at_the_end(
     told: list[Any], outcome: str, y: str | None, late: bool
 ) -> None:
     outcomes = Outcomes()

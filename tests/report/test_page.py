@@ -194,7 +194,7 @@ def test_every_challenge_is_shown_with_its_outcome() -> None:
         ({"outcome": "open", "y": None}, "still open"),
     ],
 )
-def test_outcome_is_told_in_words(changes: dict[str, Any], words: str) -> None:
+def test_outcome_is_reported_in_words(changes: dict[str, Any], words: str) -> None:
     html = page(run(challenges=[contested(**changes)]))
     (found,) = re.findall(r'<span class="outcome">(.*?)</span>', html)
     assert re.sub("<[^>]*>", "", found) == words
@@ -271,7 +271,7 @@ def test_run_without_anything_has_a_page() -> None:
         assert words in shown
 
 
-def test_interruption_is_told() -> None:
+def test_interruption_is_reported() -> None:
     assert "interrupted" not in text(run())
     assert "The run was interrupted." in text(run(interrupted=True))
 

@@ -114,7 +114,7 @@ def test_second_answers_have_an_error_rate_of_their_own():
     assert labels(annotator, [ask(), contest("b"), contest("a")]) == ["b", "a", "a"]
 
 
-def test_who_does_not_give_in_draws_as_before():
+def test_an_annotator_who_does_not_give_in_draws_as_before():
     plain, told = (
         SimulatedAnnotator(error_rate=0.5, classes=["a", "b", "c"], seed=7, **options)
         for options in ({}, {"suggestible": 0.0, "second_error_rate": 0.5})

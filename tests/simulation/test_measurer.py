@@ -46,7 +46,7 @@ def test_how_exact_the_answers_are_is_said_where_wanted():
     assert SimulatedMeasurer(noise=0.5, seed=1).answer(asked(1), 3.0, 0.0).std is None
 
 
-def test_who_has_measured_says_the_same_again_and_who_has_not_measures_anew():
+def test_a_challenged_number_is_repeated_if_it_was_measured_and_measured_otherwise():
     annotator = SimulatedMeasurer(noise=0.5, seed=1)
     assert annotator.answer(contested(1, 51.9), 50.0, 0.0).y == 51.9
     second = annotator.answer(contested(1, 80.0), 50.0, 0.0).y

@@ -54,7 +54,7 @@ def test_questions_are_shared_by_given_shares():
         assert came.count(name) / 3000 == pytest.approx(share, abs=0.03)
 
 
-def test_who_is_asked_depends_on_the_question_and_not_on_the_order():
+def test_the_annotator_asked_depends_on_the_question_and_not_on_the_order():
     one, other = (AnnotatorPanel(people("ann", "bob"), seed=7) for _ in range(2))
     assert names(one, MANY[:200]) == names(other, MANY[:200][::-1])[::-1]
     assert names(one, MANY[:200]) != names(AnnotatorPanel(people("ann", "bob"), seed=8), MANY[:200])
@@ -163,7 +163,7 @@ def test_impossible_panels_raise(members, shares, message):
 
 
 @pytest.mark.parametrize("misfit", ["ann", None, SimulatedAnnotator, Path("ann")])
-def test_who_cannot_answer_is_no_annotator(misfit):
+def test_an_object_that_cannot_answer_is_no_annotator(misfit):
     message = r"annotators must have a name and the methods see and answer, got .*; give Simulated"
     with pytest.raises(TypeError, match=message):
         AnnotatorPanel([SimulatedAnnotator(), misfit])

@@ -115,7 +115,7 @@ def test_the_more_tired_the_longer_takes_the_same_question(event_id, seed, n):
     assert more / less == pytest.approx((1.0 + 0.05 * (n + 1)) / (1.0 + 0.05 * n))
 
 
-def test_who_declines_or_is_asked_again_says_how_long_that_took():
+def test_annotators_who_decline_or_are_asked_again_say_how_long_that_took():
     annotator = TiredAnnotator(decline_rate=1.0, response_spread=0.0, slowing=1.0)
     assert annotator.answer(ask(1), "a", 0.0).privileged == {"response_s": 2.0}
     assert annotator.answer(contest(1, "a"), "a", 0.0).privileged == {"response_s": 4.0}

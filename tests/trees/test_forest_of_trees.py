@@ -84,7 +84,7 @@ def test_it_grows_as_trees_of_objects_do(kernels, seed, own_limits, gaps):
 
 @thorough
 @given(seed=seeds, own_limits=limits, n_groups=st.integers(1, 3))
-def test_compiled_and_vectorised_trees_are_equal_to_the_last_bit(seed, own_limits, n_groups):
+def test_compiled_and_vectorised_trees_are_equal_bitwise(seed, own_limits, n_groups):
     pytest.importorskip("numba")
     ways = [
         importlib.import_module(f"streamgp.trees.{way}")

@@ -308,7 +308,7 @@ def test_a_track_has_its_own_features_and_no_channels():
     assert window["x"]["v.mean"] == 1.0
 
 
-def test_a_feature_of_ones_own():
+def test_a_custom_feature():
     def third(values, times):
         return values[2] + times[0]
 
@@ -318,7 +318,7 @@ def test_a_feature_of_ones_own():
     assert window["x"] == {"v.mean": 3.0, "v.third": 4.0}
 
 
-def test_a_feature_of_ones_own_that_fails_is_left_out_and_counted():
+def test_a_custom_feature_that_fails_is_left_out_and_counted():
     def broken(values, times):
         return values[7] - times[0]
 
@@ -392,7 +392,7 @@ def test_values_too_large_for_their_squares_have_the_other_features():
 
 
 @pytest.mark.parametrize("now", [float("nan"), float("inf"), None, "soon"])
-def test_a_clock_must_tell_a_time(now):
+def test_a_clock_must_return_a_time(now):
     with pytest.raises(ValueError, match="now must be POSIX seconds, got"):
         Windows(2.0).on_time(now)
 

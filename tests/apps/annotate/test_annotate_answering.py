@@ -148,7 +148,7 @@ def test_answer_goes_with_key_and_headers_into_the_partition_of_the_question() -
     assert headers["ce_id"] == b"k/e1/label/answer/ann/1"
 
 
-def test_nobody_waits_between_an_answer_and_the_next_question(
+def test_no_time_passes_between_an_answer_and_the_next_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each answer of a pipe would take a tenth of a second."""
@@ -213,7 +213,7 @@ def test_question_that_is_shown_stays_although_a_challenge_comes() -> None:
     assert person.asked() == ["e2/label", "e3/challenge/1"]
 
 
-def test_question_that_somebody_else_answers_goes_and_keys_for_it_are_dropped() -> None:
+def test_question_that_another_annotator_answers_goes_and_keys_for_it_are_dropped() -> None:
     town = town_with_events(2)
     person = Person(lambda: sit(town, Person(label("den")), annotator="bob"), None, QUIT)
     sit(town, person)
@@ -271,7 +271,7 @@ def test_undoing_a_decline_sends_nothing_but_the_answer_that_follows() -> None:
     assert "taken back: don't know, about event e1" in person.notes()
 
 
-def test_nothing_to_undo_is_said() -> None:
+def test_nothing_to_undo_is_reported() -> None:
     person = Person(UNDO, None)
     sit(town_with_events(1), person)
     assert person.notes() == ["there is no answer to take back"]
@@ -355,7 +355,7 @@ def test_broker_that_is_away_keeps_the_answer_until_it_is_back() -> None:
     assert max(view.n_unsent for view in person.views) >= 1
 
 
-def test_topics_that_cannot_be_read_any_more_are_read_anew_from_the_start() -> None:
+def test_topics_that_cannot_be_read_further_are_read_again_from_the_start() -> None:
     town = town_with_events(3)
     broken = Broken(town.topics)
 

@@ -175,7 +175,7 @@ def test_typed_label_is_of_the_kind_of_the_known_ones(text: str, known: Any, lab
         ("x", [1, 2, 3, 4], r"the labels here are 1, 2, 3, \.\.\.; put"),
     ],
 )
-def test_what_cannot_be_a_label_is_said(text: str, known: Any, message: str) -> None:
+def test_what_cannot_be_a_label_is_reported(text: str, known: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_label(text, known)
 

@@ -156,7 +156,7 @@ def test_without_the_option_nothing_more_is_asked(person: Person) -> None:
     assert [(c.label, c.confidence) for c in commands] == [("den", None), ("hall", None)]
 
 
-def test_who_does_not_know_is_not_asked_how_sure(person: Person) -> None:
+def test_an_annotator_who_does_not_know_is_not_asked_how_sure(person: Person) -> None:
     assert [c.kind for c in person.press("ds", view())] == ["decline", "skip"]
 
 
@@ -357,7 +357,7 @@ def annotate(*options: str, lines: str = "") -> Result:
     return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
 
 
-def test_every_answer_says_how_sure_it_is(town: Town) -> None:
+def test_every_answer_states_its_confidence(town: Town) -> None:
     result = annotate("--confidence", lines="n den ?4\nu\nn den ?2\nd\nden\n")
     assert result.exit_code == 0, result.output
     assert "event e1: den, sure" in result.stdout

@@ -213,7 +213,7 @@ def test_only_one_key_is_asked_about(town: Town) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ann", "a\tb", "x" * 101])
-def test_name_that_is_none_is_refused(town: Town, name: str) -> None:  # noqa: ARG001
+def test_invalid_name_is_refused(town: Town, name: str) -> None:  # noqa: ARG001
     assert "expected 1 to 100 printable characters without leading" in wrong("--as", name)
 
 
@@ -232,12 +232,12 @@ def test_options_of_the_simulation_are_refused_without_it(town: Town) -> None:  
     assert wrong("--truth", "x.csv").startswith("--truth and --label can be used only with")
 
 
-def test_configuration_that_is_not_there_is_said_in_a_line(town: Town) -> None:  # noqa: ARG001
+def test_missing_configuration_is_reported_in_one_line(town: Town) -> None:  # noqa: ARG001
     result = CliRunner().invoke(program, ["annotate", "none.toml"])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
 
 
-def test_answers_that_cannot_be_sent_are_told_with_a_status_of_their_own(
+def test_answers_that_cannot_be_sent_are_reported_with_a_status_of_their_own(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Broken(town.topics)
@@ -255,7 +255,7 @@ def test_answers_that_cannot_be_sent_are_told_with_a_status_of_their_own(
     assert answers(town) == []
 
 
-def test_broker_that_is_away_at_the_beginning_is_said_in_a_line(
+def test_broker_that_is_away_at_the_start_is_reported_in_one_line(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Broken(town.topics)

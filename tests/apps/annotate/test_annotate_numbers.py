@@ -126,7 +126,7 @@ def test_a_simulated_annotator_measures(town: Town) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "1_000", "nan", "inf", "5 +- 0", "5 +- -1", "5 ± x"])
-def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
+def test_what_is_no_number_is_refused_as_such(text: str) -> None:
     with pytest.raises(ValueError, match="is no number; write one as"):
         parse_number(text)
 

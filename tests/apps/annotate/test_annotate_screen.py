@@ -323,7 +323,7 @@ def test_keys_that_mean_nothing_do_nothing(face: tuple[int, ScreenFace]) -> None
     assert face[1]._remark is None
 
 
-def test_key_that_stands_for_nothing_is_said(face: tuple[int, ScreenFace]) -> None:
+def test_key_that_stands_for_nothing_is_reported(face: tuple[int, ScreenFace]) -> None:
     assert kinds(face, "9", view()) == []
     assert face[1]._remark == "9 is not a key; ? shows all keys"
 

@@ -143,7 +143,7 @@ def test_two_sessions_at_once_leave_no_dead_letters() -> None:
     assert len({(line.key, line.event_id) for line in town.said("consensus")}) == 20
 
 
-def test_question_that_somebody_answers_meanwhile_is_not_answered() -> None:
+def test_question_that_another_annotator_answers_meanwhile_is_not_answered() -> None:
     town = Town(contests=False)
     one = simulation(town, delay=5.0)
     feed(town, 2)
@@ -450,7 +450,7 @@ def test_label_column_of_the_truth_has_to_be_named(town: Town) -> None:
     assert town.said("answers") == []
 
 
-def test_broker_that_is_away_is_told_once_and_when_it_is_back(
+def test_broker_that_is_away_is_reported_once_and_when_it_is_back(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Broken(town.topics)
@@ -475,7 +475,7 @@ def test_broker_that_is_away_is_told_once_and_when_it_is_back(
     ]
 
 
-def test_broker_that_is_away_at_the_beginning_is_told_with_its_status(
+def test_broker_that_is_away_at_the_start_is_reported_with_its_status(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Broken(town.topics)

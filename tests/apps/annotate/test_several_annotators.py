@@ -137,7 +137,7 @@ def test_accuracy_is_null_in_the_curve_until_something_is_scored(
     assert summary["confusion"] == {"labels": [], "counts": []}
 
 
-def test_wrong_value_of_a_second_option_is_told(rooms: Path) -> None:
+def test_wrong_value_of_a_second_option_is_reported(rooms: Path) -> None:
     result = replay(rooms, "--annotator", "name=ann", "--annotator", "delay=1")
     assert result.exit_code == 2
     assert "'delay=1' has no name" in result.stderr

@@ -55,7 +55,7 @@ def test_broker_may_come_from_the_command_line_alone(tmp_path: Path) -> None:
     assert (config.broker.url, config.seed) == ("memory://", 3)
 
 
-def test_missing_broker_is_told_with_what_to_write(tmp_path: Path) -> None:
+def test_missing_broker_is_reported_with_what_to_write(tmp_path: Path) -> None:
     path = written(tmp_path / "my.toml", "")
     with pytest.raises(ConfigError) as caught:
         load_deployed(path)
@@ -65,7 +65,7 @@ def test_missing_broker_is_told_with_what_to_write(tmp_path: Path) -> None:
     )
 
 
-def test_wrong_address_on_the_command_line_is_told(tmp_path: Path) -> None:
+def test_wrong_address_on_the_command_line_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path / "my.toml", "")
     with pytest.raises(ConfigError, match=r'^--broker = "kafka" is not allowed, expected "kafka:'):
         load_deployed(path, broker="kafka")
@@ -154,7 +154,7 @@ def test_kafka_gets_servers_names_numbers_and_secrets(
 
 
 @pytest.mark.usefixtures("fake_kafka")
-def test_certificate_that_is_none_is_told(tmp_path: Path) -> None:
+def test_invalid_certificate_is_reported(tmp_path: Path) -> None:
     ca = written(tmp_path / "ca.pem", "hello")
     text = f'[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SSL"\nca_file = "{ca}"'
     with pytest.raises(ConfigError, match=r"^broker\.security: ca_file .*ca\.pem cannot be used: "):
@@ -222,7 +222,7 @@ def test_one_line_break_does_not_belong_to_a_secret(
         (b"x" * 70_000, "the file that it names has more than 65536 bytes"),
     ],
 )
-def test_secret_that_is_not_in_its_file_is_told_without_the_name(
+def test_secret_that_is_not_in_its_file_is_reported_without_the_name(
     data: bytes | None, reason: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "hunter2"
@@ -234,7 +234,7 @@ def test_secret_that_is_not_in_its_file_is_told_without_the_name(
 
 
 @pytest.mark.parametrize(("value", "how"), [(None, "not set"), ("", "empty")])
-def test_secret_that_is_not_in_its_variable_is_told_without_the_name(
+def test_secret_that_is_not_in_its_variable_is_reported_without_the_name(
     value: str | None, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("hunter2", raising=False)
@@ -247,7 +247,7 @@ def test_secret_that_is_not_in_its_variable_is_told_without_the_name(
     )
 
 
-def test_path_that_is_none_is_told() -> None:
+def test_invalid_path_is_reported() -> None:
     with pytest.raises(ConfigError, match=r"it is not a path$"):
         readable("ca_file", "a\0b")
     with pytest.raises(ConfigError, match=r"it is not a path$"):

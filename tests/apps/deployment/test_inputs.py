@@ -66,7 +66,7 @@ def test_inputs_that_move_on_are_no_trouble_however_many_wait() -> None:
         assert looks.inputs.is_settled
 
 
-def test_inputs_without_progress_are_told_after_half_a_minute() -> None:
+def test_inputs_without_progress_are_reported_after_half_a_minute() -> None:
     looks = Looks(7, 3)
     assert looks.after(29.0) == []
     looks.put(7, 5)  # more come, none is worked off
@@ -86,7 +86,7 @@ def test_what_an_aborted_transaction_has_left_is_no_trouble() -> None:
     assert looks.after(60.0) == []
 
 
-def test_a_transaction_that_is_open_for_long_is_told_at_once() -> None:
+def test_a_transaction_that_is_open_for_long_is_reported_at_once() -> None:
     looks = Looks(7, 3)
     looks.topics.held = {EVENTS: Obstacle(offset=7, since=1e9 - 20.0, text="a transaction")}
     assert looks.after(1.0) == []

@@ -216,7 +216,7 @@ def test_what_a_job_has_saved_last_is_asked_of_the_cluster(monkeypatch, latest, 
     assert urls == ["http://one:8081/jobs/0af1/checkpoints"]
 
 
-def test_a_cluster_that_does_not_answer_is_told_of():
+def test_a_cluster_that_does_not_answer_is_reported():
     there = cluster.Cluster(checkpoints=Path("flink"), remote=("127.0.0.1", 1), flink={})
     with pytest.raises(
         ConfigError, match=r"no cluster of Flink answers at http://127\.0\.0\.1:1/jobs"
@@ -234,7 +234,7 @@ def test_a_cluster_that_does_not_answer_is_told_of():
     ],
     ids=["no HTTP", "cut", "no object", "another program"],
 )
-def test_another_program_at_the_address_of_a_cluster_is_told_of(reply):
+def test_another_program_at_the_address_of_a_cluster_is_reported(reply):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer():

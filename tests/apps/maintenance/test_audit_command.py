@@ -44,7 +44,7 @@ def rows(small: Small, *arguments: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_the_story_says_who_said_what_and_what_became_of_it(small: Small) -> None:
+def test_the_history_says_who_said_what_and_with_what_result(small: Small) -> None:
     text = small.done("audit", "--event", "e2")
     said = [line.split("  ")[2] for line in text.splitlines() if line.startswith("  ")]
     assert said[0].startswith("a label was asked for (")
@@ -73,7 +73,7 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
     assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
 
 
-def test_a_name_that_does_not_occur_is_told_with_those_that_do(small: Small) -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones(small: Small) -> None:
     refused = small.wrong("audit", "--annotator", "bobb", "--format", "csv")
     assert "no annotator 'bobb' in the topics; they name 'ann', 'bob', 'eve'" in refused
 

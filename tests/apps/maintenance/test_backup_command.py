@@ -176,7 +176,7 @@ def test_questions_that_were_open_are_asked_again_after_a_restore(
         assert small.records("dead-letters") == []
 
 
-def test_questions_that_the_topic_has_dropped_are_told(
+def test_questions_that_the_topic_has_dropped_are_reported(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.put(*inputs(small))
@@ -374,14 +374,14 @@ def test_nothing_is_restored_while_a_worker_runs(small: Small, backed_up: Path) 
         assert "still running" in small.wrong("restore", backed_up, "--yes")
 
 
-def test_nothing_is_restored_unless_somebody_agrees(small: Small, backed_up: Path) -> None:
+def test_nothing_is_restored_unless_the_user_confirms(small: Small, backed_up: Path) -> None:
     small.topics = OpenTopics(2)
     assert small.done("restore", backed_up, answer="n\n").endswith("changed nothing\n")
     assert small.records("state", "consensus") == []
 
 
 @pytest.mark.parametrize("n_written", [1, 2, 9])
-def test_a_cut_restore_stops_all_workers_until_it_is_repeated(
+def test_an_interrupted_restore_stops_all_workers_until_it_is_repeated(
     small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch, n_written: int
 ) -> None:
     expected = small.records("consensus")

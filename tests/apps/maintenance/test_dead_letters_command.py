@@ -249,7 +249,7 @@ def test_event_that_names_its_id_is_predicted_once_however_often_it_is_sent(smal
     assert len(numbers(small)) == 2
 
 
-def test_nothing_is_sent_unless_somebody_agrees(small: Small) -> None:
+def test_nothing_is_sent_unless_the_user_confirms(small: Small) -> None:
     put_bad(small)
     before = small.records("events", "answers")
     text = small.done("dead-letters", "resend", "--all", answer="n\n")

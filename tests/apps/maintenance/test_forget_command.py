@@ -148,7 +148,7 @@ def test_the_others_do_not_notice(folder: Folder, tmp_path: Path) -> None:
         assert others == [m for m in lines(tmp_path / "whole", name) if m.get("key") != SHE], name
 
 
-def test_who_was_forgotten_begins_with_a_learner_that_knows_nothing(folder: Folder) -> None:
+def test_a_forgotten_key_begins_with_a_learner_that_knows_nothing(folder: Folder) -> None:
     folder.cut(90)
     folder.forget(SHE)
     assert folder.play().exit_code == 0

@@ -99,7 +99,7 @@ def test_command_does_not_wait_for_ever(small: Small) -> None:
     )
 
 
-def test_somebody_whom_nobody_knows_is_refused(small: Small) -> None:
+def test_forgetting_an_unknown_key_is_refused(small: Small) -> None:
     with_people(small)
     before = small.records("consensus")
     assert small.wrong("forget", "an", "--yes") == (
@@ -108,14 +108,14 @@ def test_somebody_whom_nobody_knows_is_refused(small: Small) -> None:
     assert small.records("consensus") == before
 
 
-def test_somebody_who_was_forgotten_is_not_known(small: Small) -> None:
+def test_a_key_that_was_forgotten_is_unknown(small: Small) -> None:
     with_people(small)
     with small.working():
         small.done("forget", "ann", "--yes")
         assert "has learned anything of the key 'ann'" in small.wrong("forget", "ann", "--yes")
 
 
-def test_nobody_is_forgotten_unless_somebody_agrees(small: Small) -> None:
+def test_no_key_is_forgotten_unless_the_user_confirms(small: Small) -> None:
     with_people(small)
     before = small.records("consensus", "state")
     text = small.done("forget", "ann", answer="n\n")

@@ -266,7 +266,7 @@ def test_old_learner_can_take_over_again(small: Small) -> None:
         assert head["sequence"] == before[entity]["sequence"]
 
 
-def test_nothing_is_taken_over_unless_somebody_agrees(small: Small) -> None:
+def test_nothing_is_taken_over_unless_the_user_confirms(small: Small) -> None:
     with_labels(small)
     before = small.records("state")
     text = small.done("rebuild", "--learner", new_file(small), "--take-over", answer="n\n")
@@ -309,7 +309,7 @@ def test_topics_stay_those_of_the_group_and_say_where_they_were_rebuilt(small: S
     assert [value["environment"] for value in signed] == [environment()] * 3
 
 
-def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(
+def test_what_a_worker_learns_while_the_user_thinks_is_not_lost(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_labels(small)
@@ -388,7 +388,7 @@ def test_topics_without_any_state_are_refused(small: Small) -> None:
     )
 
 
-def test_other_kind_of_worker_is_told(small: Small) -> None:
+def test_other_kind_of_worker_is_reported(small: Small) -> None:
     with_labels(small, n=2)
     small.add("[worker]\nkeyed = false\n")
     assert small.wrong("rebuild", "--learner", new_file(small)) == (
@@ -396,7 +396,7 @@ def test_other_kind_of_worker_is_told(small: Small) -> None:
     )
 
 
-def test_configuration_that_is_not_that_of_the_workers_is_told(small: Small) -> None:
+def test_configuration_that_is_not_that_of_the_workers_is_reported(small: Small) -> None:
     with_labels(small, n=2)
     small.add(BAYES)
     result = small.call("rebuild", "--learner", new_file(small, "warm_up = 5\n"))
@@ -407,7 +407,7 @@ def test_configuration_that_is_not_that_of_the_workers_is_told(small: Small) -> 
     )
 
 
-def test_record_that_no_worker_wrote_is_told(small: Small) -> None:
+def test_record_that_no_worker_wrote_is_reported(small: Small) -> None:
     with_labels(small, n=2)
     writer = small.topics.writer("test")
     writer.send(Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=b"?"))

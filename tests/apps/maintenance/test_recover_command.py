@@ -303,7 +303,7 @@ def test_late_answers_and_events_known_already_become_dead_letters(small: Small)
     assert "event 'asked' was never seen" in found
 
 
-def test_only_what_is_broken_is_made_anew(small: Small) -> None:
+def test_only_what_is_broken_is_created_anew(small: Small) -> None:
     with_labels(small)
     logs = small.topics._logs
     for (name, _), records in logs._records.items():
@@ -423,7 +423,7 @@ def lose_retractions(small: Small) -> None:
             records[:] = [r for r in records if b"\x1fretracted/" not in (r.key or b"")]
 
 
-def test_who_is_in_quarantine_comes_back_bitwise_from_whatever_is_left(
+def test_quarantine_is_restored_bitwise_from_whatever_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -470,7 +470,7 @@ def test_answers_refused_before_a_learner_was_forgotten_put_none_in_quarantine(
     assert quarantine(small) == Quarantine()
 
 
-def test_an_annotator_who_is_trusted_by_now_is_not_told_of(small: Small) -> None:
+def test_an_annotator_who_is_trusted_by_now_is_not_reported(small: Small) -> None:
     with_quarantine(small)
     lose(small, "state")
     small.add('[people]\ntrusted = ["eve"]\n')
@@ -536,7 +536,7 @@ def test_whole_topics_are_not_recovered(small: Small) -> None:
     assert small.records("state", "consensus") == before
 
 
-def test_nothing_is_recovered_unless_somebody_agrees(small: Small) -> None:
+def test_nothing_is_recovered_unless_the_user_confirms(small: Small) -> None:
     with_labels(small)
     lose(small, "state")
     before = small.records("state", "consensus")
@@ -568,7 +568,7 @@ def test_nothing_is_recovered_while_a_worker_runs(small: Small) -> None:
 
 
 @pytest.mark.parametrize("n_written", [1, 3, 5])
-def test_a_cut_recovery_stops_all_workers_until_it_is_repeated(
+def test_an_interrupted_recovery_stops_all_workers_until_it_is_repeated(
     small: Small, monkeypatch: pytest.MonkeyPatch, n_written: int
 ) -> None:
     with_labels(small)
@@ -593,7 +593,7 @@ def fingerprinted(small: Small, value: dict[str, Any]) -> None:
     writer.flush()
 
 
-def test_a_cut_recovery_is_told_also_beside_a_local_snapshot(small: Small) -> None:
+def test_an_interrupted_recovery_is_reported_even_with_a_local_snapshot(small: Small) -> None:
     with StateDirectory(small.path / "local") as local:
         with_labels(small)
         small.put(small.event("more", "ann"))
@@ -630,7 +630,7 @@ def lose_heads(small: Small) -> None:
             records[:] = [r for r in records if not (r.key or b"").endswith(b"\x1fhead")]
 
 
-def test_a_foreign_configuration_is_told(small: Small) -> None:
+def test_a_foreign_configuration_is_reported(small: Small) -> None:
     with_labels(small)
     fingerprinted(small, {"colour": "red"})
     (small.path / "new.toml").write_text("warm_up = 0\n")

@@ -144,7 +144,7 @@ def test_only_learners_with_labels_of_the_annotator_are_asked(small: Small) -> N
     assert [(r.key or b"").split(b"\x1f")[0] for r in asked] == [b"k2"]
 
 
-def test_a_worker_that_does_not_get_there_in_time_is_told_of(small: Small) -> None:
+def test_a_worker_that_does_not_get_there_in_time_is_reported(small: Small) -> None:
     labels_given(small, "ann", "bob")
     with small.working():
         result = small.call("retract", "--annotator", "bob", "--wait", "0", "--yes")
@@ -152,7 +152,7 @@ def test_a_worker_that_does_not_get_there_in_time_is_told_of(small: Small) -> No
     assert "request sent: the workers have not taken back 10 labels of 'bob' yet" in result.stdout
 
 
-def test_labels_that_a_learner_could_not_be_taught_without_are_told_of(
+def test_labels_that_a_learner_could_not_be_taught_without_are_reported(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels_given(small, "ann", "bob")
@@ -342,7 +342,7 @@ def test_what_was_taken_back_survives_backup_and_recovery(small: Small, tmp_path
     assert proba(small)[1] == N
 
 
-def test_what_cannot_be_done_is_said(small: Small) -> None:
+def test_what_cannot_be_done_is_reported(small: Small) -> None:
     assert "has no such" not in small.wrong("retract", "--annotator", "bob", "--yes")
     labels_given(small, "ann")
     assert small.wrong("retract", "--annotator", "bob", "--yes") == (

@@ -57,7 +57,7 @@ ROUTES = [
 
 
 @pytest.mark.parametrize("cookie", [None, "streamgp-{port}=guess", "streamgp-1={token}", "x"])
-def test_without_a_token_of_this_page_nothing_is_told(
+def test_without_a_token_of_this_page_nothing_is_reported(
     served: Served, invites: Invites, cookie: str | None
 ) -> None:
     token = invites.redeem(invites.invite("ann"))
@@ -263,7 +263,7 @@ def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: 
         stream.read()  # until its end
 
 
-def test_nobody_touches_answers_of_others(served: Served, invites: Invites) -> None:
+def test_no_annotator_can_change_answers_of_others(served: Served, invites: Invites) -> None:
     ann, ben = person(served, invites), person(served, invites, "ben")
     assert ann.answer("k/e1/label", "hall", "a1").status == 200
     for path, body in (
@@ -323,7 +323,7 @@ def test_a_closed_stream_makes_room_for_another(served: Served, invites: Invites
         until(lambda: served.page.traffic.streams.total() == 0)
 
 
-def test_what_fails_inside_is_told_without_what_was_said(
+def test_what_fails_inside_is_reported_without_what_was_said(
     served: Served,
     invites: Invites,
     monkeypatch: pytest.MonkeyPatch,

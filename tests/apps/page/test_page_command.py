@@ -74,7 +74,7 @@ def test_what_is_unsafe_or_means_nothing_is_refused(
     assert reason in refused(run("page", config, *options))
 
 
-def test_a_port_in_use_is_told(config: Path) -> None:
+def test_a_port_in_use_is_reported(config: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -82,7 +82,7 @@ def test_a_port_in_use_is_told(config: Path) -> None:
         assert "another program uses this address" in refused(run("page", config, "--bind", bind))
 
 
-def test_missing_topics_and_files_that_are_none_are_told(config: Path, tmp_path: Path) -> None:
+def test_missing_topics_and_invalid_files_are_reported(config: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     options = ("--bind", "127.0.0.1:0")
     text = refused(run("page", config, *options, "--invites", tmp_path / "broken.json"))
@@ -92,7 +92,7 @@ def test_missing_topics_and_files_that_are_none_are_told(config: Path, tmp_path:
     assert "cannot be read" in refused(run("page", tmp_path / "no.toml"))
 
 
-def test_topics_that_may_not_be_read_end_the_page_before_anybody_waits_for_it(
+def test_topics_that_may_not_be_read_end_the_page_before_it_serves_anyone(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(*_arguments: object, **_options: object) -> None:

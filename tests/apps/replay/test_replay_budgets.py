@@ -108,7 +108,7 @@ def test_a_budget_for_all_keys_needs_keys(log: Path) -> None:
         ('[total_budget]\nrule = "most"', 'total_budget.rule = "most" is not allowed'),
     ],
 )
-def test_a_wrong_budget_is_told_in_one_line(log: Path, text: str, reason: str) -> None:
+def test_a_wrong_budget_is_reported_in_one_line(log: Path, text: str, reason: str) -> None:
     result = replay(log, text)
     assert result.exit_code == 2
     assert reason in result.stderr

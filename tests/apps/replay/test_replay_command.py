@@ -258,7 +258,7 @@ class NearestMean(base.Classifier):
 """
 
 
-def test_a_learner_of_ones_own_gets_texts_that_are_named_as_features(
+def test_a_custom_learner_gets_texts_that_are_named_as_features(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
@@ -443,7 +443,7 @@ def test_missing_columns_are_named_with_those_there_are(log: Path) -> None:
         assert "has no column 'nope'" in wrong(log, "--label", "room", option, "nope")
 
 
-def test_columns_that_contradict_each_other_are_told(log: Path) -> None:
+def test_columns_that_contradict_each_other_are_reported(log: Path) -> None:
     assert wrong(log, "--label", "room", "--time", "room") == (
         "command line: column 'room' is both label and time; give each its own column"
     )
@@ -517,7 +517,7 @@ def test_directory_that_cannot_be_written_is_one_line(
 
 
 @pytest.mark.parametrize("option", ["--out", "--state"])
-def test_a_link_that_leads_nowhere_is_called_one(option: str, log: Path, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_named(option: str, log: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     message = wrong(log, "--label", "room", "--ignore", "phone", option, tmp_path / "link")
     assert f"must be kept in a directory, but {tmp_path / 'link'} is a link" in message or (
@@ -588,7 +588,7 @@ def test_summary_is_whole_or_not_there(
     assert not list(out.glob(".*.part"))
 
 
-def test_summary_may_be_read_by_whoever_may_read_the_messages(log: Path, tmp_path: Path) -> None:
+def test_summary_has_the_permissions_of_the_messages(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     umask = os.umask(0o027)
     try:
@@ -840,7 +840,7 @@ def test_annotators_are_estimated_by_all_answers_of_all_keys(log: Path, tmp_path
         assert f"; by all answers together {together} % of the wrong ones insisted on" in shown
 
 
-def test_who_misleads_is_shown_with_what_was_taken_back(tmp_path: Path) -> None:
+def test_annotators_who_mislead_are_shown_with_the_labels_taken_back(tmp_path: Path) -> None:
     rng = random.Random(3)
     log = tmp_path / "rooms.csv"
     near = [rng.random() for _ in range(300)]
@@ -889,6 +889,6 @@ def test_what_more_labels_would_gain_is_said_and_written(wifi: Path, tmp_path: P
     assert f"{gain['n_labels']} labels are expected to bring about +{gain['expected']:.3f}" in shown
 
 
-def test_few_labels_bring_no_advice(log: Path, tmp_path: Path) -> None:
+def test_few_labels_lead_to_no_advice(log: Path, tmp_path: Path) -> None:
     assert "labels are expected" not in replay(log, "--label", "room", "--out", tmp_path).stdout
     assert "gain" not in json.loads((tmp_path / "summary.json").read_text())

@@ -112,7 +112,7 @@ def without_record(path: Path) -> None:
         checkpoint.write(directory, origin, cut)
 
 
-def test_another_kernel_is_told_once_and_refused_where_that_is_wanted(bench: Bench) -> None:
+def test_another_kernel_is_reported_once_and_refused_where_that_is_wanted(bench: Bench) -> None:
     kernel = other_kernel()
     here = environment()["blas_kernel"]
     bench.replayed(*OPTIONS)

@@ -118,7 +118,7 @@ def test_counts_without_a_key_are_those_of_the_others(
     assert max(curve["n_challenges"]) <= left.n_challenges
 
 
-def test_counts_of_nobody_are_none() -> None:
+def test_counts_of_a_forgotten_key_are_gone() -> None:
     events = [
         Event(event_id=str(n), key="a", x={}, occurred_at=0.0, truth="hall") for n in range(3)
     ]

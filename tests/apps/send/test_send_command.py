@@ -221,7 +221,7 @@ def test_a_log_without_labels_is_sent_when_that_is_said(folder: Folder) -> None:
         (["--label", "room", "--unlabelled"], "", "--label and --unlabelled contradict"),
     ],
 )
-def test_what_is_missing_is_said_in_a_line(
+def test_what_is_missing_is_reported_in_one_line(
     folder: Folder, options: list[str], config: str, message: str
 ) -> None:
     Path("w.toml").write_text(f'broker = "file://topics"\n[log]\n{config}\n')
@@ -229,7 +229,7 @@ def test_what_is_missing_is_said_in_a_line(
     assert folder.records() == []
 
 
-def test_log_that_cannot_be_read_is_said_before_anything_is_sent(folder: Folder) -> None:
+def test_log_that_cannot_be_read_is_reported_before_anything_is_sent(folder: Folder) -> None:
     assert "none.csv" in wrong(logs=("rooms.csv", "none.csv"))
     assert folder.records() == []
 
@@ -248,7 +248,7 @@ def test_what_columns_are_is_noted(folder: Folder) -> None:
     assert len(folder.events()) == 4
 
 
-def test_lost_broker_is_told_with_the_row_to_go_on_with(folder: Folder) -> None:
+def test_lost_broker_is_reported_with_the_row_to_go_on_with(folder: Folder) -> None:
     folder.broken.writes_fail = True
     assert wrong(status=75) == "the broker does not answer"
 
@@ -342,7 +342,7 @@ def test_rows_go_at_so_many_times_their_pace_and_are_safe_meanwhile() -> None:
     assert writer.flushed == [1, 2, 3, 4]
 
 
-def test_a_long_wait_is_told() -> None:
+def test_a_long_wait_is_reported() -> None:
     """A night in the log does not look like a command that hangs."""
     one, _, _ = producer(Pace(speed=60.0))
     said: list[str] = []

@@ -215,7 +215,7 @@ def test_what_a_worker_alone_writes_is_not_sent_beside_it(site: Site) -> None:
         (("a.csv", "--topic", "events"), "--topic and --restore can be used only with lines of"),
     ],
 )
-def test_what_does_not_go_together_is_said(
+def test_what_does_not_go_together_is_reported(
     site: Site, arguments: tuple[str, ...], why: str
 ) -> None:
     status, _, errors = site.call_here("send", *arguments)

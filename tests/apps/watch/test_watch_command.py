@@ -171,7 +171,7 @@ def test_terminal_shows_what_the_text_says(small: Small) -> None:
             assert word in words, line
 
 
-def test_what_needs_somebody_is_marked() -> None:
+def test_what_needs_attention_is_marked() -> None:
     around = Around(url="kafka://a", group="g", n_workers=0, lags={})
     watching = Watching(since=0.0)
     alarming = [part.name for part in parts(watching, around, 1.0) if part.is_alarming]
@@ -181,7 +181,7 @@ def test_what_needs_somebody_is_marked() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.0, "0 s"), (60.0, "1 min"), (3661.0, "1 h 1 min"), (86_400.0, "1 d")]
 )
-def test_spans_are_told_in_their_two_largest_units(seconds: float, words: str) -> None:
+def test_spans_are_shown_in_their_two_largest_units(seconds: float, words: str) -> None:
     assert span(seconds) == words
 
 

@@ -321,9 +321,7 @@ def test_records_that_no_worker_has_written_are_counted_as_such() -> None:
 
 
 @given(st.sampled_from(["events", "answers", "consensus", "predictions"]), st.binary() | st.none())
-def test_nothing_that_somebody_writes_ends_the_watching(
-    topic: TopicName, data: bytes | None
-) -> None:
+def test_no_record_whatever_its_content_ends_watching(topic: TopicName, data: bytes | None) -> None:
     watching = Watching(since=0.0)
     for key in (b"ann", None, b"\xff", data, b"x" * (MAX_NAME + 1)):
         watching.take(Record(topic=topic, partition=0, offset=0, key=key, value=data, at=NOW))

@@ -319,7 +319,9 @@ def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
     )
 
 
-def test_configuration_that_nobody_writes_is_wrong(config: Path, topics: FakeTopics) -> None:
+def test_configuration_that_streamgp_does_not_write_is_wrong(
+    config: Path, topics: FakeTopics
+) -> None:
     worked_on(topics, 7)
     status, found = checked(config)
     assert (status, found["learned"][0]) == (2, "wrong")

@@ -177,7 +177,7 @@ def test_instance_of_the_file_is_replaced_by_the_option(
     assert worker.given["settings"].instance == "given"
 
 
-def test_state_that_cannot_be_kept_is_told_once_and_done_without(
+def test_state_that_cannot_be_kept_is_reported_once_and_done_without(
     config: Path, tmp_path: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
     assert topics is not None
@@ -301,7 +301,7 @@ def test_each_error_has_its_status_and_one_line(
     assert status in console.MEANING
 
 
-def test_damaged_topics_are_told_with_their_file_where_they_are_in_one(
+def test_damaged_topics_are_reported_with_their_file_where_they_are_in_one(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
     assert topics is not None
@@ -316,7 +316,7 @@ def test_damaged_topics_are_told_with_their_file_where_they_are_in_one(
         assert (advice in reason) == is_told
 
 
-def test_learner_that_raises_is_told_with_the_place(
+def test_learner_that_raises_is_reported_with_the_place(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
     assert topics is not None
@@ -442,7 +442,7 @@ def without(redirection: str, config: Path) -> list[str]:
     return [*start, "run", str(config), "--broker", "memory://"]
 
 
-def test_closed_standard_input_is_told(config: Path) -> None:
+def test_closed_standard_input_is_reported(config: Path) -> None:
     process = subprocess.run(
         without("<&-", config),
         capture_output=True,

@@ -169,7 +169,7 @@ def test_older_of_two_workers_with_one_name_is_fenced(
     assert workers[1].end()[0] == console.DONE
 
 
-def test_broker_that_is_down_is_told_in_time(
+def test_broker_that_is_down_is_reported_in_time(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as bound:
@@ -226,7 +226,7 @@ def test_check_and_run_tell_a_changed_configuration(
     assert "was processed with another configuration" in log[-1]["reason"]
 
 
-def test_a_worker_that_leaves_when_it_is_stopped_is_missed_by_nobody(
+def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(
     config: Path, workers: list[Process]
 ) -> None:
     """Without `leave` the group keeps its partitions for the session of ten seconds."""
@@ -281,7 +281,7 @@ def test_check_does_not_take_what_was_aborted_for_inputs(
     assert alerts(config, capsys) == (0, [])
 
 
-def test_an_open_transaction_is_told_by_check_and_watch(
+def test_an_open_transaction_is_reported_by_check_and_watch(
     config: Path,
     kafka: str,
     kafka_prefix: str,

@@ -63,7 +63,7 @@ def test_a_reason_goes_by_what_is_known(
     assert (found["code"], found["text"]) == (code, text)
 
 
-def test_a_share_is_never_told_as_none_or_all() -> None:
+def test_a_share_is_never_shown_as_none_or_all() -> None:
     assert [percent(share) for share in (0.0, 0.004, 0.495, 1.0)] == ["1 %", "1 %", "50 %", "99 %"]
 
 

@@ -402,7 +402,7 @@ def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
     assert said(desk, "den", 122.0).privileged is None
 
 
-def test_who_declines_may_say_how_long_it_took() -> None:
+def test_annotators_who_decline_may_say_how_long_it_took() -> None:
     desk = desk_with(request())
     answer = desk.answer(desk.questions(120.0)[0], None, 120.0, privileged={"response_s": 0.5})
     assert answer is not None

@@ -220,7 +220,7 @@ def test_of_an_input_that_is_too_long_the_beginning_comes_with_its_size_and_dige
     assert (second.offset, second.truncated) == (1, None)
 
 
-def test_progress_of_a_long_history_is_told(topics):
+def test_progress_of_a_long_history_is_reported(topics):
     told = []
     client = join(topics)
     client.commit([state(f"{i}", i) for i in range(20_001)])
@@ -303,7 +303,7 @@ def test_a_reader_sees_batches_as_a_whole_while_the_worker_commits(topics):
         assert seen == {"predictions": i + 1, "state": i + 1}
 
 
-def test_a_writer_that_is_waited_for_too_long_is_told(topics, path, monkeypatch):
+def test_a_writer_that_is_waited_for_too_long_is_reported(topics, path, monkeypatch):
     monkeypatch.setattr(database_module, "BUSY_S", 0.05)
     client = join(topics)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -316,7 +316,7 @@ def test_a_writer_that_is_waited_for_too_long_is_told(topics, path, monkeypatch)
             client.poll(0.0)
 
 
-def test_a_closed_client_is_of_no_use(topics):
+def test_a_closed_client_is_unusable(topics):
     client = join(topics)
     client.close()
     client.close()

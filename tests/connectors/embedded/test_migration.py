@@ -156,7 +156,7 @@ def test_results_without_a_position_are_refused(directory):
         migrate(directory)
 
 
-def test_where_there_is_nothing_that_is_said(tmp_path):
+def test_a_directory_without_topics_is_refused(tmp_path):
     with pytest.raises(
         RefusedError, match=r"holds no topics, expected the files of an earlier ver"
     ):

@@ -112,7 +112,7 @@ def test_a_worker_that_comes_back_under_its_name_notices_a_topic_that_was_delete
 
 
 @pytest.mark.parametrize("name", ["events", "predictions", "state"])
-def test_a_topic_that_is_made_anew_ends_an_idle_worker(topics, group, admin, kafka_prefix, name):
+def test_a_topic_that_is_created_anew_ends_an_idle_worker(topics, group, admin, kafka_prefix, name):
     with linked(topics, group) as link:
         made_again(admin, topics, kafka_prefix + name)
         error = polled_to_its_end(link)
@@ -120,7 +120,9 @@ def test_a_topic_that_is_made_anew_ends_an_idle_worker(topics, group, admin, kaf
     assert "was deleted" in str(error)
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning(topics, group, admin, kafka_prefix):
+def test_a_topic_that_was_created_anew_is_read_from_its_beginning(
+    topics, group, admin, kafka_prefix
+):
     write(topics, *numbered("events", 20))
     with linked(topics, group) as link:
         copy_all(link, 20)
@@ -195,7 +197,7 @@ def test_records_deleted_before_they_were_read_are_told_and_work_goes_on(
     assert told == [OffsetReset(topic=kafka_prefix + "events", partition=0, position=10, offset=60)]
 
 
-def test_records_deleted_while_a_worker_is_behind_are_told(topics, group, admin, kafka_prefix):
+def test_records_deleted_while_a_worker_is_behind_are_reported(topics, group, admin, kafka_prefix):
     """It holds some already; nothing of what is still there is skipped, nothing comes twice."""
     value = b"x" * 100_000
     write(topics, *(out("events", b"%d " % i + value) for i in range(120)))

@@ -256,7 +256,7 @@ def test_a_broker_that_is_not_there_is_named_in_time():
             assert took_s < 1.0 + BUSY_S
 
 
-def test_a_host_that_there_is_not_is_named():
+def test_a_host_that_does_not_exist_is_named():
     with opened("no-such-host.invalid", "", create=False, timeouts={"connect_s": 0.3}) as topics:
         error, _ = error_of(topics.problems)
         assert str(error) == (

@@ -112,7 +112,7 @@ def test_a_broker_that_does_not_answer_is_told_and_nothing_follows(step):
 
 
 @pytest.mark.parametrize("step", STEPS[:-1])
-def test_a_commit_that_succeeds_after_the_broker_has_ended_the_transaction_is_none(step):
+def test_a_commit_after_the_broker_has_ended_the_transaction_is_an_error(step):
     with pytest.raises(BrokerError, match=r"^broker has ended the transaction of its own accord$"):
         run(Producer(ended_at=step))
 

@@ -127,7 +127,7 @@ def refused(broker):
         "name",
     ],
 )
-def test_who_is_not_let_in_is_told_why(broker, what):
+def test_a_refused_client_is_told_why(broker, what):
     servers, settings, text = refused(broker)[what]
     with opened(
         servers, "", create=False, timeouts={"connect_s": 1.0}, security=Security(**settings)

@@ -83,7 +83,7 @@ def test_secrets_are_not_shown():
     assert "ada" in repr(security)
 
 
-def test_a_file_of_certificates_that_is_none_is_named(tmp_path):
+def test_an_invalid_file_of_certificates_is_named(tmp_path):
     missing, wrong = tmp_path / "missing.pem", tmp_path / "wrong.pem"
     wrong.write_text("no certificate")
     for path, text in ((missing, "No such file"), (wrong, "no certificate")):

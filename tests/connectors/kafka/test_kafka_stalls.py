@@ -52,7 +52,7 @@ def said(caplog, event):
     return [record.fields for record in caplog.records if record.getMessage() == event]
 
 
-def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
+def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_reported(
     topics, group, kafka, kafka_prefix, caplog
 ):
     caplog.set_level("INFO", logger="streamgp.worker")
@@ -81,7 +81,7 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
     assert said(caplog, "progressing") == [{"topic": events, "partition": 0}]
 
 
-def test_a_stall_is_told_again_now_and_then(
+def test_a_stall_is_reported_again_now_and_then(
     topics, group, kafka, kafka_prefix, caplog, monkeypatch
 ):
     monkeypatch.setattr(worker_module, "REPEAT_S", 1.0)

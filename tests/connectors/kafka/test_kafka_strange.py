@@ -205,7 +205,9 @@ def damage(broker, topic, n, how):
         file.write(data)
 
 
-def test_who_fails_before_it_has_a_place_is_not_told_that_it_was_replaced(topics, kafka_prefix):
+def test_a_client_that_fails_before_it_has_a_place_is_not_told_that_it_was_replaced(
+    topics, kafka_prefix
+):
     link = topics.client(group=kafka_prefix + "g", instance="a", max_records=1)
     assert link._member.settle()
 
@@ -229,7 +231,9 @@ def spoiled(broker_of_ones_own):
     ("how", "why"),
     [("bytes", "its checksum is another"), ("length", "Record size is less than .*")],
 )
-def test_a_damaged_record_is_told_by_its_place_to_all_who_read(spoiled, kafka_prefix, how, why):
+def test_a_damaged_record_is_reported_with_its_place_to_all_readers(
+    spoiled, kafka_prefix, how, why
+):
     with opened(spoiled.servers, kafka_prefix, partitions=1) as topics:
         for i in range(4):
             write(topics, out("events", b"%d" % i), out("state", b"%d" % i))
@@ -255,7 +259,7 @@ def test_a_damaged_record_is_told_by_its_place_to_all_who_read(spoiled, kafka_pr
             assert read(topics, "events") == [b"3"]
 
 
-def test_what_the_broker_itself_cannot_read_is_told_by_its_place(spoiled, kafka_prefix):
+def test_what_the_broker_itself_cannot_read_is_reported_by_its_place(spoiled, kafka_prefix):
     with opened(spoiled.servers, kafka_prefix, partitions=1) as topics:
         for i in range(4):
             write(topics, out("state", b"%d" % i))

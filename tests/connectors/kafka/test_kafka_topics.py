@@ -159,7 +159,7 @@ def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
         topics.create()
 
 
-def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefix):
+def test_without_its_topics_nothing_is_read_and_no_annotator_counts(kafka, kafka_prefix):
     missing = rf"^topic {kafka_prefix}%s is missing; --create-topics makes it$"
     with opened(kafka, kafka_prefix, create=False) as topics:
         with pytest.raises(BrokerError, match=missing % "events"):

@@ -135,7 +135,7 @@ def test_records_of_old_clients_are_read(magic):
 
 
 @pytest.mark.parametrize("magic", [1, 2])
-def test_another_checksum_is_told(magic):
+def test_another_checksum_is_reported(magic):
     builder = building(magic)
     builder.append(1_700_000_000_000, b"ann", b"1", [] if magic == 2 else None)
     builder.close()
@@ -215,7 +215,7 @@ def stated_as(number, data):
 
 
 @pytest.mark.parametrize(("number", "name"), [(2, "snappy"), (3, "lz4"), (4, "zstd")])
-def test_what_cannot_be_decompressed_is_told_with_its_place_and_what_to_install(
+def test_what_cannot_be_decompressed_is_reported_with_its_place_and_what_to_install(
     monkeypatch, number, name
 ):
     monkeypatch.setattr(f"kafka.codec.has_{name}", lambda: False)

@@ -128,7 +128,9 @@ def test_answers_come_before_the_events_of_their_partition_also_out_of_a_backlog
     assert found.count("answers") == found.count("events") == 6000
 
 
-def test_an_open_transaction_of_somebody_else_on_the_answers_does_not_hold_up_events(topics, group):
+def test_an_open_transaction_of_another_program_on_the_answers_does_not_hold_up_events(
+    topics, group
+):
     with open_transaction(topics, "answers"), linked(topics, group) as link:
         write(topics, *numbered("events", 100))
         assert len(poll(link, 100)) == 100  # in ten seconds; the transaction may last sixty
@@ -638,7 +640,7 @@ def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
         list(link.history({0: {}}))
 
 
-def test_history_of_a_topic_that_was_made_anew_says_so_and_where(topics, group):
+def test_history_of_a_topic_that_was_created_anew_says_so_and_where(topics, group):
     write(topics, out("state", b"x", 1))
     with linked(topics, group) as link:
         with pytest.raises(

@@ -408,7 +408,7 @@ def test_a_label_that_equals_one_of_another_type_rejects_its_row(tmp_path):
         ([f"room {n}" for n in range(30)], False),
     ],
 )
-def test_labels_that_look_like_numbers_are_told_of(tmp_path, labels, hinted):
+def test_labels_that_look_like_numbers_are_reported(tmp_path, labels, hinted):
     notes = []
     drain(source(tmp_path, rows(*[f"1,2,{y}" for y in labels]), notes=notes.append))
     words = (
@@ -725,7 +725,9 @@ def test_progress_counts_the_limit(tmp_path):
 
 
 @pytest.mark.parametrize("n_good", [5, 300, BATCH, 1000])
-def test_rows_before_a_damage_are_delivered_then_the_damage_is_told(tmp_path, monkeypatch, n_good):
+def test_rows_before_a_damage_are_delivered_then_the_damage_is_reported(
+    tmp_path, monkeypatch, n_good
+):
     monkeypatch.setattr("connectors.tables.readers.MAX_LINE", 1000)
     log = source(tmp_path, rows(*["1,2,p"] * n_good, "9" * 2000))
     found = []

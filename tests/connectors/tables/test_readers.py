@@ -36,7 +36,7 @@ def cells(rows):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
 @pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.csv.zst", "log"])
-def test_compression_is_told_by_content_not_by_name(tmp_path, pack, name):
+def test_compression_is_detected_by_content_not_by_name(tmp_path, pack, name):
     assert cells(read(write(tmp_path, pack(CSV), name))) == CELLS
 
 
@@ -115,7 +115,7 @@ def test_a_table_of_one_column_has_no_delimiter(tmp_path):
     ]
 
 
-def test_columns_without_a_name_get_one_and_are_told(tmp_path):
+def test_columns_without_a_name_get_one_and_are_reported(tmp_path):
     table = open_table(write(tmp_path, b",a,\n0,1,\n"))
     assert table.columns == ["column 1", "a", "column 3"]
     assert table.unnamed == ["column 1", "column 3"]

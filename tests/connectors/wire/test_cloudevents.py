@@ -43,7 +43,7 @@ def test_an_unknown_major_version_says_so(value):
 @pytest.mark.parametrize(
     "value", [b"streamgp.event.v", b"streamgp.event.v1.0", b"event.v1", b"\xff"]
 )
-def test_a_type_that_is_none_of_ours_is_refused(value):
+def test_an_unknown_type_is_refused(value):
     with pytest.raises(DecodeError, match=r"^ce_type must be streamgp\..*\.v1, got "):
         type_of([("ce_type", value)])
 

@@ -127,7 +127,7 @@ def test_the_stage_says_how_far_an_input_came(fault):
     assert letter_of(lying(dead)).stage == stages.get(fault, "correlate")
 
 
-def test_what_a_timer_brought_about_is_told_by_the_message_itself():
+def test_what_a_timer_brought_about_is_reported_by_the_message_itself():
     rejected = malformed(subject="e1", key="ann", fault="unlearnable")
     dead = outbox.dead_letter(rejected, None, 3)
     assert (dead.key, dead.value) == (b"ann", encode(rejected))

@@ -116,7 +116,7 @@ def test_a_null_that_forgets_a_key_is_left_to_the_worker():
     assert len(log.history().lines("ann")) == 1
 
 
-def test_who_is_gone_is_still_named():
+def test_annotators_who_are_gone_are_still_named():
     log = Log()
     log.write(state("ann", "head", {"n": 1}, 3))
     log.write(state("ann", "head", None, 3))
@@ -124,7 +124,7 @@ def test_who_is_gone_is_still_named():
     assert log.history().parts("ann") == {"head": None}
 
 
-def test_the_configuration_is_nobody_s_state():
+def test_the_configuration_is_no_state():
     log = Log()
     assert log.history().configuration is None
     log.write(state("", "configuration", {"fingerprint": "1f"}, 3))
@@ -191,7 +191,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("topic", "key", "value", "reason"), STRAYS)
-def test_a_record_that_belongs_to_nobody_is_told_of(topic, key, value, reason):
+def test_a_record_that_belongs_to_nobody_is_reported(topic, key, value, reason):
     history = History()
     history.take(raw(topic, key, value))
     with pytest.raises(HistoryError, match=reason):
@@ -199,7 +199,7 @@ def test_a_record_that_belongs_to_nobody_is_told_of(topic, key, value, reason):
 
 
 @pytest.mark.parametrize(("topic", "key", "value", "reason"), UNREADABLE)
-def test_a_record_that_cannot_be_read_is_told_of(topic, key, value, reason):
+def test_a_record_that_cannot_be_read_is_reported(topic, key, value, reason):
     history = History()
     history.take(raw(topic, key, value))
     (entity,) = history.entities()
@@ -219,7 +219,7 @@ def test_a_null_takes_such_a_record_away(topic, key, value, reason):  # noqa: AR
 
 
 @pytest.mark.parametrize("value", [b"hello", state("", "configuration", [1], 0).value])
-def test_a_configuration_that_is_none_is_told_of(value):
+def test_an_invalid_configuration_is_reported(value):
     history = History()
     history.take(raw("state", b"\x1fconfiguration", value))
     with pytest.raises(HistoryError, match=r"^state:3:7 is nothing that this streamgp writes: "):

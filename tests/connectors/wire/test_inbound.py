@@ -332,7 +332,7 @@ def test_lines_of_the_consensus_log_are_nothing(key):
     assert read(record(b"anything", "consensus", key), keyed=True) is None
 
 
-def test_a_null_of_a_worker_asks_nothing_of_anybody():
+def test_a_null_of_a_worker_is_no_request():
     out = Outbound("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 3)
     assert (out.topic, out.partition, out.value) == ("consensus", 3, None)
     theirs = record(None, "consensus", out.key, headers=out.headers)
@@ -417,10 +417,10 @@ def test_a_time_in_a_request_keeps_all_its_digits(since):
         (True, b"ann\x1fretain\x1fbob\x1f\x1f7", r"key of a null must be <key>\x1f<event_id>"),
     ],
 )
-def test_a_request_to_take_labels_back_that_is_none_is_refused(keyed, key, reason):
+def test_an_invalid_request_to_take_labels_back_is_refused(keyed, key, reason):
     assert refused(None, topic="consensus", key=key, keyed=keyed).startswith(reason)
 
 
-def test_other_topics_are_nobody_s_input():
+def test_other_topics_are_no_input():
     with pytest.raises(ValueError, match="topic must be events, answers or consensus, got 'state'"):
         read(record(b"{}", "state"), keyed=True)

@@ -53,7 +53,7 @@ def signed(topics):
         ),
     ],
 )
-def test_what_does_not_fit_is_told_with_what_to_do(theirs, error, text):
+def test_what_does_not_fit_is_reported_with_what_to_do(theirs, error, text):
     with pytest.raises(error) as caught:
         check_signed(2, theirs, OURS, "rooms")
     assert str(caught.value) == text

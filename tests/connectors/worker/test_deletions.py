@@ -204,7 +204,7 @@ def test_a_deleted_line_that_counts_takes_the_corrected_label_back(now):
     assert labels(topics, **kw)[0] == 0
 
 
-def test_a_label_does_not_come_back_when_its_correction_is_deleted_while_nobody_works():
+def test_a_label_does_not_come_back_when_its_correction_is_deleted_while_no_worker_runs():
     topics, clock = MemoryTopics(), [1.0]
     kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0]}
     put(topics, event(1, y="home", at=1.0))
@@ -251,7 +251,7 @@ def stubborn():
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])
-def test_a_null_that_failed_keeps_nobody_from_starting(tmp_path, with_snapshot):
+def test_a_null_that_failed_keeps_no_worker_from_starting(tmp_path, with_snapshot):
     topics = MemoryTopics()
     kw = {"model": stubborn(), "clock": lambda: 50.0}
     with StateDirectory(tmp_path / "state") as state:
@@ -272,7 +272,7 @@ def test_a_null_that_failed_keeps_nobody_from_starting(tmp_path, with_snapshot):
 # --- deletions without effect are reported
 
 
-def test_a_null_in_a_partition_that_does_not_know_its_key_is_told():
+def test_a_null_in_a_partition_that_does_not_know_its_key_is_reported():
     topics = MemoryTopics(n_partitions=4)
     put(topics, *[event(i, y="home") for i in range(8)])
     work(topics)
@@ -295,7 +295,7 @@ def test_a_null_in_a_partition_that_does_not_know_its_key_is_told():
     )
 
 
-def test_whoever_asks_for_a_stranger_to_be_forgotten_is_told_so():
+def test_forgetting_a_stranger_is_reported():
     topics = MemoryTopics()
     put(topics, event(1, key="bob"))
     work(topics)
@@ -305,7 +305,7 @@ def test_whoever_asks_for_a_stranger_to_be_forgotten_is_told_so():
     assert letter.startswith("key 'ann' is not known in partition 0, expected a null in the part")
 
 
-def test_whoever_asks_twice_to_forget_somebody_leaves_no_new_trace():
+def test_forgetting_twice_leaves_no_new_trace():
     topics = MemoryTopics()
     put(topics, event(1))
     work(topics)
@@ -345,7 +345,7 @@ def test_the_nulls_of_workers_ask_nothing_of_workers():
 # --- records of other producers
 
 
-def test_a_note_on_consensus_is_a_dead_letter_and_keeps_nobody_from_starting():
+def test_a_note_on_consensus_is_a_dead_letter_and_keeps_no_worker_from_starting():
     topics = MemoryTopics()
     put(topics, event(1, y="home"))
     work(topics)
@@ -378,7 +378,7 @@ def test_what_is_written_over_a_line_is_a_dead_letter_and_the_label_is_taken_bac
     assert labels(topics)[0] == 1
 
 
-def test_what_is_written_over_a_line_while_nobody_works_is_told_at_the_start():
+def test_what_is_written_over_a_line_while_no_worker_runs_is_reported_at_the_start():
     topics = MemoryTopics()
     put(topics, event(1, y="home"))
     work(topics)

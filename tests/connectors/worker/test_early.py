@@ -143,7 +143,7 @@ def test_a_record_that_is_gone_is_taken_out():
     assert offsets(answers.take_for("ann", "e1")) == [2]
 
 
-def test_who_is_forgotten_has_said_nothing():
+def test_a_forgotten_annotator_has_said_nothing():
     answers = EarlyAnswers(3, keyed=True)
     for offset, entity in [(1, "ann"), (2, "bob"), (3, "ann")]:
         answers.keep(*inbound(offset, key=entity.encode()), entity, 0.0)

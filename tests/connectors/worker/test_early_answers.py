@@ -183,7 +183,7 @@ def test_an_answer_whose_event_never_comes_is_a_dead_letter_once_as_it_was(monke
     assert learned(topics) == [("e7", "home")]
 
 
-def test_nobody_gives_up_while_events_wait_to_be_read(monkeypatch):
+def test_no_early_answer_is_given_up_while_events_wait_to_be_read(monkeypatch):
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     topics = MemoryTopics()
     put(topics, *[event(i) for i in range(300)], answer(299))

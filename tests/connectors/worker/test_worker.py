@@ -228,7 +228,7 @@ class _WordlessError(Exception):
         (StopIteration(), "StopIteration: "),
     ],
 )
-def test_an_error_is_told_whatever_its_text_is_also_where_a_timer_brings_it_about(error, told):
+def test_an_error_is_reported_whatever_its_text_is_also_where_a_timer_brings_it_about(error, told):
     class Faulty(type(isgp())):
         def query_one(self, x, **options):
             if x["light"] == 13.0:
@@ -350,7 +350,7 @@ def logged(caplog):
     return lambda name: [r.fields for r in caplog.records if r.getMessage() == name]
 
 
-def test_failures_are_told_by_where_the_records_lie_and_no_more_than_five_of_a_batch(logged):
+def test_failures_are_reported_by_where_the_records_lie_and_no_more_than_five_of_a_batch(logged):
     topics = MemoryTopics()
     put(topics, *[event(i, x={"light": 13.0}) for i in range(8)])
     work(topics, model=_Explosive(isgp().model, seed=1))
@@ -386,7 +386,7 @@ def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
     assert next(line.y for line in said(topics, "consensus")) == hidden
 
 
-def test_a_restart_goes_on_from_the_snapshot_with_the_same_words(tmp_path, logged):
+def test_a_restart_resumes_from_the_snapshot_with_the_same_messages(tmp_path, logged):
     with_disk, without = MemoryTopics(), MemoryTopics()
     for i in range(6):
         for topics in (with_disk, without):

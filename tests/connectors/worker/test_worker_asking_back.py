@@ -76,7 +76,7 @@ def test_workers_that_end_after_every_input_ask_as_one_that_never_does(make):
     assert learned & {r.event_id for r in asked if r.occurred_at is not None}
 
 
-def test_a_commit_that_fails_asks_nobody_twice():
+def test_a_failed_commit_asks_no_annotator_twice():
     calm, stormy = MemoryTopics(1), Failing(["before", None, "after", None, "before"] * 40)
     for message in inputs():
         for topics in (calm, stormy):

@@ -67,7 +67,7 @@ def work(topics, people=PEOPLE, signatures=None, learner=None, **options):
     Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
 
 
-def test_answers_in_quarantine_become_dead_letters_and_are_told(topics, caplog):
+def test_answers_in_quarantine_become_dead_letters_and_are_reported(topics, caplog):
     people = People()
     learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
     send(topics, "events", event("e1"))

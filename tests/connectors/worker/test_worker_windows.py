@@ -78,7 +78,7 @@ def test_neither_batches_nor_restarts_change_anything(tmp_path_factory, batch, c
 
 
 @pytest.mark.parametrize("fails", [["before"], ["after"], [None, "before", None, "after"]])
-def test_a_commit_that_fails_loses_and_doubles_nothing(fails):
+def test_a_failed_commit_loses_and_duplicates_nothing(fails):
     topics = Failing(fails, n_partitions=2)
     put(topics, *ROWS)
     for _ in range(8):
@@ -207,7 +207,7 @@ def test_other_windows_are_another_configuration(first, second):
         work(topics, windows=second)
 
 
-def test_the_group_is_idle_in_the_end():
+def test_the_group_is_idle_at_the_end():
     topics = MemoryTopics()
     put(topics, *ROWS[:50])
     work(topics, windows=windows())

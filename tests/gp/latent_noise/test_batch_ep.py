@@ -188,7 +188,7 @@ def test_factors_to_begin_with_that_leave_no_posterior_are_refused():
         solved(K_f, K_g, 0.0, y, start=start)
 
 
-def test_a_search_that_does_not_end_is_told(monkeypatch):
+def test_a_search_that_does_not_end_is_reported(monkeypatch):
     monkeypatch.setattr("streamgp.gp.latent_noise.batch_ep._MOST_SWEEPS", 3)
     with pytest.raises(UnconvergedError, match="means and variances still change by 0"):
         solved(*problem(20)[:2], 0.0, problem(20)[2])
