@@ -1,4 +1,4 @@
-"""Files for contributors and readers of the repository say what is so."""
+"""Files for contributors and readers of the repository say what is true."""
 
 import re
 from pathlib import Path

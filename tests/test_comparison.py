@@ -1,4 +1,4 @@
-"""What docs/comparison.md says of libraries that can be looked at here is so."""
+"""What docs/comparison.md says about libraries that are installed here is true."""
 
 import re
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""The files in docker/ say what is so, and what they start exists."""
+"""The files in docker/ say what is true, and what they start exists."""
 
 import csv
 import importlib.util

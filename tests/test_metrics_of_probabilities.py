@@ -81,7 +81,7 @@ def test_over_and_underconfidence_by_hand():
 
 
 def test_squashed_confidences_are_less_overconfident_and_have_the_same_area():
-    """The reason to report the area beside the other two."""
+    """The reason to report the area besides the other two."""
     # The squares of p1 and p2 have the square of their ratio.
     bold = drawn(400)
     meek = [(y, {k: math.sqrt(q) for k, q in p.items()}) for y, p in bold]

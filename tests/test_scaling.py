@@ -371,7 +371,7 @@ def test_texts_and_gaps_pass_a_scaling_that_clips():
     assert scaling.transform({"a": math.nan}) == scaling.transform({}) == {}
 
 
-# --- scaling by what was measured of late
+# --- scaling by recent measurements
 
 
 @given(st.integers(1, 12), st.integers(0, 6), st.floats(-500.0, 500.0))

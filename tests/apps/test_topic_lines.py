@@ -1,4 +1,4 @@
-"""Records that are followed are printed as they are, but for what a terminal would obey."""
+"""Followed records are printed as they are, except for what a terminal would obey."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
         *((share, None) for share in (0.0, 0.1, 0.2)),
         *((None, share) for share in (0.0, 0.1, 0.2)),
     ]
-    # Only who is asked again can say the same once more.
+    # Only an annotator who is asked again can give the same answer twice.
     again = [row["alike 0"] for row in twice if not row.get("repeat")]
     assert again == [None] * len(again)
     # With fewer logs than five there is nothing to judge.

@@ -1,4 +1,4 @@
-"""Learned hyper-parameters beside given ones: the same events, every fit counted."""
+"""Learned and given hyper-parameters: the same events, every fit counted."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""The location experiment takes people's moments as it says, and all learners meet the same."""
+"""The location experiment samples people's moments as described, the same for all learners."""
 
 import json
 import math

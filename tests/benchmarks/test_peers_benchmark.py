@@ -1,4 +1,4 @@
-"""All classifiers of the comparison meet the same events, and scikit-learn's process is ours."""
+"""All classifiers of the comparison get the same events, and scikit-learn's process equals ours."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Skeptical forests beside skeptical Gaussian processes: who has as many labels, and who doubts."""
+"""Skeptical forests and skeptical Gaussian processes: equal labels, and who doubts."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""The benchmark of the temporal filter: equal labels, and what it makes of them."""
+"""The benchmark of the temporal filter: equal labels, and the results."""
 
 import json
 import random

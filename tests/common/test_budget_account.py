@@ -30,7 +30,7 @@ class Own:
 
 
 class Dated(Own):
-    """Hears when a question was asked, and says which part of it refuses one."""
+    """A budget that records when questions were asked, and says which part refuses one."""
 
     def refund(self, now, asked_at=None):
         self.refunds.append((now, asked_at))

@@ -1,4 +1,4 @@
-"""What the methods of a learner take beside what every learner takes."""
+"""Arguments that the methods of some learners accept in addition to the usual ones."""
 
 import pytest
 

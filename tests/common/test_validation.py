@@ -136,7 +136,7 @@ RESULTS = {
     streamgp.NotPositiveDefiniteError,
     streamgp.Posterior,
 }
-# What must be given beside numbers.
+# Required arguments besides numbers.
 OTHERS = {
     streamgp.InteractiveLoop: lambda: {"model": streamgp.isgp()},
     streamgp.KeyedLoops: lambda: {"model": streamgp.isgp()},
@@ -157,7 +157,7 @@ OTHERS = {
     LogSource: lambda: {"path": "never read"},
 }
 NUMBERS = {"int", "float", "LengthScale"}
-# Numbers whose range is told by a type of `streamgp.query.registry`.
+# Numbers whose range follows from a type of `streamgp.query.registry`.
 NUMBERS |= {"Share", "Remainder", "NonNegative", "Positive", "Seconds", "Count", "Limit"}
 
 

@@ -334,7 +334,7 @@ def test_file_that_is_too_long_is_reported_without_reading_it() -> None:
         load(Path("/dev/zero"))
 
 
-# --- numbers that are none
+# --- values that are not numbers
 
 
 def _numbers(kind: inspect.Type, path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -46,7 +46,7 @@ def broker(request):
 
 
 class Closing:
-    """A broker whose sources and sinks are closed in the end, as a process that ends does."""
+    """A broker whose sources and sinks are closed at the end, as when a process ends."""
 
     def __init__(self, broker):
         self.broker = broker
@@ -268,7 +268,7 @@ class Silent:
 
 
 def work(broker, n_inputs):
-    """Run a worker until it has taken so many inputs."""
+    """Run a worker until it has taken `n` inputs."""
     seen = []
     return run(
         Silent(),

@@ -70,7 +70,7 @@ def group():
 
 @pytest.fixture
 def join(topics, group):
-    """Return a function that opens links, which are closed in the end."""
+    """Return a function that opens clients, which are closed at the end."""
     links = []
 
     def open_one(instance="a", *, group=group, max_records=500):
@@ -112,7 +112,7 @@ def write(topics, *records):
 
 
 def take(source, n):
-    """Poll until there are so many records."""
+    """Poll until there are `n` records."""
     records, until = [], time.monotonic() + PATIENCE_S
     while len(records) < n and time.monotonic() < until:
         records += source.poll(0.5)
@@ -457,7 +457,7 @@ def test_a_backlog_says_what_waits_and_that_it_can_be_read(topics, join, group):
 
 
 def test_a_checkpoint_beside_a_worker_holds_what_was_committed_together(topics, join, group):
-    """Each batch writes the number of events that it has worked off."""
+    """Each batch writes the number of events that it has processed."""
     writer, link = topics.writer("test"), join()
     take_none(link)
     is_over = threading.Event()
@@ -637,9 +637,9 @@ def fold(records, topic):
 
 
 def run(topics, steps, n_workers, disturb=None):
-    """Let workers take the steps, and the last one work everything off.
+    """Let workers take the steps, and the last one process everything.
 
-    Returns what was sent, what a concurrent reader has seen, and the history in the end.
+    Returns what was sent, what a concurrent reader has seen, and the history at the end.
     """
     topics.create()
     workers = {}  # those that are alive

@@ -96,7 +96,7 @@ def test_no_page_begins_with_more_bytes_than_allowed_unless_with_one_conversatio
     for segment in published.values():
         assert len(segment) == 1 or len(msgspec.json.encode(segment)) <= 501
     for one, other in zip(list(published.values()), list(published.values())[1:], strict=False):
-        # No page was begun without need.
+        # No page was begun needlessly.
         assert len(msgspec.json.encode([*one, other[0]])) > 501
 
 

@@ -249,7 +249,7 @@ class Conversations(RuleBasedStateMachine):
             assert request.request_id == request_id
 
     def teardown(self):
-        """In the end every request has ended, and everything is forgotten."""
+        """At the end every request has ended, and everything is forgotten."""
         self.account(self.loop.on_time(1e9))
         assert self.open == {}
         assert self.horizon_s is None or len(self.loop._memory) == 0

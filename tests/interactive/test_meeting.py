@@ -1,4 +1,4 @@
-"""Where asking and challenging meet, with the real learner."""
+"""Asking and challenging together, with the real learner."""
 
 from streamgp import isgp
 from streamgp.interactive import (

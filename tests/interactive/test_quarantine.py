@@ -335,7 +335,7 @@ def test_a_loop_that_lacks_lines_of_its_log_keeps_what_it_has_learned():
 
 
 class NamesBob(SkepticalClassifier):
-    """A learner that names bob once it has observed so many events."""
+    """A learner that names bob once it has observed a number of events."""
 
     def __init__(self, model, warm_up=16, seed=3, review=None, n=40):
         super().__init__(model, warm_up=warm_up, seed=seed, review=review)

@@ -1,4 +1,4 @@
-"""Labels that were learned are challenged once more, as the model wishes."""
+"""Learned labels are challenged again when the model asks for it."""
 
 import pytest
 

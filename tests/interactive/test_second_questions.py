@@ -396,7 +396,7 @@ TAKEN_BACK = (BOB, None, "second")
 )
 @pytest.mark.parametrize("gives_way", [True, False])
 def test_words_about_second_answers_are_those_that_are_left(words, who, stands, gives_way):
-    """A word is an annotator, a label, and which answer it supersedes; of two, either may stand."""
+    """An entry is an annotator, a label, and the answer it supersedes; either of two may stand."""
     conversation = talk(replace(OVERLAP, supervisors=frozenset([SUE])))
     lines = [m for m in conversation.event("e") if isinstance(m, LabelledExample)]
     last, questions = {}, ["label", "label/second"]

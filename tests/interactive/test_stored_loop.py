@@ -39,7 +39,7 @@ def n_waiting(loops):
 
 @pytest.fixture
 def n_made(monkeypatch):
-    """Counts the learners that have learned their examples once more."""
+    """Counts the learners that have learned their examples again."""
     made, load_state = [], SkepticalClassifier.load_state
 
     def counted(self, *args):

@@ -135,7 +135,7 @@ def test_what_is_no_time_is_refused(method):
 
 
 def hand_over(loop, step, by_s):
-    """Hand one input over whose messages are written so many seconds after its time."""
+    """Hand over one input whose messages are written `by_s` seconds after its time."""
     method, argument, now = step
     if method not in ("on_event", "on_answer"):
         return told(loop, step)

@@ -1,4 +1,4 @@
-"""What single kernels are, beside the laws that hold for all of them."""
+"""Properties of single kernels, besides the laws that hold for all of them."""
 
 import math
 

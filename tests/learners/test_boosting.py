@@ -186,7 +186,7 @@ def test_no_weight_exceeds_the_cap(normalise):
     assert max(gained) == pytest.approx(MAX_WEIGHT)
 
 
-# --- the whole algorithm, once more
+# --- the whole algorithm, implemented again
 
 
 def twin(agreement, weak, pairs, *, share=1.0, normalise=False):

@@ -313,7 +313,7 @@ def test_what_comes_back_belongs_to_the_caller(learner):
 
 
 def test_the_same_dictionary_may_be_used_again_for_the_next_event(learner):
-    """A caller that fills one dictionary over and over must not meet an old answer."""
+    """A caller that reuses one dictionary must not get an old result."""
     teach(learner, stream(20))
     twin = copy.deepcopy(learner)
     x = {}

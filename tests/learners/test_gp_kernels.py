@@ -110,7 +110,7 @@ def test_a_text_counts_as_one_feature_in_the_default_length_scale():
 
 
 def test_a_new_text_costs_no_new_solve():
-    """Predicting and learning it meet the same coordinates; nothing is stored once more."""
+    """Predicting and learning it use the same coordinates; nothing is stored twice."""
     model = taught(log_of())
     columns, gp = model._core.columns, model._core.gp
     x = {"a": 1.0, "open": True, "place": "cellar", "b": 0.3}

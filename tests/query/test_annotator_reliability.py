@@ -266,7 +266,7 @@ def test_second_answers_of_others_are_evidence_on_first_ones():
 
 
 def test_more_is_known_of_who_is_asked_about_what_others_have_labelled():
-    """With features that tell: the learner's word and that of the other one are added up."""
+    """With informative features, the evidence of the learner and of the other annotator adds up."""
     found = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie}, place=9.0)
     alone = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie})
     assert found.evidence_against("eve") > alone.evidence_against("eve") > THRESHOLD

@@ -62,7 +62,7 @@ OUTCOMES = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(OUTCOMES, st.integers(1, 5))
 def test_it_only_refuses_and_keeps_to_the_limit_and_to_its_share_of_exploration(events, n):
-    """Beside the same controller in the same state nothing more is asked, whatever is answered."""
+    """It never asks more than the same controller in the same state, whatever is answered."""
     available, paced = AvailabilityBudget(), PacedBudget(n, DAY)
     both = BudgetAccount(AllOf(paced, available))
     asked, n_explored = [], 0

@@ -66,7 +66,7 @@ def test_transformers_see_every_event_of_the_warm_up_once():
     assert seen == [1, 2, 2, 4, 5, 5, 5, 5, 5]
     first, second = scaling._live
     assert first.learned == xs[:5]
-    # The second one learns from what the first one makes of the event, once it has learned it.
+    # The second one learns from the output of the first one, once that has learned the event.
     assert second.learned == [{**x, "learned": i + 1} for i, x in enumerate(xs[:5])]
 
 
@@ -90,7 +90,7 @@ def test_supervised_transformers_learn_with_the_labels_of_the_warm_up():
 
 
 class Fussy(base.Transformer):
-    """Takes note of half an event before it finds fault."""
+    """Records half of an event before it raises."""
 
     def __init__(self):
         self.total = 0.0

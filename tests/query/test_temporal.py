@@ -104,7 +104,7 @@ def test_experts_are_weighed_by_how_probable_they_made_the_label():
 
 
 class Plain:
-    """The sheet's recursion, word by word, with lists and without any care for speed."""
+    """The recursion of the definition, literally, with lists and without regard to speed."""
 
     def __init__(self):
         self.known = []

@@ -52,7 +52,7 @@ def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **field
 
 
 class Person:
-    """An annotator at a terminal, and a clock that goes on when they say so."""
+    """An annotator at a terminal, and a clock that advances when told to."""
 
     def __init__(self) -> None:
         self.keyboard, self._terminal = pty.openpty()

@@ -45,7 +45,7 @@ def simulation(
 
 
 def settle(*simulations: Simulation) -> None:
-    """Let simulated annotators do all they can do now."""
+    """Let simulated annotators answer everything they can now."""
     while sum(one.step(0.0) for one in simulations):
         pass
 

@@ -1,4 +1,4 @@
-"""What is told of inputs that wait, by what is seen of them again and again."""
+"""Reports on waiting inputs, from repeated looks at them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVENTS: Place = ("events", 2)
 
 
 class Told(MemoryTopics):
-    """Topics that say what they are told to."""
+    """Topics that report what they are told to."""
 
     n_workers = 1
     holds_records = True
@@ -69,7 +69,7 @@ def test_inputs_that_move_on_are_no_trouble_however_many_wait() -> None:
 def test_inputs_without_progress_are_reported_after_half_a_minute() -> None:
     looks = Looks(7, 3)
     assert looks.after(29.0) == []
-    looks.put(7, 5)  # more come, none is worked off
+    looks.put(7, 5)  # more come, none is processed
     assert looks.after(1.0) == [
         "5 records waiting in topic rooms.events partition 2, without progress for 30 s: no open "
         "transaction holds them back; see the logs of the workers"

@@ -1,4 +1,4 @@
-"""Losses that are seen beside workers at work count only if they were not half of a batch."""
+"""Losses seen while workers run count only if they were not half of a batch."""
 
 from __future__ import annotations
 

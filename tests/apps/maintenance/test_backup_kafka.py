@@ -1,4 +1,4 @@
-"""A backup of a real broker beside a worker under load, restored on Kafka and in a directory."""
+"""A backup of a real broker with a worker under load, restored on Kafka and in a directory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def records(config: Path, name: TopicName) -> list[Record]:
 
 
 def predictions(config: Path, n: int) -> dict[str, bytes]:
-    """Read so many predictions: a broker may show the last ones later than the positions."""
+    """Read `n` predictions: a broker may show the last ones later than the positions."""
     end = monotonic() + 60.0
     while len(found := records(config, "predictions")) < n:
         assert monotonic() < end, f"{len(found)} predictions, expected {n}"

@@ -52,7 +52,7 @@ class CrashError(Exception):
 
 
 class Folder:
-    """A log of three people, and a replay of it that is cut after so many inputs."""
+    """A log of three people, and a replay of it that is interrupted after a number of inputs."""
 
     def __init__(self, path: Path, max_keys: int | None) -> None:
         self.log, self.out, self.state = path / "log.csv", path / "out", path / "state"
@@ -73,7 +73,7 @@ class Folder:
         return streamgp(*self.arguments, "--out", self.out, "--state", self.state)
 
     def cut(self, after: int) -> None:
-        """Play so many inputs, save, and play on a little before the crash."""
+        """Replay `n` inputs, save, and replay a little more before the crash."""
         n = 0
         with pytest.MonkeyPatch.context() as patched:
 

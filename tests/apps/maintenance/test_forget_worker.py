@@ -25,7 +25,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
 
 
 def with_people(small: Small) -> None:
-    """Let a worker learn two labels of ann, one of anna and one of bob, and ask each once more."""
+    """Let a worker learn two labels of ann, one of anna and one of bob, and ask each again."""
     small.put(small.event("e1", "ann", y="hall"), small.event("e2", "ann", y="hall"))
     small.put(*(small.event("e1", key, y="hall") for key in ("anna", "bob")))
     small.put(*(small.event("e3", key) for key in ("ann", "anna", "bob")))

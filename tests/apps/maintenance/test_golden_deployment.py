@@ -1,4 +1,4 @@
-"""Topics that version 1 wrote are read, and its workers' work goes on where it stopped."""
+"""Topics that version 1 wrote are read, and work resumes where its workers stopped."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def work(config: Path, group: str, topic: str, values: list[dict[str, object]]) 
 
 @contextmanager
 def working(config: Path) -> Iterator[None]:
-    """Run a worker beside what the block does."""
+    """Run a worker in parallel with the block."""
     stop = Stop()
     thread = Thread(target=lambda: run_worker(config, stop, instance="w"))
     thread.start()

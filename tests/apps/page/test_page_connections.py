@@ -1,4 +1,4 @@
-"""No client holds a connection by sending or reading too slowly, and what is no HTTP is refused."""
+"""No client holds a connection by sending or reading slowly, and anything but HTTP is refused."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Bench:
         )
 
     def replayed(self, *arguments: str | Path, before: str = "", **variables: str) -> str:
-        """Replay, which must work; return what was said beside the results."""
+        """Replay successfully; return what was printed besides the results."""
         done = self.replay(*arguments, before=before, **variables)
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -103,7 +103,7 @@ OPTIONS = ("--limit", "60", "--state", "state", "--out", "out")
 
 
 def without_record(path: Path) -> None:
-    """Make of a state what a streamgp that did not record the environment has saved."""
+    """Turn a state into one saved by a streamgp that did not record the environment."""
     with StateDirectory(path) as directory:
         found = checkpoint.read(directory)
         assert found is not None

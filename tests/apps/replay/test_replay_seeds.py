@@ -1,4 +1,4 @@
-"""`streamgp replay --seeds N`: means over seeds, beside baselines."""
+"""`streamgp replay --seeds N`: means over seeds, compared with baselines."""
 
 from __future__ import annotations
 

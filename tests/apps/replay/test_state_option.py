@@ -130,7 +130,7 @@ class CrashError(Exception):
 
 @pytest.fixture
 def crash_after(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what lets every replay from then on save and crash after so many inputs."""
+    """Return a function that makes every further replay save and crash after a number of inputs."""
     saved = checkpoint.Keeper.save
     n = due = 0
     every = 0

@@ -47,7 +47,7 @@ class Deployed:
 
     @contextmanager
     def working(self, config_file: Path | None = None) -> Iterator[None]:
-        """Run a worker beside what the block does, which begins once nothing waits."""
+        """Run a worker in parallel with the block, which begins once no input waits."""
         path = config_file or self.config_file
         is_over, failed = False, []
 

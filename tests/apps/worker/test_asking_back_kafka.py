@@ -41,7 +41,7 @@ class Deployment:
             writer.close()
 
     def said(self, topic: TopicName, n: int) -> list[Any]:
-        """Return what is committed in a topic, as soon as it is so much."""
+        """Return what is committed in a topic, once there are enough records."""
         until, found = monotonic() + 60.0, []
         while len(found) < n and monotonic() < until:
             with closing(open_topics(load_deployed(self.path))) as topics:
@@ -108,7 +108,7 @@ def test_an_answer_about_an_event_of_an_earlier_transaction_survives_a_kill(
     assert isinstance(line, LabelledExample)
     assert (line.event_id, line.y, line.origin, line.late) == ("e1", "home", "asked", False)
 
-    # The next look goes on from the last one, and asks no question twice.
+    # The next look continues from the last one, and asks no question twice.
     deployment.send("events", *events(0.0, 0.0, 0.0, 0.0, 0.0, first=5))
     first, second = deployment.said("requests", 2)
     assert first == request

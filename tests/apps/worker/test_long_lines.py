@@ -1,4 +1,4 @@
-"""An input that is too long for anything: a dead letter, and the worker goes on."""
+"""An input that is far too long becomes a dead letter, and the worker goes on."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ N_KEYS, N = 6, 10
 
 
 class Until(Stop):
-    """Stops a worker once something is so."""
+    """Stops a worker once a condition holds."""
 
     def __init__(self, is_so: Callable[[], bool]) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ SHORT = {
 
 @pytest.fixture(scope="module")
 def broker_and_port(broker_of_ones_own: Any) -> Iterator[tuple[Any, int]]:
-    """A broker, and the port where its clients are told that it is."""
+    """A broker, and the port at which its clients are told to find it."""
     [port] = free_ports(1)
     with broker_of_ones_own(told=port) as broker:
         yield broker, port

@@ -652,7 +652,7 @@ def test_the_raw_excerpt_and_the_track_stand_on_the_card() -> None:
     assert card.track == [[52.5, 13.4], [52.6, 13.5]]
 
 
-# --- what stands beside
+# --- what is shown beside the question
 
 
 def test_the_day_of_a_key_holds_what_was_answered_by_the_time_of_the_events() -> None:

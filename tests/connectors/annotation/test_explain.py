@@ -1,4 +1,4 @@
-"""Reasons in words, and features beside the averages of classes, in closed forms."""
+"""Reasons in words, and features compared with the averages of classes, in closed forms."""
 
 from __future__ import annotations
 

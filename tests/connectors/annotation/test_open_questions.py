@@ -63,8 +63,7 @@ def may_answer(asked: Request, annotator: str | None) -> bool:
 
 
 class Twins(RuleBasedStateMachine):
-    """Open questions beside a dictionary of them, which is walked each time; the clock goes
-    where it likes."""
+    """Open questions compared with a dictionary that is walked each time; the clock may jump."""
 
     order: Order = "oldest"
 
@@ -187,9 +186,9 @@ for case in (TestTwins, TestNewest, TestUseful):
 @pytest.mark.parametrize("order", ["useful", "newest", "oldest"])
 @pytest.mark.parametrize("annotator", ["ann", "eve"])
 def test_a_question_costs_what_is_handed_out(order: Order, annotator: str) -> None:
-    """Not what lies there: calls of Python functions, counted, at 50 questions and at 5000.
+    """The number of function calls does not grow with the questions: 50 and 5000 of them.
 
-    To most of them eve may not say a word.
+    Annotator eve is excluded from most of them.
     """
 
     def n_calls(n: int) -> int:

@@ -92,7 +92,7 @@ def read(topics, *names):
 
 
 def used(topics):
-    """Let a worker do something of everything, and leave."""
+    """Let a worker do a bit of everything, and leave."""
     put(topics, event(1), event(2))
     client = join(topics)
     client.poll(0.0)

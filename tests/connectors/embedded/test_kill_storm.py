@@ -143,7 +143,7 @@ def test_processes_that_are_killed_while_they_work_lose_and_double_nothing(storm
     last = topics.client(group="g", instance="last", max_records=500)
     sent = {topic: said(topics, topic) for topic in ("events", "answers")}
     done = {topic: said(topics, topic) for topic in ("predictions", "requests")}
-    while records := last.poll(0.0):  # what no worker had worked off
+    while records := last.poll(0.0):  # what no worker had processed
         for record in records:
             topic = "predictions" if record.topic == "events" else "requests"
             done[topic].append(json.loads(record.value))
@@ -196,7 +196,7 @@ class Programs:
         self.processes = {}
 
     def start(self, name):
-        """Start a program; the sender goes on behind the last row that arrived."""
+        """Start a program; the sender resumes after the last row that arrived."""
         command = {
             "worker": ["run", self.config],
             "annotator": ["annotate", self.config, "--simulate", "", "--as", "ann"],

@@ -1,4 +1,4 @@
-"""What Kafka's Java client is told of servers and security."""
+"""Settings of Kafka's Java client for servers and security."""
 
 from connectors.flink.client_properties import client_properties
 from connectors.kafka.settings import Security

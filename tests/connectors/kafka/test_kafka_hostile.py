@@ -1,4 +1,4 @@
-"""Numbers that a learner cannot work with, on a real broker: the worker goes on."""
+"""Numbers that a learner cannot handle, on a real broker: the worker goes on."""
 
 import json
 

@@ -40,7 +40,7 @@ def impatient(monkeypatch):
 
 
 def watched(link, reports, until, timeout_s=PATIENCE_S):
-    """Poll and look until something is so."""
+    """Poll until a condition holds."""
     end = time.monotonic() + timeout_s
     while not until():
         assert time.monotonic() < end

@@ -82,7 +82,7 @@ def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_pre
         assert list(letter.headers[:3]) == [("caf\\xe9", b"\xff"), ("trace", b"7"), ("\\xff", b"")]
         assert letter_of(letter).error == "names of headers must be UTF-8, got caf\\xe9"
     assert (letter_of(letters[1]).topic, letter_of(letters[1]).offset) == ("events", 1)
-    # Sent again it has names that everybody can read.
+    # Sent again, it has names that every client can read.
     write(topics, resend(letters[1]))
     work(topics, group)
     assert len(read(topics, "predictions")) == 3
@@ -163,7 +163,7 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
 def test_a_snapshot_that_knows_more_than_the_topics_is_not_used(
     topics, kafka_prefix, tmp_path, caplog
 ):
-    """Nor is begun with nothing where the group has worked off events before."""
+    """Nor does the worker start empty if the group has processed events before."""
     caplog.set_level(logging.INFO, logger="streamgp.worker")
     labelled = json.dumps({"x": {"light": 0.5}, "y": "home"}).encode()
     group = kafka_prefix + "g"

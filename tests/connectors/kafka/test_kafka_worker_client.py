@@ -428,7 +428,7 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
 
 
 def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics, group):
-    """Else the group is rearranged once more, which a member that does not poll holds up."""
+    """Otherwise the group rebalances again, which a member that does not poll holds up."""
     with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
         before = first.generation
         thread = threading.Thread(target=settle, args=(second,))

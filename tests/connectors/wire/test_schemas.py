@@ -268,7 +268,7 @@ def test_a_whole_number_with_a_fraction_is_refused_though_a_schema_cannot_tell()
     assert "sequence must be int" in flaw_of(decode, json.dumps(plain).encode())
 
 
-# --- the words beside the schemas
+# --- the texts about the schemas
 
 
 def rows(heading):

@@ -143,7 +143,7 @@ def test_where_one_loop_serves_all_an_answer_must_bear_the_key_of_its_event():
 
 
 def passing(topics, seconds, *, start=0.0, **kw):
-    """Run a worker while so many seconds pass, one at each turn."""
+    """Run a worker while a number of seconds pass, one at each turn."""
     now, turns = [start], itertools.count()
 
     def stop():

@@ -1,4 +1,4 @@
-"""No record stops a worker, and none touches what other keys are told: on the embedded broker.
+"""No record stops a worker or affects the output of other keys: on the embedded broker.
 
 Every learner sees every kind of hostile record in one run, between the inputs of honest keys.
 
@@ -186,7 +186,7 @@ def honest_scripts(name: str) -> list[list[Outgoing]]:
 
 
 def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]]:
-    """Cut scripts into the phases of so many workers, one after the other."""
+    """Split scripts into the phases of `n` workers, one after the other."""
     whole = list(phases(*scripts))
     size = -(-len(whole) // n)
     return [whole[start : start + size] for start in range(0, len(whole), size)]
@@ -336,7 +336,7 @@ def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
     for y in (0.1, 2.5, 1e155, 0.7):
         script.event({"u": 0.3, "v": 0.2}, y)
     with closing(topics):
-        for _ in range(2):  # and once more, when it is started again
+        for _ in range(2):  # and again after a restart
             worker = Process(config, "--create-topics")
             worker.wait_for("assigned")
             writer = topics.writer("test")

@@ -117,7 +117,7 @@ def loops(topics):
 
 @cache
 def unbroken():
-    """Return what a worker makes of the conversation that is started for each step of it."""
+    """Return the output of a worker that is restarted for each step of the conversation."""
     topics = MemoryTopics(n_partitions=2)
     for batch in conversation():
         for messages in batch:

@@ -1,4 +1,4 @@
-"""What a worker has in memory after a commit is what another makes of the topics."""
+"""A worker's memory after a commit equals what another worker restores from the topics."""
 
 from collections import deque
 

@@ -59,7 +59,7 @@ def send(topics, topic, *messages, headers=()):
 
 
 def work(topics, people=PEOPLE, signatures=None, learner=None, **options):
-    """Let a worker do all that waits, whose learner contests the labels of events named c..."""
+    """Let a worker do all pending work; its learner contests the labels of events named c..."""
     if learner is None:
         learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
     loops = LoopSettings(model=learner, people=people, signatures=signatures, **options)
