@@ -6,8 +6,8 @@ points: how often it is right, in % (an event without a prediction counts as wro
 labels it asks for. Means of two seeds, which determine errors, draws and orders.
 
 Then `GPClassifier` with all labels given, 3000 events of each log as recorded, features
-standardised by the first 200: with fixed hyper-parameters, and with those that it learns from as
-many points.
+standardised by the first 200: with fixed hyper-parameters, and with learned ones, which are adopted
+as far as they are better with as many points.
 
 """
 
