@@ -1,1 +1,1 @@
-"""Apache Kafka: topics shared by workers, exactly once; `client_import` alone knows the client."""
+"""Topics on Apache Kafka; `client_import` alone knows the client library."""

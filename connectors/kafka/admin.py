@@ -1,6 +1,7 @@
-"""Topics and groups of a Kafka cluster: making topics, saying what is wrong with them, counting.
+"""Topics and groups of a Kafka cluster: create topics, report problems, count records.
 
-Nothing here reads or writes a record. Obstacles are open transactions of other programs.
+Nothing here reads or writes a record. The obstacles reported are open transactions of other
+programs.
 
 """
 
@@ -36,23 +37,23 @@ from connectors.topics import (
     TopicName,
 )
 
-# --- Required settings of the topics, and faults of those that exist.
+# --- Required settings of the topics, and problems of existing ones.
 #
-# Nothing is asked of a broker here: what it says of its topics comes in, sentences go out.
+# This part never contacts a broker: it turns the broker's descriptions of topics into sentences.
 
 
 Settings: TypeAlias = Mapping[TopicName, Mapping[str, str]]
-"""Settings of topics, those of `CHECKED` that we may see."""
+"""Settings of topics: those in `CHECKED` that we are allowed to see."""
 
 DAY_MS = 86_400_000
 CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes")
 SENT_BY_OTHERS: tuple[TopicName, ...] = ("events", "answers")
 _KEEP_DELETIONS_MS = 7 * DAY_MS
-# Nothing is dropped from the segment that is written to, by default the last GiB or the last week:
-# all of that would be read at each start without a snapshot.
+# The active segment, by default the last GiB or the last week, is never compacted: a worker that
+# starts without a snapshot would have to read all of it.
 _SEGMENT_BYTES = 64 * 2**20
 _COMPACTED_WITHIN_MS = DAY_MS
-# A challenge holds its event and three neighbours.
+# A challenge contains its event and three neighbours.
 _OUTPUTS_PER_INPUT = 5
 _FORBIDDEN = 29
 _RIGHTS: dict[TopicName, tuple[str, ...]] = {
@@ -67,7 +68,7 @@ _RIGHTS: dict[TopicName, tuple[str, ...]] = {
 
 
 def wanted(name: TopicName) -> dict[str, str]:
-    """Return the settings of a topic that is to be made.
+    """Return the settings with which a topic is created.
 
     Examples
     --------
@@ -91,9 +92,9 @@ def flaws(name: TopicName, called: str, topic: Mapping[str, Any] | None) -> list
     Parameters
     ----------
     name, called
-        The topic, and what it is called on the broker.
+        The topic, and its name on the broker.
     topic
-        What the broker says of it; None if it is not there.
+        The broker's description; None if the topic does not exist.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def flaws(name: TopicName, called: str, topic: Mapping[str, Any] | None) -> list
 
 
 def misfits(name: TopicName, called: str, settings: Settings) -> list[str]:
-    """Return which settings of a topic lose something.
+    """Return the settings of a topic that would lose data, one line each.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def misfits(name: TopicName, called: str, settings: Settings) -> list[str]:
         lines.append(f"topic {called} has cleanup.policy={policy}, expected {expected}")
     kept_ms = own.get("delete.retention.ms")
     if name in COMPACTED and kept_ms is not None and int(kept_ms) < DAY_MS:
-        # A worker trusts a snapshot for half a day, and must find all deletions since.
+        # A worker trusts a snapshot for half a day, and must find all deletions made since then.
         lines.append(
             f"topic {called} has delete.retention.ms={kept_ms}, expected at least {DAY_MS}"
         )
@@ -150,7 +151,7 @@ def misfits(name: TopicName, called: str, settings: Settings) -> list[str]:
 
 
 def excess(name: TopicName, called: str, settings: Settings) -> list[str]:
-    """Return whether records of an input may be larger than those that workers write.
+    """Return a line if records of an input may be larger than those that workers write.
 
     Examples
     --------
@@ -177,16 +178,17 @@ _Answer = TypeVar("_Answer")
 
 
 class Administration:
-    """Asks a cluster about topics and groups; connects when it is first asked.
+    """Queries and administers topics and groups of a cluster; connects on first use.
 
     Parameters
     ----------
     connection
-        To which cluster.
+        Connection to the cluster.
     names
-        What the topics are called there.
+        Names of the topics there.
     partitions, replication
-        Of topics that are made; a replication of -1 leaves it to the broker.
+        Number of partitions and replication factor of created topics; with a replication of -1 the
+        broker decides.
 
     """
 
@@ -205,7 +207,7 @@ class Administration:
         self._client: Any = None
 
     def create(self) -> list[str]:
-        """Make the topics that are missing; return what was done, one line each."""
+        """Create the missing topics; return what was done, one line each."""
         missing = [name for name, topic in self._describe().items() if topic is None]
         if not missing:
             return []
@@ -243,7 +245,7 @@ class Administration:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return which inputs may be larger than what a worker can write, one line each."""
+        """Return the inputs whose records may be larger than a worker can write, one line each."""
         settings = self._settings(SENT_BY_OTHERS)
         return [line for name in settings for line in excess(name, self._names[name], settings)]
 
@@ -266,16 +268,16 @@ class Administration:
         return counts
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions end, transactions that are still open included."""
+        """Return the end offsets of partitions, records of open transactions included."""
         return self._offsets(partitions, OffsetSpec.LATEST, "tell where topics end")
 
     def shapes(self, names: Iterable[TopicName] = ALL_TOPICS) -> dict[TopicName, Shape | None]:
-        """Return id and number of partitions of topics, None for one that is missing.
+        """Return the id and the number of partitions of topics, None for a missing topic.
 
         Raises
         ------
         BrokerError
-            If the broker cannot say it, or not yet.
+            If the broker cannot describe a topic, or not yet.
 
         """
         shapes: dict[TopicName, Shape | None] = dict.fromkeys(names)
@@ -286,12 +288,12 @@ class Administration:
                 continue
             if topic["error_code"]:
                 error = kafka_errors.for_code(topic["error_code"])(self._names[name])
-                raise self._connection.said(error, "describe topics")
+                raise self._connection.broker_error(error, "describe topics")
             shapes[name] = Shape(str(topic["topic_id"]), len(topic["partitions"]))
         return shapes
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the first offsets that partitions still hold."""
+        """Return the first offset that each partition still holds."""
         return self._offsets(partitions, OffsetSpec.EARLIEST, "tell where topics begin")
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
@@ -300,7 +302,7 @@ class Administration:
         Raises
         ------
         RefusedError
-            If its positions are not those of these topics.
+            If its positions do not belong to these topics.
 
         """
         roles = self._partitions_of()
@@ -320,13 +322,13 @@ class Administration:
     def positions(
         self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
     ) -> dict[TopicPartition, int]:
-        """Return where a group reads on, of the partitions of which it has a position.
+        """Return the offsets at which a group continues, for the partitions for which it has one.
 
         Raises
         ------
         RefusedError
-            If a position is one of a topic that was deleted since, or that had another number of
-            partitions.
+            If a position belongs to a topic that has since been deleted, or that had a different
+            number of partitions.
 
         """
         roles = self._partitions_of(topics)
@@ -346,13 +348,13 @@ class Administration:
         return positions
 
     def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Have a group that is not at work read on elsewhere."""
+        """Set the offsets at which a group continues; none of its members may be running."""
         doing = f"set the positions of group {group}"
         offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in positions.items()}
         answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
         for error in answers.values():
             if error.errno:
-                raise self._connection.said(error(), doing)
+                raise self._connection.broker_error(error(), doing)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
@@ -363,7 +365,7 @@ class Administration:
         return {roles[partition]: obstacle for partition, obstacle in found.items()}
 
     def remove_member(self, group: str, instance: str, number: str) -> None:
-        """Take a member out of a group, unless another one bears its instance name by now."""
+        """Remove a member from a group, unless another one uses its instance name by now."""
         members = [
             MemberToRemove(
                 member_id=number,
@@ -376,7 +378,7 @@ class Administration:
         )
 
     def members(self, group: str) -> dict[str, str]:
-        """Return the number that each member of a group has there, by its instance name."""
+        """Return the member id of each member of a group, by its instance name."""
         return {
             member["group_instance_id"] or member["member_id"]: member["member_id"]
             for member in self._members(group)
@@ -384,7 +386,7 @@ class Administration:
 
     def subscribed(self, group: str) -> set[str]:
         """Return the names of the topics that members of a group read."""
-        # A member that is about to join has told nothing yet.
+        # A member that is still joining has no metadata yet.
         told = (member["member_metadata"] for member in self._members(group))
         return {name for metadata in told if metadata for name in metadata["topics"]}
 
@@ -396,7 +398,7 @@ class Administration:
         return members
 
     def identity(self) -> str:
-        """Return the numbers that the broker drew for the topics that hold what was learned."""
+        """Return the ids that the broker generated for the topics that hold what was learned."""
         found = self._describe()
         return " ".join(
             str(topic["topic_id"]) for name in sorted(COMPACTED) if (topic := found[name])
@@ -406,15 +408,15 @@ class Administration:
         """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with suppress(*CLIENT_ERRORS):  # where the broker is gone, there is nothing to close
+            with suppress(*CLIENT_ERRORS):  # without a broker there is nothing to close
                 within(self._connection.timeouts.close_s, "close", client.close)
 
-    # --- inside
+    # --- internal
 
     def _partitions_of(
         self, topics: Sequence[TopicName] = WORKER_INPUTS
     ) -> dict[TopicPartition, Place]:
-        """Return the partitions of some topics, those of the inputs of workers by default."""
+        """Return the partitions of some topics, by default of the workers' inputs."""
         return {
             TopicPartition(self._names[name], number): (name, number)
             for name, count in self.counts(topics).items()
@@ -422,14 +424,14 @@ class Administration:
         }
 
     def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
-        """Return what the broker says of each topic, None of one that is not there."""
+        """Return the broker's description of each topic, None for a missing topic."""
         asked = list(self._names.values())
         found = self._ask("describe topics", lambda client: client.describe_topics(asked))
         topics = {topic["name"]: topic for topic in found if topic["error_code"] != _MISSING}
         return {name: topics.get(self._names[name]) for name in ALL_TOPICS}
 
     def _settings(self, names: Iterable[TopicName]) -> dict[TopicName, dict[str, str]]:
-        """Return the settings of topics; none of those that we may not see."""
+        """Return the settings of topics, without those that we are not allowed to see."""
         asked = [
             ConfigResource(ConfigResourceType.TOPIC, self._names[name], dict.fromkeys(CHECKED))
             for name in names
@@ -460,7 +462,7 @@ class Administration:
         return {partition: at.offset for partition, at in found.items()}
 
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
-        """Return an answer; ask again while the broker says that it will know soon."""
+        """Return the answer to a request; retry while the broker's error is retriable."""
         until = time.monotonic() + self._connection.timeouts.connect_s
         if self._client is None:
             self._client = self._connection.admin()
@@ -470,16 +472,16 @@ class Administration:
                 return within(left_s, doing, lambda: call(self._client))
             except kafka_errors.RetriableError as error:
                 if time.monotonic() + _AGAIN_S > until:
-                    raise self._connection.said(error, doing) from error
+                    raise self._connection.broker_error(error, doing) from error
                 time.sleep(_AGAIN_S)
             except CLIENT_ERRORS as error:
-                raise self._connection.said(error, doing) from error
+                raise self._connection.broker_error(error, doing) from error
 
 
-# --- Open transactions of other programs: what they hold back, since when, and whose they are.
+# --- Open transactions of other programs: what they hold back, since when, and who owns them.
 #
-# Workers read what was committed, up to the first record of a transaction that is still open: the
-# last stable offset of the partition. Everything behind waits, committed or not.
+# Workers read committed records up to the first record of an open transaction, which is the last
+# stable offset of the partition. Everything after it waits, committed or not.
 
 _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
@@ -487,9 +489,9 @@ _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 def open_transactions(
     client: Any, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Obstacle]:
-    """Return what holds partitions back, of those that are held back.
+    """Return what holds back partitions, for those that are held back.
 
-    Who may not describe producers and transactions learns only at which offset they are.
+    A caller without the right to describe producers and transactions learns only the offset.
 
     """
     asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
@@ -522,7 +524,7 @@ def _producers(client: Any, held: dict[TopicPartition, int]) -> dict[TopicPartit
 
 
 def _transactions(client: Any, producers: Iterable[int]) -> dict[int, tuple[str, float | None]]:
-    """Return transactional id and beginning of the transactions of some producers."""
+    """Return the transactional id and the start time of the transactions of some producers."""
     found: dict[int, tuple[str, float | None]] = {}
     wanted = sorted(set(producers))
     if not wanted:

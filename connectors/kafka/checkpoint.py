@@ -1,11 +1,11 @@
-"""Checkpoint of a group: its positions, and what it had written when it was there.
+"""Checkpoint of a group: its positions, and what it had written when it reached them.
 
 A worker writes `state`, `consensus` and its positions in one transaction, but a broker makes the
-parts of it visible one after the other. So a partition is looked at while nothing moves in it: its
-ends are asked for, then the positions, then the ends again. Where the first ends hold no open
-transaction and the second ones are the same, no batch has begun to write in between, and the
-positions are those of the last one that is visible. Each partition has a moment of its own; no key
-is in two.
+parts of a transaction visible one after the other. A partition is therefore captured while it is at
+rest: its end offsets are requested, then the positions, then the end offsets again. If there is no
+open transaction before the first ends, and the second ends are equal to them, no batch has started
+to write in between, and the positions are those of the last visible batch. Each partition is
+captured at a time of its own; no key is in two partitions.
 
 """
 
@@ -23,7 +23,7 @@ from connectors.kafka.client_import import TopicPartition, committed, kafka_erro
 from connectors.topics import COMPACTED, WORKER_INPUTS, BrokerError, Checkpoint, Place, TopicName
 
 PATIENCE_S = 60.0
-"""How long a partition is waited for to stand still."""
+"""How long to wait for a partition to be at rest."""
 _RETRY_MS = 2
 _STABLE_WITHIN_MS = 200
 _NAP_S = 0.005
@@ -37,17 +37,17 @@ def checkpoint(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Checkpoint:
-    """Return a moment of each partition at which no transaction of the group was open.
+    """Return positions and ends of each partition at a time when the group had no transaction open.
 
     Raises
     ------
     BrokerError
-        If a partition does not stand still in time, or the broker cannot be worked with.
+        If a partition is not at rest in time, or the broker cannot be used.
     RefusedError
-        If the positions are not those of these topics.
+        If the positions do not belong to these topics.
 
     """
-    administration.positions(group)  # or they mean nothing here
+    administration.positions(group)  # checks that they belong to these topics
     left = set(range(administration.counts(["state"])["state"]))
     positions: dict[Place, int] = {}
     ends: dict[Place, int] = {}
@@ -68,7 +68,7 @@ def checkpoint(
                 )
             time.sleep(_NAP_S if left else 0.0)
     except CLIENT_ERRORS as error:
-        raise connection.said(error, "tell how far the group is") from error
+        raise connection.broker_error(error, "tell how far the group is") from error
     finally:
         with suppress(*CLIENT_ERRORS):
             close = partial(consumer.close, autocommit=False)
@@ -80,15 +80,15 @@ def checkpoint(
 def _still(
     consumer: Any, administration: Administration, names: Mapping[TopicName, str], number: int
 ) -> tuple[dict[Place, int], dict[Place, int]] | None:
-    """Return positions and ends of a partition, None if something moved meanwhile."""
+    """Return positions and ends of a partition, None if it was not at rest."""
     written, read = _places(names, COMPACTED, number), _places(names, WORKER_INPUTS, number)
     ends = administration.ends(written)
-    if consumer.end_offsets(list(written)) != ends:  # those of what is committed
+    if consumer.end_offsets(list(written)) != ends:  # the last stable offsets
         return None
     try:
         at = committed(consumer, read, _STABLE_WITHIN_MS)
     except kafka_errors.KafkaTimeoutError:
-        return None  # a transaction that changes them is open
+        return None  # a transaction that would change them is open
     if administration.ends(written) != ends:
         return None
     return (

@@ -1,8 +1,8 @@
-"""Connection to a Kafka cluster: servers, security, settings, errors of its clients, first contact.
+"""Connection to a Kafka cluster: servers, security, settings, client errors, first contact.
 
-The client's own defaults are made for other programs; those that would lose records, wait for
-minutes or fill the log are replaced here, in one place. Its lines are silenced: what there is to
-say is said once, in the text of a `BrokerError`.
+The client library's defaults suit other programs; those that would lose records, wait for minutes
+or flood the log are replaced here, in one place. Its own log lines are silenced: the text of a
+`BrokerError` says once what is wrong.
 
 """
 
@@ -30,9 +30,9 @@ from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
 from connectors.topics import BrokerError, RefusedError, TopicName
 
 MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
-"""The largest record that our own topics take: 16 MiB and room for key and headers."""
+"""The largest record that our own topics accept: 16 MiB, and room for key and headers."""
 CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
-"""What the client raises when a broker fails it; ValueError for a partition that is not there."""
+"""Errors of the client when a broker fails; ValueError for a partition that does not exist."""
 _Result = TypeVar("_Result")
 
 # During an outage the client writes 150 lines a minute.
@@ -40,16 +40,16 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 
 class Connection:
-    """Makes clients of one cluster.
+    """Creates clients of one cluster.
 
     Parameters
     ----------
     servers
-        Some of its servers: `host:port,host:port`.
+        Some of its servers, as `host:port,host:port`.
     security
-        How they are talked to.
+        Encryption and authentication.
     timeouts
-        How long that may take.
+        Timeouts of all requests.
 
     """
 
@@ -62,14 +62,14 @@ class Connection:
         self._context = self.security.context()
 
     def consumer(self, names: Mapping[TopicName, str], **options: Any) -> Any:
-        """Return a consumer that commits nothing by itself and sees committed records only.
+        """Return a consumer that never commits by itself and reads only committed records.
 
         Parameters
         ----------
         names
-            What the topics that it reads are called on the broker.
+            Names on the broker of the topics that it reads.
         options
-            Settings of the client.
+            Further settings of the client.
 
         """
         settings = {
@@ -77,10 +77,10 @@ class Connection:
             "auto_offset_reset": "earliest",
             "isolation_level": "read_committed",
             "allow_auto_create_topics": False,
-            # Small pieces of each partition, or answers would come late; a batch fits in one.
+            # Fetches are small, or answers would come late; one still holds a batch.
             "max_partition_fetch_bytes": 256 * 2**10,
             "fetch_max_bytes": 8 * 2**20,
-            # A partition that is resumed waits until the fetch that went without it comes back.
+            # A resumed partition waits until the fetch that was sent without it returns.
             "fetch_max_wait_ms": 100,
             "metrics_enabled": False,
         }
@@ -97,7 +97,7 @@ class Connection:
             "max_block_ms": _ms(self.timeouts.delivery_s),
             "max_request_size": MAX_RECORD_BYTES + 2**10,
             "batch_size": 128 * 2**10,
-            "linger_ms": 0,  # batches form by themselves, behind those that are under way
+            "linger_ms": 0,  # batches form anyway, behind those in flight
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
         }
@@ -107,8 +107,8 @@ class Connection:
         """Return a client for topics and groups."""
         return self._make(KafkaAdminClient, {})
 
-    def said(self, error: BaseException, doing: str) -> BrokerError:
-        """Return an error of the client in words."""
+    def broker_error(self, error: BaseException, doing: str) -> BrokerError:
+        """Convert an error of the client to a `BrokerError`."""
         where = ",".join(self.servers)
         match error:
             case BrokerError():
@@ -153,14 +153,14 @@ class Connection:
                 **{"client_id": "streamgp", **options},
             )
         except CLIENT_ERRORS as error:
-            raise self.said(error, "connect") from error
+            raise self.broker_error(error, "connect") from error
 
 
 def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result:
-    """Return what a call returns, or raise what it raises, but do not wait for longer than this.
+    """Return what a call returns, or raise what it raises, but wait no longer than the timeout.
 
-    A call that takes longer goes on by itself, and what comes of it is lost: many calls of the
-    client have no timeout of their own.
+    Many calls of the client have no timeout of their own. A call that takes longer continues on its
+    own thread, and its result is lost.
 
     Examples
     --------
@@ -196,12 +196,12 @@ def _ms(seconds: float) -> int:
 
 # --- First contact: is there a server, does it speak Kafka, does it accept the login?
 #
-# The client itself tries in silence until its time is up, and then knows no reason: a refusal and a
-# wire that was cut look the same to it.
+# The client itself retries silently until its timeout and then gives no reason: it cannot tell a
+# refusal from a broken connection.
 
 _AGAIN_S = 0.2
 _ONE_TRY_S = 3.0
-# Numbers of requests, each with the lowest version that brokers of today still answer.
+# API keys of requests, each with the lowest version that current brokers still support.
 _API_VERSIONS = (18, 0)
 _METADATA = (3, 4)
 _SASL_HANDSHAKE = (17, 1)
@@ -215,24 +215,24 @@ class Login(Protocol):
     """Protocol of a login: the exchange that authenticates a client."""
 
     def auth_bytes(self) -> bytes:
-        """Return what to say next."""
+        """Return the next bytes to send."""
         ...
 
     def receive(self, auth_bytes: bytes) -> object:
-        """Take the answer; ValueError if it is not the one of a broker that knows the password."""
+        """Process the answer; ValueError if the broker does not know the password."""
         ...
 
     def is_done(self) -> bool:
-        """Whether all has been said."""
+        """Whether the exchange is complete."""
         ...
 
 
 class _RefusedError(Exception):
-    """The broker has understood and says no: trying again does not help."""
+    """The broker understood the request and refused it: retrying does not help."""
 
 
 class _ClosedError(Exception):
-    """The broker hung up, or said something that is not Kafka."""
+    """The broker closed the connection, or did not answer in Kafka's protocol."""
 
 
 def probe(
@@ -242,23 +242,23 @@ def probe(
     login: tuple[str, Callable[[], Login]] | None,
     until: float,
 ) -> None:
-    """Return when one of the servers has let us in.
+    """Return once one of the servers has accepted us.
 
     Parameters
     ----------
     servers
-        Each `host:port`; an IPv6 address in brackets.
+        Each as `host:port`; an IPv6 address in brackets.
     context
-        What TLS needs, None to go without.
+        TLS context, None to connect without TLS.
     login
-        Name of a mechanism and what makes one, None to go without.
+        Name of a mechanism and a function that creates a login, None to connect without one.
     until
-        When to give up, by the monotonic clock.
+        When to give up, on the monotonic clock.
 
     Raises
     ------
     BrokerError
-        If none has; the text has the reason for each.
+        If none has; the text gives the reason for each.
 
     """
     while True:
@@ -266,7 +266,7 @@ def probe(
         for server in servers:
             wait_s = min(_ONE_TRY_S, max(0.1, until - time.monotonic()))
             try:
-                reason = _knock(server, context, login, wait_s)
+                reason = _try_server(server, context, login, wait_s)
             except _RefusedError as error:
                 raise RefusedError(f"broker {server} {error}") from error
             if reason is None:
@@ -277,13 +277,13 @@ def probe(
         time.sleep(_AGAIN_S)
 
 
-def _knock(
+def _try_server(
     server: str,
     context: ssl.SSLContext | None,
     login: tuple[str, Callable[[], Login]] | None,
     wait_s: float,
 ) -> str | None:
-    """Return what is wrong, or None."""
+    """Connect to a server and log in; return what went wrong, None if nothing did."""
     host, _, port = server.rpartition(":")
     host = host.strip("[]")
     try:
@@ -299,9 +299,9 @@ def _knock(
     with plain:
         try:
             if context is None:
-                return _enter(plain, login)
+                return _handshake(plain, login)
             with context.wrap_socket(plain, server_hostname=host) as encrypted:
-                return _enter(encrypted, login)
+                return _handshake(encrypted, login)
         except ssl.SSLCertVerificationError as error:
             raise _RefusedError(
                 f"shows a certificate that is not trusted ({error.verify_message.rstrip('.')}); is "
@@ -316,7 +316,9 @@ def _knock(
             return f"connected, but then: {error.strerror or error}"
 
 
-def _enter(connection: socket.socket, login: tuple[str, Callable[[], Login]] | None) -> str | None:
+def _handshake(
+    connection: socket.socket, login: tuple[str, Callable[[], Login]] | None
+) -> str | None:
     try:
         _ask(connection, _API_VERSIONS)
     except _ClosedError:
@@ -354,7 +356,7 @@ def _log_in(connection: socket.socket, name: str, make: Callable[[], Login]) -> 
 
 
 def _ask(connection: socket.socket, request: tuple[int, int], body: bytes = b"") -> bytes:
-    """Send a request, and return what follows the number of the answer."""
+    """Send a request and return the answer without its correlation id."""
     head = struct.pack(">hhih", *request, request[0], -1)
     try:
         connection.sendall(struct.pack(">i", len(head) + len(body)) + head + body)

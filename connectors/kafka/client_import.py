@@ -1,8 +1,8 @@
-"""The client of Kafka, loaded without its warnings: what is used of it, and looks into it.
+"""Kafka's client library, imported without its warnings, and access to its internals.
 
-Below the imports is what the client does not tell, and does not do, by itself. This module and
-`record_codec.py` are the only ones that touch what is not public there; tests on a real broker hold
-each of them, and the version is pinned.
+The functions below the imports expose or do what the client's public interface does not. Only this
+module and `record_codec.py` use its private parts; tests on a real broker cover each use, and the
+version is pinned.
 
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from connectors.topics import Record
 
 with warnings.catch_warnings():
-    # The client reads its tables in a way that Python 3.11 and 3.12 advise against.
+    # The client loads its tables in a way that is deprecated in Python 3.11 and 3.12.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka import errors as kafka_errors
@@ -58,24 +58,25 @@ __all__ = [
 ]
 
 
-# A partition that was read in part and then paused is never read on again by the client.
+# A poll must take all fetched records: the client never continues a partition that was read in part
+# and then paused.
 EVERYTHING = 10**9
 
 
 def identity_of(producer: Any) -> tuple[int, int]:
-    """Return the number of a producer and its epoch.
+    """Return the id of a producer and its epoch.
 
-    A changed epoch means that the broker has ended a transaction of its own accord. The client
-    begins another one then, and may report that as a success.
+    A changed epoch means that the broker has ended a transaction on its own. The client then begins
+    another one, and may report this as a success.
     """
     identity = producer._transaction_manager.producer_id_and_epoch
     return identity.producer_id, identity.epoch
 
 
 def send_positions(producer: Any, offsets: Mapping[TopicPartition, Any], membership: Any) -> Any:
-    """Make positions of a group a part of the transaction; return what can be waited for.
+    """Add positions of a group to the transaction; return a result to wait for.
 
-    The client's method waits itself, and as long as it takes.
+    The client's own method waits by itself, without a timeout.
     """
     result = producer._transaction_manager.send_offsets_to_transaction(dict(offsets), membership)
     producer._sender.wakeup()
@@ -83,7 +84,7 @@ def send_positions(producer: Any, offsets: Mapping[TopicPartition, Any], members
 
 
 def begin_commit(producer: Any) -> Any:
-    """Have the transaction committed; return what can be waited for."""
+    """Start to commit the transaction; return a result to wait for."""
     result = producer._transaction_manager.begin_commit()
     producer._sender.wakeup()
     return result
@@ -92,11 +93,11 @@ def begin_commit(producer: Any) -> Any:
 def committed(
     consumer: Any, places: Iterable[TopicPartition], timeout_ms: int
 ) -> dict[TopicPartition, Any]:
-    """Return the positions of a consumer's group, once no transaction is about to change them.
+    """Return the positions of a consumer's group, once no open transaction would change them.
 
-    The client's method asks for one partition at a time. And the client keeps a request that was
-    not answered in time, and takes its answer for that to a later one of the same partitions:
-    positions of long ago.
+    The client's own method asks for one partition at a time. The client also keeps requests that
+    were not answered in time, and takes a late answer as the answer to a later request for the same
+    partitions: outdated positions.
     """
     consumer._coordinator._offset_fetch_futures.clear()
     ask = consumer._coordinator.fetch_committed_offsets
@@ -105,10 +106,10 @@ def committed(
 
 
 def join_patiently(consumer: Any, wait_s: float) -> None:
-    """Have each attempt to join the group wait so long for its outcome.
+    """Make each attempt to join the group wait this long for the outcome.
 
-    A poll joins in the milliseconds that it has left, and an answer of the group that comes after
-    its end is lost: the group is disturbed once more, or the client hangs for ever.
+    A poll tries to join within its remaining milliseconds; if the group's answer comes later, it is
+    lost, and the group is rebalanced again or the client hangs for ever.
     """
     coordinator = consumer._coordinator
     ensure_active_group = coordinator.ensure_active_group
@@ -120,7 +121,7 @@ def join_patiently(consumer: Any, wait_s: float) -> None:
 
 
 def join(consumer: Any) -> bool:
-    """Rejoin the group if that is needed; return whether it is done."""
+    """Rejoin the group if needed; return whether this member has joined."""
     coordinator = consumer._coordinator
     if coordinator.rebalance_in_progress():
         coordinator.request_rejoin()
@@ -128,9 +129,9 @@ def join(consumer: Any) -> bool:
 
 
 def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
-    """Wait at most so long for all that was asked of servers, and return what has come.
+    """Wait at most this long for all fetches in flight, and return the records that have arrived.
 
-    A poll that finds records, asks for the next ones, and returns without them: under load, records
+    A poll that finds records requests the next ones and returns without them: under load, records
     would always come one poll late.
     """
     fetcher = consumer._fetcher
@@ -152,16 +153,16 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
 
 
 def fetched_to(consumer: Any, place: TopicPartition) -> int | None:
-    """Return up to where everything in a partition was fetched, None if that is not known.
+    """Return the offset up to which a partition was fetched, None if that is not known.
 
-    The client's `position` would ask the broker where reading begins, and takes its time to do so.
+    The client's `position` would first ask the broker where to start reading, which takes time.
     """
     state = consumer._subscription.assignment.get(place)
     return None if state is None or state.position is None else int(state.position.offset)
 
 
 def unread(consumer: Any, place: TopicPartition) -> int | None:
-    """Return how many records of a partition were not fetched, None if that is not known."""
+    """Return how many records of a partition have not been fetched, None if that is not known."""
     at = fetched_to(consumer, place)
     state = consumer._subscription.assignment.get(place)
     if state is None or state.highwater is None or at is None:
@@ -170,11 +171,11 @@ def unread(consumer: Any, place: TopicPartition) -> int | None:
 
 
 def forget_positions(consumer: Any) -> None:
-    """Have the positions of all partitions requested again; to be called when they were given.
+    """Make the client request the positions of all partitions again; call it at an assignment.
 
-    Otherwise the client reads a partition that stays ours on from where it was, also if what was
-    fetched before has been dropped; and it would take an answer that came too late for a poll when
-    the same partitions come again, whatever others have done with them meanwhile.
+    Otherwise the client continues a partition that stays ours where it was, even if the records
+    fetched before were dropped. It would also use an answer that came too late for a poll when the
+    same partitions are assigned again, whatever others have done with them in the meantime.
     """
     consumer._coordinator._offset_fetch_futures.clear()
     assignment = consumer._subscription.assignment
@@ -183,16 +184,16 @@ def forget_positions(consumer: Any) -> None:
 
 
 def has_lost_its_name(consumer: Any) -> bool:
-    """Return whether the broker has told a member that another one bears its name.
+    """Return whether the broker has told a member that another one uses its name.
 
-    The client stops its heartbeat then, says nothing, and goes on reading.
+    The client then stops its heartbeat, reports nothing, and continues to read.
     """
     coordinator = consumer._coordinator
     return bool(coordinator.stable() and not coordinator._heartbeat_enabled)
 
 
 def close_producer(producer: Any, timeout_s: float) -> None:
-    """Close a producer, if need be without what it has not sent."""
+    """Close a producer, if necessary without sending its remaining records."""
     try:
         producer.close(timeout=timeout_s)
     except kafka_errors.KafkaError:

@@ -1,9 +1,9 @@
-"""A member of a group of consumers: which partitions are its own, and as of when.
+"""Member of a consumer group: which partitions are its own, and as of which generation.
 
-The group assigns partitions again whenever a member comes or goes. Between the moment when it
-begins to do so and the one when everybody knows the outcome, what was ours may be ours no longer;
-the broker decides by the generation that a commit names, and so the one is kept here under which
-records were last read.
+The group reassigns partitions whenever a member joins or leaves. Between the start of a rebalance
+and the time when all members know its outcome, a partition that was ours may no longer be. The
+broker decides by the generation that a commit states; therefore the generation under which records
+were last read is kept here.
 
 """
 
@@ -41,16 +41,17 @@ from connectors.topics import (
     TopicName,
 )
 
-# Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
+# Members learn from the answer to a heartbeat that others join or leave; none continues to read
+# until all know.
 _LONGEST_BEAT_S = 1.0
 _SETTLING_S = 5.0
-_MIND_EVERY_S = 1.0
-_N_BEGINNINGS = 3  # in one fetch: then others have their turn
-_SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
+_CHECK_EVERY_S = 1.0
+_MAX_RESETS = 3  # at most this often in one fetch, then others get their turn
+_RESET_HINT = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
 
 
 class UnlikeInputsError(BrokerError):
-    """The inputs have different partitions: one was deleted, or has got more."""
+    """The inputs have different partitions: a topic was deleted, or was given more partitions."""
 
 
 class GroupConsumer:
@@ -59,25 +60,25 @@ class GroupConsumer:
     Attributes
     ----------
     membership
-        Group, generation and number under which records were last read; None while it is not sure
-        that any partition is ours.
+        Group, generation and member id under which records were last read; None while it is not
+        certain that any partition is ours.
     known_as
-        What the group called this member when it last had a place there; None before it had one.
+        Member id that the group last gave this member; None if it has not had one yet.
     numbers
-        The partitions that are ours, of all inputs alike.
+        The partitions that are ours, the same for all inputs.
     topics
-        By the name of a topic, what it is.
+        The role of each topic, by its name on the broker.
 
     Raises
     ------
     BrokerError
-        If the broker cannot be reached, or lacks a topic, or if the topics have different numbers
-        of partitions.
+        If the broker cannot be reached, or lacks a topic, or if the topics have different
+        partitions.
 
     """
 
-    # _known_at  when it was last known of all inputs where they are read on
-    # _begun     where reading did not begin at the group's position, since last asked
+    # _known_at  when the positions of all inputs were last known
+    # _begun     where reading did not start at the group's position, since the last call of `begun`
 
     def __init__(
         self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
@@ -89,43 +90,44 @@ class GroupConsumer:
         self.numbers: frozenset[int] = frozenset()
         self._names = names
         self._connection = connection
-        self._known_at = self._minded_at = 0.0
+        self._known_at = self._checked_at = 0.0
         self._begun: list[OffsetReset] = []
         self._consumer = connection.consumer(
             names,
             group_id=group,
             group_instance_id=instance,
-            # Where to read on in place of a position that does not exist, is decided here and told.
+            # This class decides where to start without a valid position, and reports it.
             auto_offset_reset="none",
-            # Others would give the events of a partition to one member, its answers to another.
+            # Other strategies could split the events and the answers of a partition between
+            # members.
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=round(1e3 * timeouts.session_s),
-            # A batch may take long; whether a worker is alive, the session tells.
+            # A batch may take long; the session timeout tells whether a worker is alive.
             max_poll_interval_ms=3_600_000,
             heartbeat_interval_ms=round(1e3 * min(_LONGEST_BEAT_S, timeouts.session_s / 4)),
         )
         join_patiently(self._consumer, _SETTLING_S)
-        self._notice = _Notice(partial(forget_positions, self._consumer))
+        self._rebalances = _RebalanceCounter(partial(forget_positions, self._consumer))
         try:
-            self._consumer.subscribe(list(self.topics), listener=self._notice)
-            # A member that does not know the partitions yet would distribute none of them.
+            self._consumer.subscribe(list(self.topics), listener=self._rebalances)
+            # As the group's leader, a member that does not know the partitions would assign none.
             within(timeouts.connect_s, "describe topics", self._learn_topics)
         except CLIENT_ERRORS as error:
             with suppress(*CLIENT_ERRORS):
                 within(timeouts.close_s, "close", self.close)
-            raise connection.said(error, "describe topics") from error
+            raise connection.broker_error(error, "describe topics") from error
 
     @property
     def n_moves(self) -> int:
-        """Number of times that partitions were assigned to this member, or revoked."""
-        return self._notice.count
+        """Number of times that partitions were assigned to this member, or lost."""
+        return self._rebalances.count
 
     def settle(self) -> bool:
-        """Wait for the group while it is being rearranged; return whether the outcome is there."""
+        """Wait while the group rebalances; return whether the outcome is known."""
         return join(self._consumer)
 
     def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
-        """Return everything that has come, and wait for the first of it at most so long.
+        """Return all records that have arrived; wait at most this long for the first.
 
         Raises
         ------
@@ -138,28 +140,28 @@ class GroupConsumer:
         )
 
     def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
-        """Return what was asked for in the last fetch, and wait for it at most so long."""
+        """Return what the last fetch requested; wait for it at most this long."""
         return self._fetched(lambda: await_fetches(self._consumer, wait_s))
 
     def begun(self) -> list[OffsetReset]:
-        """Return where reading did not begin at the group's position, since last asked."""
+        """Return where reading did not start at the group's position, since the last call."""
         begun, self._begun = self._begun, []
         return begun
 
     def follow(self) -> bool:
-        """Record which partitions are ours; return whether that is settled.
+        """Record which partitions are ours; return whether that is final.
 
         Raises
         ------
         FencedInstanceIdError
-            If another member bears our name.
+            If another member uses our name.
         UnlikeInputsError
             If the inputs have different partitions.
 
         """
         membership = self._consumer.group_metadata()
         if membership.state is MemberState.REBALANCING:
-            return False  # and what the broker compares with is the last that was settled
+            return False  # the broker compares with the last settled generation
         if has_lost_its_name(self._consumer):
             raise kafka_errors.FencedInstanceIdError
         if membership.generation_id < 0:
@@ -173,42 +175,42 @@ class GroupConsumer:
         return True
 
     def places(self) -> set[TopicPartition]:
-        """Return the partitions that the group gave us, of each topic."""
+        """Return the partitions that the group assigned to us, of each topic."""
         return set(self._consumer.assignment())
 
     def place(self, topic: TopicName, number: int) -> TopicPartition:
-        """Return a partition as the broker calls it."""
+        """Return a partition under its topic's name on the broker."""
         return TopicPartition(self._names[topic], number)
 
     def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
-        """Return which offset is fetched next, or None if that is not known in time."""
+        """Return the offset that is fetched next, None if it is not known in time."""
         timeout_ms = round(1e3 * wait_s)
         try:
             at: int | None = self._consumer.position(place, timeout_ms=timeout_ms)
         except kafka_errors.NoOffsetForPartitionError as error:
-            self._begin(dict.fromkeys(error.args[0]))
+            self._seek_start(dict.fromkeys(error.args[0]))
             at = self._consumer.position(place, timeout_ms=timeout_ms)
         return at
 
     def fetched(self, place: TopicPartition) -> int | None:
-        """Return up to where everything was fetched, or None if that is not known."""
+        """Return the offset up to which a partition was fetched, None if that is not known."""
         return fetched_to(self._consumer, place)
 
     def behind(self, place: TopicPartition) -> int | None:
-        """Return how many records were not fetched, or None if that is not known."""
+        """Return how many records have not been fetched, None if that is not known."""
         return unread(self._consumer, place)
 
-    def mind_positions(self, now: float) -> None:
-        """Give up when it is not said for too long where to read on; to be called now and then.
+    def check_positions(self, now: float) -> None:
+        """Raise an error if a position is unknown for too long; to be called regularly.
 
-        `now` are the seconds that were waited since the member was made.
+        `now` is the time spent waiting since the member was created, in seconds.
 
-        That is so while a transaction of a former worker is open. The broker ends those, but one
-        that has lost track of a transaction keeps everybody waiting for ever.
+        Positions are unknown while a transaction of a previous worker is open. The broker times out
+        such transactions, but if it has lost track of one, all members wait for ever.
         """
-        if now - self._minded_at < _MIND_EVERY_S:
+        if now - self._checked_at < _CHECK_EVERY_S:
             return
-        self._minded_at = now
+        self._checked_at = now
         unknown = [place for place in self.places() if self.position(place) is None]
         stall_s = self._connection.timeouts.stall_s
         if not unknown:
@@ -221,41 +223,41 @@ class GroupConsumer:
             )
 
     def pause(self, places: set[TopicPartition]) -> None:
-        """Fetch nothing of these partitions, and of all others again."""
+        """Stop fetching from these partitions, and resume all others."""
         paused = self._consumer.paused()
         self._consumer.resume(*(paused - places))
         self._consumer.pause(*((places & self.places()) - paused))
 
     def close(self) -> None:
-        """Close the connection; the group keeps the place until the session runs out."""
+        """Close the connection; the group keeps the membership until the session times out."""
         timeout_ms = round(1e3 * self._connection.timeouts.close_s / 3)
         self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
 
     def _fetched(
         self, fetch: Callable[[], Mapping[TopicPartition, list[Record]]]
     ) -> Mapping[TopicPartition, list[Record]]:
-        for _ in range(_N_BEGINNINGS):
+        for _ in range(_MAX_RESETS):
             try:
                 return fetch()
             except kafka_errors.NoOffsetForPartitionError as error:
-                self._begin(dict.fromkeys(error.args[0]))
+                self._seek_start(dict.fromkeys(error.args[0]))
             except kafka_errors.OffsetOutOfRangeError as error:
-                self._begin(error.args[0])
+                self._seek_start(error.args[0])
             except kafka_errors.LogTruncationError as error:
                 if None in error.divergent_offsets.values():
-                    raise  # the broker does not know: the next start asks again
+                    raise  # the broker does not know the offset: the next start asks again
                 raise RefusedError(
-                    f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
+                    f"inputs have lost their end, which was read already: {error}; {_RESET_HINT}"
                 ) from error
         return {}
 
-    def _begin(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Read on at the first record that is there, where the group's position is none.
+    def _seek_start(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        """Continue at the first existing record where the group has no usable position.
 
         Parameters
         ----------
         positions
-            The positions, None where the group has none.
+            The group's positions, None where it has none.
 
         """
         timeout_ms = round(1e3 * self._connection.timeouts.request_s)
@@ -266,7 +268,7 @@ class GroupConsumer:
                 raise RefusedError(
                     f"the group's position in topic {place.topic} partition {place.partition} is "
                     f"{position}, but the partition ends before: it was recreated, or has lost its "
-                    f"end; {_SAY_WHERE}"
+                    f"end; {_RESET_HINT}"
                 )
             self._consumer.seek(place, start)
             self._begun.append(
@@ -284,7 +286,7 @@ class GroupConsumer:
 
 
 def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
-    """Return the partitions of all inputs alike."""
+    """Return the partitions, which must be the same for all inputs."""
     first, *others = numbers.values()
     if any(other != first for other in others):
         found = ", ".join(f"{topic} {sorted(each)}" for topic, each in numbers.items())
@@ -292,8 +294,8 @@ def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
     return frozenset(first)
 
 
-class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Counts how often partitions were reassigned; the client calls it on a thread of its own."""
+class _RebalanceCounter(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Counts how often partitions were reassigned; the client calls it on its own thread."""
 
     def __init__(self, forget: Callable[[], None]) -> None:
         self.count = 0
@@ -308,15 +310,15 @@ class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
         self.count += 1
 
     def on_partitions_revoked(self, _revoked: object) -> None:
-        """Nothing yet: they are ours until others are given."""
+        """Do nothing yet: they remain ours until the next assignment."""
 
 
-# --- Records fetched and not yet polled: answers go first, and nothing piles up.
+# --- Records fetched and not yet polled: answers go first, and the queues are bounded.
 #
-# A consumer returns what it has fetched partition by partition: with a backlog, thousands of
-# events would come before the first answer. Here the records wait in a queue for each topic and
-# partition, and events wait for the answers of their partition as long as these keep coming.
-# Which queues are full is for the owner to ask; it stops fetching those.
+# A consumer returns what it has fetched partition by partition: with a backlog, thousands of events
+# would come before the first answer. Here the records wait in one queue per topic and partition,
+# and events wait for the answers of their partition as long as these keep coming. The owner asks
+# which queues are full and stops fetching for those.
 
 
 _FULL_POLLS = 8
@@ -331,7 +333,7 @@ class Prefetch:
     Parameters
     ----------
     max_records
-        How many records are handed over together at most.
+        The largest number of records returned together.
 
     Examples
     --------
@@ -345,9 +347,9 @@ class Prefetch:
 
     """
 
-    # _queues    by topic and partition; in the order in which topics are handed over
-    # _bytes     how much each holds
-    # _moved_at  when the last answer of a partition came, or when it was assigned
+    # _queues    by topic and partition, in the order in which topics are taken
+    # _bytes     size of each queue
+    # _moved_at  when the last answer of a partition came, or when the partition was assigned
 
     def __init__(self, max_records: int) -> None:
         self._max_records = max_records
@@ -373,19 +375,19 @@ class Prefetch:
                 self._moved_at[place[1]] = now
 
     def waiting(self, topic: TopicName, number: int) -> int | None:
-        """Return the offset of the next record of a partition to be handed over, None if none."""
+        """Return the offset of the next record to be taken from a queue, None if it is empty."""
         queue = self._queues.get((topic, number))
         return queue[0].offset if queue else None
 
     def n_waiting(self, topic: TopicName, number: int) -> int:
-        """Return how many records of a partition are to be handed over."""
+        """Return how many records are in a queue."""
         return len(self._queues.get((topic, number), ()))
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
     def full(self) -> set[tuple[TopicName, int]]:
-        """Return where there is enough for now; of answers only a great many are."""
+        """Return the queues that hold enough for now; the limit for answers is much higher."""
         many = _FULL_POLLS * self._max_records
         return {
             place
@@ -395,16 +397,16 @@ class Prefetch:
         }
 
     def take(self, behind: Mapping[int, int | None], now: float) -> list[Record]:
-        """Return what is to be worked off next.
+        """Return the records to process next.
 
         Parameters
         ----------
         behind
-            For each partition how many answers are at the broker and were not fetched; None while
-            that is not known.
+            For each partition, the number of answers at the broker that have not been fetched; None
+            while that is not known.
         now
-            Seconds, by the clock of `assign` and `put`; it should stand still while no
-            client waits.
+            Seconds, on the clock of `assign` and `put`; it should stand still while no client
+            waits.
 
         """
         taken: list[Record] = []
@@ -422,7 +424,7 @@ class Prefetch:
         return taken
 
     def _in_turn(self) -> list[int]:
-        """Return the partitions, each time another one first."""
+        """Return the partitions, starting with a different one each time."""
         numbers = list(self._moved_at)
         if not numbers:
             return numbers
@@ -430,10 +432,10 @@ class Prefetch:
         return numbers[self._next :] + numbers[: self._next]
 
     def _answers_come(self, number: int, behind: int | None, now: float) -> bool:
-        """Return whether answers of a partition are still to come before its events.
+        """Return whether events of a partition must wait for its answers.
 
-        Answers that do not come although they are there belong to a transaction that a producer has
-        not ended; events do not wait for it.
+        Answers that exist but do not arrive belong to a transaction that a producer has not ended;
+        events do not wait for it.
         """
         if self._queues["answers", number]:
             return True

@@ -1,8 +1,7 @@
-"""One transaction: everything written and the positions, and when both are safe, the commit.
+"""One transaction: records and positions, and once both are acknowledged, the commit.
 
-It matters that every record is waited for: the client can report a commit that did not happen,
-namely when the broker has ended the transaction while records had not been sent, or when a record
-was given up on the way.
+Every record must be waited for: the client can report a commit that did not happen, namely if the
+broker ended the transaction while records were still unsent, or if the client gave up on a record.
 
 """
 
@@ -30,30 +29,30 @@ def transact(
     *,
     timeout_s: float,
 ) -> dict[tuple[TopicName, int], int]:
-    """Write records and positions, both or none.
+    """Write records and positions, all or nothing.
 
     Parameters
     ----------
     producer
-        One with transactions.
+        A transactional producer.
     names
-        What the topics are called.
+        Names of the topics on the broker.
     outgoing
-        What is to be written.
+        The records to write.
     offsets, membership
-        Where the group reads on, and as which of its members this is said. The broker refuses a
-        member that is none any longer.
+        Where the group continues, and the membership under which this is committed. The broker
+        refuses a member that no longer belongs to the group.
     timeout_s
-        How long that may take.
+        Timeout of the whole transaction.
 
     Returns
     -------
-    For each topic and partition written to, the offset that follows the last record.
+    For each topic and partition written to, the offset after the last record.
 
     Raises
     ------
     BrokerError
-        If the broker has ended the transaction of its own accord, or does not answer.
+        If the broker has ended the transaction on its own, or does not answer.
 
     """
     until = monotonic() + timeout_s
@@ -63,8 +62,8 @@ def transact(
     positions = send_positions(producer, offsets, membership)
     topics = {name: topic for topic, name in names.items()}
     ends: dict[tuple[TopicName, int], int] = {}
-    # The last first: when that is safe, most of the others are, and no thread has been woken for
-    # them.
+    # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
+    # them wakes no thread.
     for place, last in reversed(lasts):
         end = last.get(timeout=_left(until)).offset + 1
         ends.setdefault((topics[place.topic], place.partition), end)
@@ -85,7 +84,7 @@ def _left(until: float) -> float:
 
 
 def check_sizes(outgoing: Iterable[Outgoing]) -> None:
-    """Refuse records that no topic takes."""
+    """Refuse records that no topic accepts."""
     for record in outgoing:
         size = size_of(record) + _BESIDES
         if size > MAX_RECORD_BYTES:

@@ -1,7 +1,7 @@
-"""Reading and writing topics of Kafka without transactions.
+"""Reading and writing Kafka topics without transactions.
 
-For those who watch, annotate or feed: a reader has all partitions for itself, and a writer's
-records count one by one.
+For programs that watch, annotate or send: a reader reads all partitions itself, and a writer's
+records are independent of each other.
 
 """
 
@@ -35,23 +35,23 @@ _SLICE_S = 0.1
 
 
 class KafkaReader:
-    """Reads all partitions of some topics, committed records only.
+    """Reads all partitions of some topics; only committed records.
 
     Parameters
     ----------
     connection, administration
-        Where.
+        The cluster.
     names
-        What the topics to be read are called there.
+        Names on the broker of the topics to read.
     from_end
-        Whether to begin with what comes from now on.
+        Whether to start with records that arrive from now on.
     group
-        Whose positions to begin at, and to commit; None for none.
+        Group whose positions to start from and to commit; None for no group.
 
     """
 
-    # _ends    where partitions ended at the start, of those that have not been read so far
-    # _polled  where partitions are read on, of those polled since the last commit
+    # _ends    end offsets at the start, of the partitions not yet read up to there
+    # _polled  next offsets of the partitions polled since the last commit
 
     def __init__(
         self,
@@ -76,23 +76,23 @@ class KafkaReader:
         self._consumer = connection.consumer(names, max_partition_fetch_bytes=2**20, group_id=group)
         try:
             self._consumer.assign(places)
-            # Before the first open transaction, not behind it: what it holds is yet to come.
+            # Before the first open transaction, not after it: its records are still to come.
             ends = self._consumer.end_offsets(places) if from_end else {}
             for place in places:
                 if group is None or self._consumer.committed(place) is None:
                     self._consumer.seek(place, ends.get(place, 0))
         except CLIENT_ERRORS as error:
             self.close()
-            raise connection.said(error, "read topics") from error
+            raise connection.broker_error(error, "read topics") from error
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there when the reader was opened."""
+        """Whether everything that was there when the reader was opened has been read."""
         for place, end in list(self._ends.items()):
             try:
                 at = self._consumer.position(place, timeout_ms=0)
             except CLIENT_ERRORS as error:
-                raise self._connection.said(error, "read topics") from error
+                raise self._connection.broker_error(error, "read topics") from error
             if at is not None and at >= end:
                 del self._ends[place]
         return not self._ends
@@ -111,14 +111,14 @@ class KafkaReader:
                 )
                 records = [record for batch in batches.values() for record in batch]
                 self._polled |= {place: each[-1].offset + 1 for place, each in batches.items()}
-                # What lay at the end may have been aborted, and no record comes of it.
+                # The last records may belong to an aborted transaction and never be returned.
                 if records or left_s == 0.0 or (was_behind and self.caught_up):
                     return records
         except CLIENT_ERRORS as error:
-            raise self._connection.said(error, "read topics") from error
+            raise self._connection.broker_error(error, "read topics") from error
 
     def commit(self) -> None:
-        """Let the group's next reader begin behind what was polled."""
+        """Let the group's next reader start after what was polled."""
         if self._group is None:
             raise ValueError(NO_GROUP)
         offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in self._polled.items()}
@@ -127,7 +127,7 @@ class KafkaReader:
             if offsets:
                 self._consumer.commit(offsets, timeout_ms=timeout_ms)
         except CLIENT_ERRORS as error:
-            raise self._connection.said(error, "take positions") from error
+            raise self._connection.broker_error(error, "take positions") from error
         self._polled.clear()
 
     def close(self) -> None:
@@ -148,9 +148,9 @@ def partitions_with_records(
     names: Mapping[TopicName, str],
     starts: Mapping[TopicPartition, int],
 ) -> set[TopicPartition]:
-    """Return the partitions that hold a committed record at or behind an offset.
+    """Return the partitions that have a committed record at or after an offset.
 
-    Ends of transactions and aborted records take offsets, too, and only reading tells them apart.
+    Transaction markers and aborted records take offsets too; only reading tells them apart.
     """
     firsts = administration.starts(starts)
     left = administration.ends(starts)
@@ -169,7 +169,7 @@ def partitions_with_records(
                 if place not in found and (consumer.position(place, timeout_ms=0) or 0) < end
             }
     except CLIENT_ERRORS as error:
-        raise connection.said(error, "read topics") from error
+        raise connection.broker_error(error, "read topics") from error
     finally:
         with suppress(*CLIENT_ERRORS):
             within(connection.timeouts.close_s, "close", partial(consumer.close, autocommit=False))
@@ -177,13 +177,13 @@ def partitions_with_records(
 
 
 class KafkaWriter:
-    """Appends records, each for itself; what was taken leaves soon, with `flush` for certain."""
+    """Appends records independently; they are sent soon, and at the latest by `flush`."""
 
-    # _taken    what has not left; of what comes at once, the first leaves alone
-    # _n_bytes  its size
-    # _left_at  when records last left
-    # _lasts    the futures of what has left and is not known to be safe
-    # _n_left   how many records these are about
+    # _taken    records not sent yet; the first one of a burst is sent alone
+    # _n_bytes  size of the records since the last flush
+    # _left_at  when records were last sent
+    # _lasts    futures of sent batches that are not known to be stored
+    # _n_left   number of records in these batches
 
     def __init__(
         self, connection: Connection, names: Mapping[TopicName, str], program: str
@@ -200,14 +200,14 @@ class KafkaWriter:
         self._producer = connection.producer(client_id=f"streamgp-{program}")
 
     def send(self, record: Outgoing) -> None:
-        """Take a record; waits now and then, so that not too many are under way.
+        """Take a record; wait if too many are in flight.
 
         Raises
         ------
         BrokerError
-            If an earlier one could not leave.
+            If an earlier one could not be sent.
         ValueError
-            If it is larger than any topic takes.
+            If it is larger than any topic accepts.
 
         """
         self._check()
@@ -221,12 +221,12 @@ class KafkaWriter:
             self._leave()
 
     def flush(self) -> None:
-        """Return when everything taken is safe with the broker.
+        """Return once everything taken is safely stored by the broker.
 
         Raises
         ------
         BrokerError
-            If something is not; it may be there all the same, and the writer takes no more.
+            If something is not (it may be stored all the same); the writer accepts no more records.
 
         """
         self._check()
@@ -271,15 +271,15 @@ class KafkaWriter:
             raise BrokerError(f"writer is broken ({self._broken}); open a new one")
 
     def _fail(self, error: BaseException) -> BrokerError:
-        self._broken = self._connection.said(error, "take records")
+        self._broken = self._connection.broker_error(error, "take records")
         return self._broken
 
 
-# --- Reads what was written to some partitions, to their very end.
+# --- Reading what was written to some partitions, to their very end.
 #
-# The end is where it is when the reading begins, with what is in open transactions: a worker that
-# was killed may have left one, and only when it has ended is it known whether its records count.
-# A reader that stopped before would bring back a state that misses them.
+# The end is that at the start of the reading, open transactions included: a killed worker may have
+# left one, and only once it has ended is it known whether its records count. A reader that stopped
+# before it would restore a state without them.
 
 
 _READS: tuple[TopicName, ...] = ("state", "consensus")
@@ -297,27 +297,27 @@ def read_history(
     progress: Progress | None,
     keep_alive: Callable[[], None],
 ) -> Iterator[Record]:
-    """Return the records of `state` and `consensus`, all partitions in one go.
+    """Return the records of `state` and `consensus` of all these partitions, in one pass.
 
     Parameters
     ----------
     connection, administration
-        Where.
+        The cluster.
     names
-        What the topics are called there.
+        Names of the topics there.
     starts
-        For each partition the first offset of each of the two topics, 0 for one not named.
+        For each partition the first offset of each of the two topics, 0 if not given.
     progress
-        Told about once a second how far it is.
+        Called about once a second with the progress.
     keep_alive
-        Called about once a second, so that the reader's owner does not seem dead meanwhile.
+        Called about once a second, so that the reader's owner is not considered dead.
 
     Raises
     ------
     ShortTopicError
-        If a topic ends before the first offset asked for.
+        If a topic ends before its first offset.
     BrokerError
-        If it gets no further.
+        If it makes no progress.
 
     """
     places = {
@@ -347,17 +347,17 @@ def read_history(
             reading = _Reading(connection, consumer, ends, unread, n_all, progress, keep_alive)
             yield from reading.records()
         except CLIENT_ERRORS as error:
-            raise connection.said(error, "read the state") from error
+            raise connection.broker_error(error, "read the state") from error
         finally:
             timeout_s = connection.timeouts.close_s
-            with suppress(*CLIENT_ERRORS):  # or it would hide why the reading has ended
+            with suppress(*CLIENT_ERRORS):  # or it would hide the error that ended the reading
                 within(timeout_s, "close", partial(consumer.close, autocommit=False))
     if progress is not None:
         progress(n_all, n_all)
 
 
 class _Reading:
-    # _at  where each partition that has not reached its end is read on
+    # _at  next offset of each partition that has not been read to its end
 
     def __init__(
         self,
@@ -378,7 +378,7 @@ class _Reading:
         self._keep_alive = keep_alive
 
     def records(self) -> Iterator[Record]:
-        """Return what the consumer finds before the ends."""
+        """Return the records before the ends."""
         told_at = moved_at = monotonic()
         stall_s = self._connection.timeouts.stall_s
         while self._at:
@@ -401,10 +401,10 @@ class _Reading:
                     self._progress(self._n_all - left, self._n_all)
 
     def _advance(self) -> bool:
-        """Record how far it is; return whether that is further than before."""
+        """Update the positions; return whether any has advanced."""
         moved = False
         for place, before in list(self._at.items()):
-            # Passes what was aborted, of which no record comes.
+            # The position also moves past aborted records, which are never returned.
             at = self._consumer.position(place, timeout_ms=0)
             if at is None or at == before:
                 continue

@@ -1,9 +1,9 @@
-"""Codec of record batches: what was fetched becomes `Record`s, and `Outgoing`s become batches.
+"""Codec of record batches: fetched batches become `Record`s, and `Outgoing`s become batches.
 
-The client does this as well, in three times the time, and it was a tenth of all that a worker does:
-it makes each record twice, with numbers that are never read. It also takes a name of a header that
-is not UTF-8, which any producer can write, for an error, for ever; here it is `UndecodableName`.
-What is damaged is a `BrokerError` that tells the place.
+The client's own codec takes three times as long, a tenth of a worker's whole time: it builds each
+record twice, with fields that are never read. It also fails on a header name that is not UTF-8,
+which any producer can write, again at every attempt; here it becomes an `UndecodableName`. Damaged
+data raises a `BrokerError` that says where it is.
 
 """
 
@@ -35,18 +35,18 @@ from connectors.topics import (
 
 
 class UndecodableBatchError(Exception):
-    """A batch has the checksum that its producer gave it, but cannot be decompressed."""
+    """A batch matches its producer's checksum but cannot be decompressed."""
 
 
 def unpack_here(consumer: Any, roles: Mapping[str, TopicName]) -> None:
-    """Have what a consumer fetches unpacked here: its polls return lists of `Record`.
+    """Make a consumer unpack its fetches here, so that its polls return lists of `Record`.
 
     Parameters
     ----------
     consumer
-        A consumer of the client.
+        A consumer of the client library.
     roles
-        What each of its topics is for, by what it is called on the broker.
+        The role of each of its topics, by the topic's name on the broker.
 
     """
     fetcher = consumer._fetcher
@@ -64,19 +64,19 @@ def unpack_here(consumer: Any, roles: Mapping[str, TopicName]) -> None:
 
 
 def unpacked(batch: Any, topic: TopicName, partition: int) -> list[Record]:
-    """Return the records of a batch of a partition.
+    """Return the records of a batch.
 
     Raises
     ------
     CorruptRecordError
-        If they do not fill it.
+        If they do not fill the batch exactly.
     UnsupportedCodecError
         If the codec is unknown, or its library is missing.
     UndecodableBatchError
         If the compressed data is invalid.
 
     """
-    if type(batch) is not DefaultRecordBatch:  # of clients of before 2017
+    if type(batch) is not DefaultRecordBatch:  # from clients older than 2017
         return [
             Record(
                 topic=topic,
@@ -121,7 +121,7 @@ def _decompress(batch: Any) -> None:
         batch._maybe_uncompress()
     except kafka_errors.UnsupportedCodecError:
         raise
-    # Each codec's library raises errors of its own, some of which derive from Exception alone.
+    # Each codec's library raises its own errors, some of which derive directly from Exception.
     except Exception as error:
         raise UndecodableBatchError(brief(error)) from error
 
@@ -129,13 +129,13 @@ def _decompress(batch: Any) -> None:
 def _fields(
     data: bytes, at: int
 ) -> tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...], int]:
-    """Return what the record that begins at a place of a batch (version 2) holds, and its end.
+    """Return the fields of the record at a position of a batch (version 2), and its end.
 
-    Its offset and its time come as differences from those of the batch, the time in milliseconds.
+    Offset and time are relative to those of the batch, the time in milliseconds.
     """
     size, at = _number(data, at)
     end = at + size
-    at += 1  # its attributes mean nothing so far
+    at += 1  # the attributes of records are unused so far
     later, at = _number(data, at)
     further, at = _number(data, at)
     key, at = _bytes(data, at)
@@ -145,7 +145,7 @@ def _fields(
         raise kafka_errors.CorruptRecordError("a record has fewer than no headers")
     headers = []
     for _ in range(n_headers):
-        # Twice what `_bytes` does: most of the numbers of a record are the sizes of its headers.
+        # What `_bytes` does, inlined twice: most numbers in a record are sizes of its headers.
         size = data[at]
         if size & 0x81:
             size, at = _number(data, at)
@@ -168,7 +168,7 @@ def _fields(
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a place, and where it ends: seven bits a byte, zigzag."""
+    """Return the number at a position, and its end: seven bits a byte, zigzag."""
     byte = data[at]
     at += 1
     found, shift = byte & 0x7F, 7
@@ -202,7 +202,7 @@ def _checked(record: Any) -> Any:
 
 
 class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
-    """Records fetched of one partition."""
+    """Records fetched from one partition."""
 
     def __init__(self, *arguments: Any, roles: Mapping[str, TopicName], **options: Any) -> None:
         self._roles = roles
@@ -217,7 +217,7 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
                         self.next_fetch_offset = record.offset + 1
                         yield record
                 if type(batch) is DefaultRecordBatch:
-                    # Also where its last records have been compacted away, or all of them.
+                    # Even if its last records, or all of them, have been compacted away.
                     self.next_fetch_offset = batch.next_offset
             self.drain()
         except kafka_errors.CorruptRecordError as error:
@@ -239,7 +239,7 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
         )
 
     def _is_to_be_read(self, batch: Any) -> bool:
-        """Return whether a batch holds records, and no transaction that was aborted."""
+        """Return whether a batch holds records that were not aborted."""
         if not batch.validate_crc():
             raise kafka_errors.CorruptRecordError("its checksum is another")
         if type(batch) is not DefaultRecordBatch:
@@ -261,12 +261,12 @@ def _damaged(place: Any, offset: int, why: str) -> BrokerError:
     )
 
 
-# --- Records that leave together, made into what the client sends.
+# --- Packing records that are sent together.
 #
-# The client's own `send` takes one record at a time: it looks at sizes, types and partitions, and
-# makes for each a promise that it keeps, through several callbacks, when the broker has answered.
-# That was a sixth of all that a worker does. Here the records of a partition become one batch, or
-# a few, and each batch has one promise, of its last record.
+# The client's own `send` takes one record at a time: it checks sizes, types and partitions, and
+# creates a future for each, which several callbacks complete once the broker has answered. That
+# took a sixth of a worker's whole time. Here the records of a partition become one batch, or a few,
+# and each batch has one future, that of its last record.
 
 
 _VERSION = 2
@@ -275,12 +275,12 @@ _VERSION = 2
 def put(
     producer: Any, topics: Sequence[str], records: Sequence[Outgoing]
 ) -> list[tuple[TopicPartition, Any]]:
-    """Hand records to a producer, each for its topic, and have them sent.
+    """Pass records to a producer, each with its topic, and have them sent.
 
     Returns
     -------
-    Where batches go, and the futures of their last records: what they hold is safe when all are
-    done.
+    The partition of each batch and the future of its last record; the records are stored once all
+    futures are done.
 
     Raises
     ------
@@ -307,8 +307,8 @@ def put(
 
 
 def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
-    """Return where a record goes, and make that a part of the transaction, if there is one."""
-    producer.partitions_for(topic)  # from now on it is known which there are
+    """Return the partition of a record, and add it to the transaction, if there is one."""
+    producer.partitions_for(topic)  # fetches the topic's partitions if needed
     key, value = record.key, record.value
     number = producer._partition(topic, record.partition, key, value, key, value)
     if number is None:
@@ -321,7 +321,7 @@ def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
 
 
 def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
-    """Return records as they lie in batches of at most so many bytes, or of one record."""
+    """Return the encoded records in batches of at most `limit` bytes, or of a single record."""
     batches: list[list[bytes]] = [[]]
     left = limit
     for record in records:
@@ -336,9 +336,9 @@ def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
 
 
 def packed(number: int, record: Outgoing) -> bytes:
-    """Return a record as it lies in a batch, the `number`-th there, written when the batch was."""
+    """Encode a record as the `number`-th of a batch, with the batch's timestamp."""
     key, value, headers = record.key, record.value, record.headers
-    parts = [b"\0\0", size_of(number)]  # no attributes, no later than the batch
+    parts = [b"\0\0", size_of(number)]  # no attributes, no time after the batch's
     for data in (key, value):
         if data is None:
             parts.append(_NOTHING)
@@ -353,7 +353,7 @@ def packed(number: int, record: Outgoing) -> bytes:
 
 @lru_cache(maxsize=1 << 14)
 def size_of(number: int) -> bytes:
-    r"""Return a number of at least -1 as sizes are written: seven bits a byte, zigzag.
+    r"""Encode a number of at least -1 as sizes are written: seven bits a byte, zigzag.
 
     Examples
     --------
@@ -382,7 +382,7 @@ def _named(name: str) -> bytes:
 def _give(
     accumulator: Any, place: TopicPartition, bodies: list[bytes], at_ms: int, limit: int
 ) -> Any:
-    """Let a batch wait to be sent; return the future of its last record."""
+    """Queue a batch for sending; return the future of its last record."""
     n = len(bodies)
     records = MemoryRecordsBuilder(_VERSION, 0, limit)
     records._next_offset = n
@@ -392,7 +392,7 @@ def _give(
     builder._first_timestamp = builder._max_timestamp = at_ms
     batch = ProducerBatch(place, records)
     last = FutureRecordMetadata(batch.produce_future, n - 1, at_ms, None, -1, -1, -1)
-    # A batch that is too large for its topic is split: then the future goes where its record goes.
+    # A batch that is too large for its topic is split; the future then follows its record.
     batch._record_futures = [_IGNORED] * (n - 1) + [last]
     with accumulator._tp_lock(place):
         if accumulator._closed:
@@ -403,10 +403,10 @@ def _give(
 
 
 class _Ignored:
-    """Stands for the future of a record that no caller waits for."""
+    """Placeholder for the future of a record that no caller waits for."""
 
     def rebind(self, future: Any, number: int) -> None:
-        """Follow the record into another batch."""
+        """Do nothing when the record moves to another batch."""
 
 
 _IGNORED = _Ignored()

@@ -1,6 +1,6 @@
 """Settings of a Kafka connection: servers, security, timeouts, and allowed names.
 
-Nothing here needs the client of Kafka, so a configuration is checked without loading it.
+Kafka's client library is not needed here, so a configuration is checked without importing it.
 
 """
 
@@ -19,18 +19,18 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """Encryption and authentication; secrets are not in the repr.
+    """Encryption and authentication; the repr contains no secrets.
 
     Parameters
     ----------
     protocol
         One of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL.
     mechanism, username, password
-        For the two with SASL; the mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+        For the two SASL protocols; the mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
     ca_file
-        Certificates of the authorities that are trusted, in place of the system's.
+        Certificates of the trusted authorities, instead of the system's.
     cert_file, key_file, key_password
-        Certificate of one's own, where the broker asks for one, its key and what opens the key.
+        Client certificate, if the broker requires one, its key, and the key's password.
 
     Examples
     --------
@@ -80,16 +80,16 @@ class Security:
 
     @property
     def sasl(self) -> bool:
-        """Whether one logs in."""
+        """Whether the client logs in."""
         return self.protocol.startswith("SASL")
 
     def context(self) -> ssl.SSLContext | None:
-        """Return what TLS needs, or None without it.
+        """Return the TLS context, None without TLS.
 
         Raises
         ------
         ValueError
-            If a file is not there or does not hold what it should.
+            If a file is missing or does not contain what it should.
 
         """
         if not self.tls:
@@ -100,7 +100,7 @@ class Security:
             raise ValueError(f"ca_file {self.ca_file} cannot be used: {brief(error)}") from error
         if self.cert_file is not None:
             try:
-                # The password as a function: without one OpenSSL would ask at the terminal.
+                # The password is a function: without one OpenSSL would prompt on the terminal.
                 context.load_cert_chain(
                     self.cert_file, self.key_file, password=lambda: self.key_password or ""
                 )
@@ -116,13 +116,13 @@ class Security:
 class Timeouts:
     """Timeouts in seconds.
 
-    A dead worker holds its successor up for `transaction_s` and up to ten seconds more, or for
+    A dead worker delays its successor for `transaction_s` and up to ten more seconds, or for
     `session_s`, whichever is longer.
 
     Parameters
     ----------
     connect_s
-        Until a broker answers at the start.
+        Until a broker answers, at the start.
     request_s
         One request.
     delivery_s
@@ -130,13 +130,13 @@ class Timeouts:
     transaction_s
         One batch, from its first record to its commit.
     session_s
-        A worker that is silent for longer loses its partitions.
+        A worker without a heartbeat for longer loses its partitions.
     stall_s
-        A restore that gets no further.
+        A restore that makes no progress.
     close_s
-        Leaving.
+        Closing a connection.
     look_s
-        Between two looks of a worker at its topics.
+        Between two checks of its topics by a worker.
 
     """
 
@@ -151,7 +151,7 @@ class Timeouts:
 
 
 def parse_servers(servers: str) -> tuple[str, ...]:
-    """Return servers with their ports, or say which one is none.
+    """Return servers with their ports; the error names one that is not valid.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def parse_servers(servers: str) -> tuple[str, ...]:
 
 
 def check_name(name: str, what: str = "topic") -> str:
-    """Return the name of a topic, or of something named alike, or say what is wrong with it.
+    """Return a valid name of a topic, or of `what`; the error says what is wrong with it.
 
     Examples
     --------
@@ -194,6 +194,6 @@ def _server(text: str) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """Return the first line of an error's text, or its kind if it has none."""
+    """Return the first line of an error's text, or its type if it has none."""
     lines = str(error).splitlines()
     return lines[0].rstrip(": ") if lines else type(error).__name__

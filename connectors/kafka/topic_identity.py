@@ -1,8 +1,8 @@
-"""Identity and number of partitions of a topic, and the mark of both in a committed position.
+"""Identity and number of partitions of a topic, and their mark in a committed position.
 
-A topic that is deleted and made again under its name has another id: offsets of the former one
-mean nothing in it. Keys of a topic that gets more partitions move to other partitions, and what
-was learned of them stays behind. Nothing is asked of a broker here.
+A topic that is deleted and created again under its name has another id: offsets of the old one mean
+nothing in it. If a topic gets more partitions, keys move to other partitions, and what was learned
+about them stays behind. This module never contacts a broker.
 
 """
 
@@ -21,12 +21,12 @@ _NO_ID = str(UUID(int=0))
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Identity of a topic: what tells it from another of the same name.
+    """Identity of a topic: what distinguishes it from another one of the same name.
 
     Parameters
     ----------
     topic_id
-        The id that the broker drew when the topic was made; zeros of one that draws none.
+        The id that the broker generated when the topic was created; zeros if it generates none.
     n_partitions
         Its number of partitions.
 
@@ -44,7 +44,7 @@ class Shape:
         >>> Shape("0S6oFzd3", 4).mark
         'topic=0S6oFzd3 partitions=4'
 
-        An id that no broker has drawn says nothing:
+        Without an id from a broker:
 
         >>> Shape("00000000-0000-0000-0000-000000000000", 4).mark
         'partitions=4'
@@ -54,12 +54,12 @@ class Shape:
         return partitions if self.topic_id == _NO_ID else f"topic={self.topic_id} {partitions}"
 
     def is_other(self, shape: Shape) -> bool:
-        """Return whether this is another topic, as far as the ids of both are known."""
+        """Return whether this is a different topic, as far as both ids are known."""
         return self.topic_id != shape.topic_id and _NO_ID not in (self.topic_id, shape.topic_id)
 
 
 def shape_of(mark: str) -> Shape | None:
-    """Return the shape that a committed position names; None for a mark of another program.
+    """Parse the mark of a committed position; None if another program committed it.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def shape_of(mark: str) -> Shape | None:
 
 
 def check_mark(called: str, then: Shape, now: Shape, group: str) -> None:
-    """Compare the topic that a position was committed for with the one that is there.
+    """Compare the topic for which a position was committed with the current one.
 
     Parameters
     ----------
     called
         The topic's name on the broker.
     then, now
-        The topic when the position was committed, and today.
+        The topic when the position was committed, and now.
     group
         The group whose position it is.
 
@@ -114,21 +114,21 @@ def check_same(
     then: Mapping[TopicName, Shape],
     now: Mapping[TopicName, Shape | None],
 ) -> None:
-    """Compare the topics that a worker began with with those that are there.
+    """Compare the topics with which a worker started with the current ones.
 
     Parameters
     ----------
     names
         The names of the topics on the broker.
     then, now
-        The topics at the start, and those of today; None for one that is missing.
+        The topics at the start, and now; None for a missing topic.
 
     Raises
     ------
     RefusedError
         If keys have moved.
     BrokerError
-        If a topic was deleted, or deleted and made again.
+        If a topic was deleted, or deleted and created again.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def check_same(
 
 
 def more_partitions(called: str, then: int, now: int, who: str) -> str:
-    """Say why workers refuse a topic that got more partitions, and what to do."""
+    """Return why workers refuse a topic with more partitions than before, and what to do."""
     return (
         f"topic {called} has {now} partitions, but had {then} when {who} began: keys have moved to "
         "other partitions than what was learned of them; make seven new topics with "

@@ -1,7 +1,7 @@
-"""Topics on Apache Kafka: exactly once, shared by as many workers as there are partitions.
+"""Topics on Apache Kafka: exactly once, for up to as many workers as there are partitions.
 
-This is the door; what a worker, a reader and a writer do there has a module each. The client of
-Kafka is loaded with this module, so import it only where the configuration names Kafka.
+This is the entry point; worker clients, readers and writers have modules of their own. The module
+imports Kafka's client library, so import it only if the configuration names Kafka.
 
 """
 
@@ -33,29 +33,29 @@ __all__ = ["KafkaTopics", "Security", "Timeouts"]
 class KafkaTopics:
     """The topics of one deployment on a Kafka cluster.
 
-    Nothing is connected before it is needed.
+    No connection is opened before it is needed.
 
     Parameters
     ----------
     servers
-        Some servers of the cluster: `host:port,host:port`; the port is 9092 if left out.
+        Some servers of the cluster, as `host:port,host:port`; the default port is 9092.
     names
-        What the topics are called; those left out are called what they are.
+        Names of the topics on the cluster; a topic that is left out has its role as its name.
     partitions
-        How many `create` makes of each topic.
+        Number of partitions of each topic that `create` creates.
     replication
-        On how many servers it keeps each; -1 leaves that to the broker.
+        Their replication factor; with -1 the broker decides.
     security
-        How the servers are talked to.
+        Encryption and authentication.
     timeouts
-        How long things may take.
+        Timeouts of all requests.
 
     Raises
     ------
     TypeError
-        If a number is none.
+        If a number has the wrong type.
     ValueError
-        If a server, a name, a number or a file of certificates is not what it should be.
+        If a server, a name, a number or a certificate file is not valid.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class KafkaTopics:
         )
 
     def client(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
-        """Join a group of workers under an instance name of one's own."""
+        """Join a group of workers under a unique instance name."""
         return KafkaWorkerClient(
             self._connection,
             self._administration,
@@ -102,7 +102,7 @@ class KafkaTopics:
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
     ) -> KafkaReader:
-        """Read topics, committed records only."""
+        """Read topics; only committed records."""
         return KafkaReader(
             self._connection,
             self._administration,
@@ -112,11 +112,11 @@ class KafkaTopics:
         )
 
     def writer(self, program: str) -> KafkaWriter:
-        """Write to topics; the broker's log calls the writer by the name of the program."""
+        """Write to topics; the program's name identifies the writer in the broker's log."""
         return KafkaWriter(self._connection, self._names, check_name(program, "program"))
 
     def create(self) -> list[str]:
-        """Make the topics that are missing; return what was done, one line each."""
+        """Create the missing topics; return what was done, one line each."""
         return self._administration.create()
 
     def problems(self) -> list[str]:
@@ -124,15 +124,15 @@ class KafkaTopics:
         return self._administration.problems()
 
     def warnings(self) -> list[str]:
-        """Return which inputs may be larger than what a worker can write, one line each."""
+        """Return the inputs whose records may be larger than a worker can write, one line each."""
         return self._administration.warnings()
 
     def identity(self) -> str:
-        """Return the numbers that the broker drew for the topics when they were made."""
+        """Return the ids that the broker generated for the topics that hold what was learned."""
         return self._administration.identity()
 
     def names(self) -> Mapping[TopicName, str]:
-        """Return what the topics are called on the cluster."""
+        """Return the names of the topics on the cluster."""
         return dict(self._names)
 
     def n_partitions(self) -> int:
@@ -140,10 +140,10 @@ class KafkaTopics:
         return self._administration.counts(["events"])["events"]
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not worked off.
+        """Return how many records of each input partition a group has not processed.
 
-        Ends of transactions, and what was aborted, take places like records. They count until a
-        record behind them is worked off, or one that was fetched together with them.
+        Transaction markers and aborted records take offsets like other records. They count until a
+        record after them, or one that was fetched together with them, is processed.
         """
         return {place: each.n_waiting for place, each in self.backlog(group).items()}
 
@@ -153,7 +153,7 @@ class KafkaTopics:
         Raises
         ------
         RefusedError
-            If the group's positions are not those of these topics.
+            If the group's positions do not belong to these topics.
 
         """
         return self._administration.backlog(group)
@@ -161,14 +161,14 @@ class KafkaTopics:
     def positions(
         self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
     ) -> dict[Place, int]:
-        """Return the offsets at which a group reads on, of the inputs of which it has one.
+        """Return the offsets at which a group continues, for the inputs for which it has one.
 
-        Other topics have positions where another program reads them in a group.
+        Other topics may have positions too, if another program reads them in a group.
 
         Raises
         ------
         RefusedError
-            If they are not those of these topics.
+            If they do not belong to these topics.
 
         """
         roles = {called: name for name, called in self._names.items()}
@@ -176,14 +176,14 @@ class KafkaTopics:
         return {(roles[place.topic], place.partition): at for place, at in found.items()}
 
     def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
-        """Have a group that is not at work read on elsewhere."""
+        """Set the offsets at which a group continues; none of its members may be running."""
         places = {
             TopicPartition(self._names[n], number): at for (n, number), at in positions.items()
         }
         self._administration.set_positions(group, places)
 
     def checkpoint(self, group: str) -> Checkpoint:
-        """Return a moment of each partition at which none of its transactions was open."""
+        """Return positions and ends of each partition at a time when no transaction was open."""
         return checkpoint(self._connection, self._administration, self._names, group)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
@@ -191,14 +191,14 @@ class KafkaTopics:
         return self._administration.obstacles(places)
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return the places that hold a committed record at or behind an offset."""
+        """Return the places that have a committed record at or after an offset."""
         roles = {TopicPartition(self._names[place[0]], place[1]): place for place in positions}
         starts = {partition: positions[place] for partition, place in roles.items()}
         found = partitions_with_records(self._connection, self._administration, self._names, starts)
         return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:
-        """Return how many workers of a group are at work."""
+        """Return how many workers of a group are running."""
         return len(self._administration.members(group))
 
     def read_besides(self, group: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""A worker's hold on Kafka: it reads as a member of a group and writes in transactions.
+"""A worker's client for Kafka: it reads as a member of a group and writes in transactions.
 
 What a worker writes and the positions of what it read become visible together or not at all, and
-only as long as its partitions are its own: the broker compares the generation of the group in each
-transaction. After an error nothing is tried again here; the client refuses all further use, and the
-worker starts over.
+only while its partitions are its own: the broker checks the group's generation in each transaction.
+After an error nothing is retried here; the client refuses all further use, and the worker starts
+again.
 
 """
 
@@ -49,15 +49,15 @@ _TRACK_EVERY_S = 1.0
 
 
 class KafkaWorkerClient:
-    """One worker of a group."""
+    """Client of one worker of a group."""
 
-    # _polled    where each input is read on, of those handed over since the last commit
-    # _buffered  which distribution of partitions the inputs belong to
-    # _told      which one the worker knows of
-    # _awake     tells for how long something that does not come has been waited for
-    # _lags      what was found since the last poll, None if not asked for
-    # _shapes    the topics as they were when this worker began
-    # _stalls    since when partitions yield none of the records that wait there
+    # _polled    next offset of each input polled since the last commit
+    # _buffered  the assignment of partitions (`n_moves`) to which the buffered inputs belong
+    # _told      the assignment that the worker knows of
+    # _awake     clock of the time spent waiting
+    # _lags      the lags since the last poll, None if not requested
+    # _shapes    the topics as they were when this worker started
+    # _stalls    since when partitions have yielded none of their waiting records
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class KafkaWorkerClient:
         self._producer = connection.producer(
             transactional_id=f"{group}-{instance}",
             transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
-            # The broker refuses a transaction as long as it is busy with the end of the last one.
+            # The broker refuses a transaction while it is still completing the previous one.
             retry_backoff_ms=_RETRY_MS,
         )
         try:
@@ -106,14 +106,14 @@ class KafkaWorkerClient:
 
     @property
     def generation(self) -> int:
-        """Number of the last distribution of partitions, as of the last poll."""
+        """Number of the last assignment of partitions, as of the last poll."""
         membership = self._member.membership
         return -1 if membership is None else int(membership.generation_id)
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next inputs, answers before events; nothing if partitions come or go.
+        """Return the next inputs, answers before events; none if partitions were reassigned.
 
-        While the group is being rearranged it waits for the outcome, a few seconds at most.
+        While the group rebalances, it waits for the outcome, at most a few seconds.
         """
         self._check()
         self._check_topics()
@@ -126,15 +126,15 @@ class KafkaWorkerClient:
                 if not member.settle():
                     return []
                 member.pause({member.place(*full) for full in self._inputs.full()})
-                self._take_in(member.fetch(min(left_s, _SLICE_S)))
+                self._buffer(member.fetch(min(left_s, _SLICE_S)))
                 if 0 < len(self._inputs) < self._max_records:
-                    # What had been asked for before, while nothing was there, was answered as soon
-                    # as there was one record: the rest came since.
-                    self._take_in(member.fetch_more(_MORE_S))
+                    # The pending fetch was answered as soon as there was one record: more have
+                    # arrived since then.
+                    self._buffer(member.fetch_more(_MORE_S))
                 if member.follow():
                     self._check_numbers()
                     self._prepare_to_write()
-                    member.mind_positions(self._awake())
+                    member.check_positions(self._awake())
                     self._track()
                     if self._told != member.n_moves:
                         self._told = member.n_moves
@@ -161,7 +161,7 @@ class KafkaWorkerClient:
             self._names,
             starts,
             progress=progress,
-            keep_alive=self._stay,
+            keep_alive=self._keep_alive,
         )
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
@@ -170,11 +170,11 @@ class KafkaWorkerClient:
         Raises
         ------
         ValueError
-            If a record is larger than any topic takes.
+            If a record is larger than any topic accepts.
         FencedError
             If another worker has taken over this one's name.
         BrokerError
-            If it cannot be said that both have happened.
+            If it is not certain that both have happened.
 
         """
         self._check()
@@ -185,7 +185,8 @@ class KafkaWorkerClient:
         try:
             if membership is None or self._told != self._member.n_moves:
                 raise BrokerError("partitions were reassigned since the last poll")
-            # Also where nothing was polled: without a position, the broker asks for no generation.
+            # Even if nothing was polled: without a position, the broker does not check the
+            # generation.
             offsets = {
                 place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
                 for place, offset in (self._polled or self._position()).items()
@@ -199,7 +200,7 @@ class KafkaWorkerClient:
                 timeout_s=self._timeouts.transaction_s + self._timeouts.request_s,
             )
         except CLIENT_ERRORS as error:
-            if not isinstance(error, BrokerError):  # else it hangs, or nothing is open
+            if not isinstance(error, BrokerError):  # otherwise it would hang, or nothing is open
                 with suppress(*CLIENT_ERRORS):
                     within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
             raise self._fail(error, "commit") from error
@@ -207,7 +208,7 @@ class KafkaWorkerClient:
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
-        """Return about how many records wait in each partition; None before that is known."""
+        """Return about how many records wait in each partition; None if not known yet."""
         self._check()
         if self._lags is None:
             self._lags = {}
@@ -219,11 +220,11 @@ class KafkaWorkerClient:
         return self._lags
 
     def begun(self) -> list[OffsetReset]:
-        """Return where reading did not begin at the group's position, since last asked."""
+        """Return where reading did not start at the group's position, since the last call."""
         return self._member.begun()
 
     def stalled(self) -> list[StalledPartition]:
-        """Return the partitions that have records and yield none for long."""
+        """Return the partitions that have records but have yielded none for long."""
         member, now = self._member, self._awake()
         return [
             StalledPartition(
@@ -250,7 +251,7 @@ class KafkaWorkerClient:
         ----------
         leave
             Whether to leave the group, so that others get the partitions at once. Otherwise the
-            group keeps them for a worker of the same name until the session runs out.
+            group reserves them for a worker of the same name until the session times out.
 
         """
         if not self._is_closed:
@@ -259,9 +260,9 @@ class KafkaWorkerClient:
             with suppress(*CLIENT_ERRORS):
                 within(self._timeouts.close_s, "close", partial(self._end, leave=leave))
 
-    # --- inside
+    # --- internal
 
-    def _take_in(self, batches: Mapping[TopicPartition, list[Record]]) -> None:
+    def _buffer(self, batches: Mapping[TopicPartition, list[Record]]) -> None:
         member = self._member
         now = self._awake()
         if self._buffered != member.n_moves:
@@ -273,9 +274,10 @@ class KafkaWorkerClient:
             self._inputs.put(found, now)
 
     def _prepare_to_write(self) -> None:
-        """End the transactions of an older worker of our name.
+        """End the transactions of a previous worker of our name.
 
-        Only now that the group knows us: when it asks who has taken over, it must be told.
+        Called only once the group knows us: the previous worker, which then asks the group who has
+        taken over, must find us there.
         """
         if self._member.numbers and not self._can_write:
             self._producer.init_transactions()
@@ -292,7 +294,7 @@ class KafkaWorkerClient:
         return records
 
     def _position(self) -> dict[TopicPartition, int]:
-        """Return where some input is read on, of which nothing was handed over lately."""
+        """Return the position of one input, for a commit without polled records."""
         place = min(self._member.places())
         at = self._inputs.waiting(self._member.topics[place.topic], place.partition)
         if at is None:
@@ -305,21 +307,21 @@ class KafkaWorkerClient:
         return {place: at}
 
     def _past_ends(self, place: TopicPartition, offset: int) -> int:
-        """Return where an input is read on of which nothing was handed over from an offset on.
+        """Return the position to commit for an input that was polled up to `offset`.
 
-        The end of a transaction takes a place, but no record comes of it: a group that stopped
-        before the last one would seem to be behind for ever.
+        A transaction marker takes an offset but yields no record: a group whose position stayed
+        before the last one would seem to lag for ever.
         """
         if self._inputs.n_waiting(self._member.topics[place.topic], place.partition):
             return offset
         return max(offset, self._member.fetched(place) or 0)
 
-    def _stay(self) -> None:
-        """Remain a member while something else takes long."""
+    def _keep_alive(self) -> None:
+        """Remain a member of the group during a long operation."""
         try:
             self._member.pause(self._member.places())
             self._member.settle()
-            self._take_in(self._member.fetch(0.0))
+            self._buffer(self._member.fetch(0.0))
         except CLIENT_ERRORS as error:
             raise self._fail(error, "read") from error
 
@@ -330,7 +332,7 @@ class KafkaWorkerClient:
             raise BrokerError(f"client is broken ({self._broken}); open a new one")
 
     def _fail(self, error: BaseException, doing: str) -> BrokerError:
-        """Return the error to raise, and refuse everything from now on."""
+        """Return the error to raise, and refuse all further use."""
         if isinstance(error, kafka_errors.FencedInstanceIdError) or (
             not isinstance(error, BrokerError | kafka_errors.KafkaTimeoutError)
             and self._has_successor()
@@ -340,14 +342,14 @@ class KafkaWorkerClient:
                 "has taken over; each needs an instance name of its own"
             )
         else:
-            self._broken = self._connection.said(error, doing)
+            self._broken = self._connection.broker_error(error, doing)
         return self._broken
 
     def _has_successor(self) -> bool:
         """Return whether the group knows another member under our name."""
         ours = self._member.known_as
         if ours is None:
-            return False  # who bears the name may be ourselves, now or before the last restart
+            return False  # the member with our name may be this worker, now or earlier
         ask = partial(self._administration.members, self._group)
         with suppress(BrokerError):
             members = within(self._timeouts.request_s, "describe the group", ask)
@@ -355,7 +357,7 @@ class KafkaWorkerClient:
         return False
 
     def _end(self, *, leave: bool) -> None:
-        # Before the group gives the partitions to others, nothing more may come of them here.
+        # Nothing more may be written for the partitions once the group gives them to others.
         self._close_producer(self._timeouts.close_s / 3)
         self._member.close()
         ours = self._member.known_as
@@ -366,10 +368,10 @@ class KafkaWorkerClient:
         with suppress(*CLIENT_ERRORS):
             within(timeout_s, "close", partial(close_producer, self._producer, timeout_s))
 
-    # --- the topics, and progress in them
+    # --- checks of the topics, and stall tracking
 
     def _checked_shapes(self) -> dict[TopicName, Shape]:
-        """Return the topics as they are now, once the group's positions were found to be theirs."""
+        """Return the current topics, after checking that the group's positions belong to them."""
         shapes = {}
         for name, shape in self._administration.shapes().items():
             if shape is None:
@@ -386,7 +388,7 @@ class KafkaWorkerClient:
             raise
 
     def _check_numbers(self) -> None:
-        """Refuse partitions that the topics did not have when this worker began."""
+        """Refuse partitions that the topics did not have when this worker started."""
         n_known, numbers = self._shapes["events"].n_partitions, self._member.numbers
         if numbers and max(numbers) >= n_known:
             called = self._names["events"]
@@ -396,7 +398,7 @@ class KafkaWorkerClient:
         return self._shapes[self._member.topics[place.topic]].mark
 
     def _track(self) -> None:
-        """Record the positions of partitions whose records wait at the broker, and none here."""
+        """Record the positions of partitions with records at the broker but none buffered here."""
         now = self._awake()
         if now - self._tracked_at < _TRACK_EVERY_S:
             return
@@ -412,20 +414,20 @@ class KafkaWorkerClient:
         self._stalls.update(positions, now)
 
 
-# --- A thread that looks every few seconds whether the topics are those that a worker began with.
+# --- A thread that checks every few seconds that the topics are those at the worker's start.
 #
-# The client itself notices new partitions after five minutes, and says nothing of topics that were
-# deleted, or deleted and made again. A look is one request for the metadata of seven topics.
+# The client itself notices new partitions after five minutes, and does not report topics that were
+# deleted, or deleted and created again. A check is one request for the metadata of seven topics.
 
 _N_LOOKS = 2
 
 
 class TopicMonitor:
-    """Compares topics with what they were, on a connection of its own."""
+    """Compares topics with their initial state, over its own connection."""
 
     # _fault  why the worker must end
-    # _n_odd  how many looks in a row have found topics that are gone or others: a broker of one
-    #         node that starts again believes for a moment that it has none
+    # _n_odd  how many checks in a row have found topics missing or replaced: a single-node
+    #         broker that restarts believes for a moment that it has none
 
     def __init__(
         self,
@@ -445,14 +447,15 @@ class TopicMonitor:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what the last look has found.
+        """Raise the error that the last check has found.
 
         Raises
         ------
         RefusedError
-            If a topic has another number of partitions.
+            If the number of partitions of a topic has changed.
         BrokerError
-            If one was deleted, or deleted and made again, or if the topics cannot be watched.
+            If a topic was deleted, or deleted and created again, or if the topics cannot be
+            monitored.
 
         """
         if self._fault is not None:
@@ -463,7 +466,7 @@ class TopicMonitor:
         self._is_over.set()
 
     def change(self, administration: Administration) -> BrokerError | None:
-        """Look now, by the caller's connection; return what has changed as an error."""
+        """Check now, over the caller's connection; return an error that says what has changed."""
         try:
             check_same(self._names, self._shapes, administration.shapes())
         except BrokerError as error:
@@ -474,15 +477,15 @@ class TopicMonitor:
         while not self._is_over.wait(self._every_s):
             try:
                 self._look()
-            except Exception as error:  # or the end of the watch would go unnoticed
-                self._fault = self._connection.said(error, "describe topics")
+            except Exception as error:  # or the end of the monitoring would go unnoticed
+                self._fault = self._connection.broker_error(error, "describe topics")
         self._administration.close()
 
     def _look(self) -> None:
         try:
             found = self._administration.shapes()
         except CLIENT_ERRORS:
-            return  # the broker is away, and the worker will notice where that matters
+            return  # the broker is unreachable; the worker will notice where it matters
         try:
             check_same(self._names, self._shapes, found)
             self._n_odd = 0
