@@ -1,7 +1,7 @@
 """SQLite database of an embedded broker: a table of records for each topic, and positions.
 
-Every row has a checksum, which is verified whenever it is read. Of topics that are not compacted,
-offsets have no gaps, so that a row that is lost is noticed, too.
+Every row has a checksum, which is verified whenever the row is read. The offsets of topics that are
+not compacted have no gaps, so that a lost row is noticed too.
 
 """
 
@@ -41,39 +41,39 @@ from streamgp.common.private_files import private
 
 Table: TypeAlias = str
 Row: TypeAlias = tuple[int, bytes | None, bytes | None, Headers, float]
-"""Offset, key, value, headers, and when it was written."""
+"""Offset, key, value, headers, and the time of writing."""
 TABLES: dict[TopicName, Table] = {topic: topic.replace("-", "_") for topic in ALL_TOPICS}
-"""Where the records of each topic are."""
+"""Table of each topic."""
 INPUTS: dict[TopicName, Table] = {
     topic: "taken_back" if topic == "consensus" else TABLES[topic] for topic in WORKER_INPUTS
 }
-"""What a worker reads, and others write: what takes examples back waits in a table of its own."""
+"""Tables that a worker reads and others write; what takes examples back waits in its own table."""
 OUTPUTS: dict[TopicName, Table] = {
     topic: table for topic, table in TABLES.items() if table not in INPUTS.values()
 }
-"""What a worker alone writes."""
+"""Tables that only the worker writes."""
 DELETE_RETENTION_S = 86_400.0
-"""How long it can be read that a key is gone, as with Kafka. A snapshot of what the topics said
-must not be older when it is brought up to date."""
+"""How long tombstones are kept, as in Kafka. A snapshot that is brought up to date from the topics
+must not be older."""
 BUSY_S = 10.0
-"""How long to wait for another process that writes."""
+"""How long to wait while another process writes."""
 
 _APPLICATION = 0x73677074  # "sgpt" in the header of the file
 _VERSION = 1
 _MOST_BYTES = 1 << 20
-"""When so many were read at once, the rest is read next time."""
+"""A read stops once it has returned this many bytes."""
 _TOPICS: dict[Table, TopicName] = {
     table: topic for topics in (TABLES, INPUTS) for topic, table in topics.items()
 }
-_READERS = "readers of "  # no group of workers is called so: names have no spaces
-# Row ids are offsets: appending and reading on are the cheapest things that SQLite can do.
+_READERS = "readers of "  # no group of workers has such a name: names contain no spaces
+# Row ids are offsets, which makes appending and sequential reading as cheap as SQLite allows.
 _CREATE = (
     "CREATE TABLE {} (offset INTEGER PRIMARY KEY, key BLOB, value BLOB, headers BLOB, at REAL,"
     " checksum INTEGER)"
 )
 _SCHEMA = [
     *(_CREATE.format(table) for table in _TOPICS),
-    # The next offset, and from where on there is a record at every offset, if anywhere.
+    # The next offset, and the offset from which on there are no gaps, null if there is none.
     "CREATE TABLE ends (records TEXT PRIMARY KEY, next INTEGER, dense INTEGER, checksum INTEGER)",
     "CREATE TABLE positions (workers TEXT, records TEXT, offset INTEGER, checksum INTEGER,"
     " PRIMARY KEY (workers, records))",
@@ -91,15 +91,15 @@ _headers = msgspec.msgpack.Decoder(list[tuple[str, bytes]])
 class Database:
     """One connection to the database of a deployment.
 
-    What happens within `reading` sees one state of it; what happens within `writing` is written as
-    a whole and durably, or not at all.
+    Within `reading` one state of the database is seen; what is written within `writing` is durable
+    as a whole, or not written at all.
 
     Raises
     ------
     RefusedError
-        If it is damaged, of another program or of another version, or may not be written.
+        If it is damaged, belongs to another program or version, or is not writable.
     BrokerError
-        If it cannot be read now.
+        If it cannot be read at the moment.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Database:
 
     """
 
-    # _file  device and number of the file
+    # _file  device and inode number of the file
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -128,9 +128,9 @@ class Database:
         self._connection = _connected(self.path)
         try:
             self._check_origin()
-            # A commit is on the disk when it returns, also if the power fails then.
+            # Once a commit has returned, it survives a power failure.
             self._execute("PRAGMA synchronous = FULL")
-            # What is removed is overwritten.
+            # Deleted data is overwritten.
             self._execute("PRAGMA secure_delete = ON")
         except BaseException:
             self.close()
@@ -150,7 +150,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write all that is written within the block, or nothing."""
+        """Write everything that is written within the block, or nothing."""
         self._check_place()
         self._execute("BEGIN IMMEDIATE")
         try:
@@ -161,16 +161,16 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Close the connection; the last one to close moves `-wal` into the file itself."""
+        """Close the connection; the last one to close merges `-wal` into the file itself."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
     # --- records
 
     def append(self, table: Table, records: Iterable[Outgoing], now: float) -> int:
-        """Write records behind the last one; return the offset that follows them.
+        """Append records; return the offset after them.
 
-        Headers that follow from the message are left out, which halves what is written.
+        Headers that can be derived from the message are left out, which halves what is written.
         """
         start, _ = self._end(table)
         return self.insert(
@@ -182,7 +182,7 @@ class Database:
         )
 
     def insert(self, table: Table, rows: Iterable[Row]) -> int:
-        """Write rows, in the order of their offsets; return the offset that follows them."""
+        """Write rows, in the order of their offsets; return the offset after them."""
         end, dense = self._end(table)
         seed = _SEEDS[table]
         values = []
@@ -199,14 +199,15 @@ class Database:
         return end
 
     def records(self, table: Table, start: int, most: int, end: int | None = None) -> list[Record]:
-        """Return the next records from an offset on; fewer than asked for, if they are large.
+        """Return the next records from an offset on; fewer than requested, if they are large.
 
-        Of an input that is too long to be used it returns the beginning; see `Record.truncated`.
+        Only the beginning of an input that is too long to be used is returned; see
+        `Record.truncated`.
 
         Raises
         ------
         RefusedError
-            If a row is damaged or not there.
+            If a row is damaged or missing.
 
         """
         next_offset, dense = self._end(table)
@@ -215,7 +216,7 @@ class Database:
         n_bytes, expected = 0, max(start, 0 if dense is None else dense)
         for record in self._read(table, start, stop, most):
             if dense is not None and record.offset > expected:
-                break  # what is missing is named below
+                break  # the error below names the missing record
             expected = max(expected, record.offset + 1)
             n_bytes += 0 if record.value is None else len(record.value)
             records.append(record if table in OUTPUTS.values() else _cut(record))
@@ -226,11 +227,11 @@ class Database:
         return records
 
     def end(self, table: Table) -> int:
-        """Return the offset that follows the last record."""
+        """Return the offset after the last record."""
         return self._end(table)[0]
 
     def count(self, table: Table, start: int, end: int | None = None) -> int:
-        """Return how many records there are from an offset on."""
+        """Return the number of records from an offset on."""
         next_offset, dense = self._end(table)
         stop = next_offset if end is None else min(end, next_offset)
         sparse_end = stop if dense is None else min(stop, dense)
@@ -242,10 +243,11 @@ class Database:
         return n
 
     def compact(self, table: Table, now: float) -> None:
-        """Keep the last record of each key; one which says that its key is gone, for a day.
+        """Keep the last record of each key; tombstones only for a day.
 
-        Keyless records stay. No byte of what was removed is left in the file. No other connection
-        may write to the table; others may write to the file but while rows move.
+        Records without a key are kept. No byte of what was removed remains in the file. No other
+        connection may write to the table; others may write to the file, except while rows are
+        moved.
         """
         doomed: list[tuple[int]] = []
         last: dict[bytes, int] = {}
@@ -262,13 +264,14 @@ class Database:
         if doomed:
             with self.writing():
                 self._remove(table, doomed)
-            # The log remembers what was removed; it cannot be emptied while others read.
+            # The write-ahead log still holds what was removed; it cannot be emptied while others
+            # read.
             self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # --- positions
 
     def positions(self, group: str) -> dict[TopicName, int]:
-        """Return where a group of workers reads on in each of its inputs."""
+        """Return the offsets at which a group of workers continues in its inputs."""
         at = self._positions(group)
         found = {topic: at.get(table, 0) for topic, table in INPUTS.items()}
         for topic, offset in found.items():
@@ -277,16 +280,16 @@ class Database:
         return found
 
     def move(self, group: str, positions: Mapping[TopicName, int]) -> None:
-        """Write where a group of workers reads on."""
+        """Write the offsets at which a group of workers continues."""
         self._move(group, {INPUTS[topic]: offset for topic, offset in positions.items()})
 
     def reader_positions(self, group: str) -> dict[TopicName, int]:
-        """Return where the readers of a group read on, in the topics that they have read."""
+        """Return the offsets at which a group's readers continue, for the topics they have read."""
         at = self._positions(_READERS + group)
         return {topic: at[table] for topic, table in TABLES.items() if table in at}
 
     def move_reader(self, group: str, positions: Mapping[TopicName, int]) -> None:
-        """Write where the readers of a group read on."""
+        """Write the offsets at which the readers of a group continue."""
         at = {TABLES[topic]: offset for topic, offset in positions.items()}
         self._move(_READERS + group, at)
 
@@ -303,7 +306,7 @@ class Database:
     # --- the deployment
 
     def begin(self) -> None:
-        """Fill a file that no other connection uses, and that is of no use before `finish`."""
+        """Start to fill a file that no other connection uses; it is not valid before `finish`."""
         self._execute("PRAGMA journal_mode = OFF")
         self._execute("PRAGMA synchronous = OFF")
         self._execute("BEGIN")
@@ -311,35 +314,35 @@ class Database:
             self._set_end(table, 0, None if table in _COMPACTED else 0)
 
     def finish(self) -> None:
-        """Make the file one that many may use."""
+        """Allow other connections to use the file."""
         self._execute("COMMIT")
         self._execute("PRAGMA journal_mode = WAL")
 
     def set_identity(self, identity: str) -> None:
-        """Say what tells these topics from others."""
+        """Write what distinguishes these topics from others."""
         self._execute("INSERT INTO deployment VALUES (?, ?)", (identity, _sum(identity)))
 
     def skip(self, table: Table, end: int) -> None:
-        """Have the next record lie at a later offset, of which there are none before."""
+        """Move the next offset of an otherwise filled table to `end`."""
         self._set_end(table, end, None if table in _COMPACTED else end)
 
     def identity(self) -> str:
-        """Return what was drawn when the topics were made."""
+        """Return the identity, generated when the topics were created."""
         match self._execute("SELECT identity, checksum FROM deployment"):
             case [(str(identity), checksum)] if checksum == _sum(identity):
                 return identity
         raise self._damaged("its identity is damaged")
 
     def check(self) -> None:
-        """Look for damage that reading records would not show.
+        """Check for damage that reading records would not reveal.
 
-        Of topics that are not compacted every reader notices rows that are damaged or missing, so
-        that these need not be read here, however many they are.
+        Every reader of a topic that is not compacted notices damaged or missing rows; these topics,
+        however large, are therefore not read here.
 
         Raises
         ------
         RefusedError
-            If something is wrong with the file.
+            If the file is damaged.
 
         """
         for table in (*_COMPACTED, *_LISTS):
@@ -349,7 +352,7 @@ class Database:
         self.check_lists()
 
     def check_lists(self) -> None:
-        """Look whether everything is there, in no time."""
+        """Check that everything is there, at little cost."""
         self.identity()
         for table in _TOPICS:
             self._end(table)
@@ -388,11 +391,11 @@ class Database:
                     )
 
     def _remove(self, table: Table, offsets: Sequence[tuple[int]]) -> None:
-        """Delete rows such that no byte of them stays.
+        """Delete rows so that no byte of them remains.
 
-        SQLite's `secure_delete` overwrites what is deleted, but not the copies that stay in the
-        free part of a page when its rows have moved. So the rows that stay move to a new table, and
-        the pages of the former one are overwritten as a whole.
+        SQLite's `secure_delete` overwrites deleted data, but not the copies that remain in the free
+        part of a page after its rows have moved. The remaining rows are therefore moved to a new
+        table, and the pages of the old one are overwritten completely.
         """
         with self._in_words():
             self._connection.executemany(f"DELETE FROM {table} WHERE offset = ?", offsets)
@@ -402,7 +405,7 @@ class Database:
         self._execute("DROP TABLE former")
 
     def _end(self, table: Table) -> tuple[int, int | None]:
-        """Return the next offset, and from where on there is a record at every offset, if any."""
+        """Return the next offset, and the offset from which on there are no gaps, or None."""
         sql = "SELECT next, dense, checksum FROM ends WHERE records = ?"
         match self._execute(sql, (table,)):
             case [(int(end), dense, checksum)] if checksum == _sum(table, end, dense):
@@ -427,7 +430,7 @@ class Database:
         return status.st_dev, status.st_ino
 
     def _check_place(self) -> None:
-        """Refuse to go on with a file that has no name any more, and with it is lost."""
+        """Refuse to continue with a file that was deleted or replaced: writes to it are lost."""
         if self._on_disk() != self._file:
             raise changed(self.path, "another file is in its place")
 
@@ -435,7 +438,7 @@ class Database:
         ((application,),) = self._execute("PRAGMA application_id")
         ((version,),) = self._execute("PRAGMA user_version")
         if application != _APPLICATION:
-            # SQLite takes a file without a byte for a database without a table.
+            # SQLite treats an empty file as a database without tables.
             fault = "belongs to another program"
             if not self.path.stat().st_size:
                 fault = "is empty: it was cut, or never written; bring it back, or remove it"
@@ -451,7 +454,7 @@ class Database:
             return self._connection.execute(sql, values).fetchall()
 
     def _roll_back(self) -> None:
-        """End a transaction that has not been committed."""
+        """Roll back a transaction that was not committed."""
         with suppress(sqlite3.Error):
             self._connection.rollback()
 
@@ -460,7 +463,7 @@ class Database:
         try:
             yield
         except sqlite3.ProgrammingError:
-            raise  # a mistake of the caller, such as a closed connection
+            raise  # the caller's mistake, such as a closed connection
         except sqlite3.Error as error:
             raise _in_words(self.path, error) from error
 
@@ -469,14 +472,14 @@ class Database:
 
 
 def build(path: Path, fill: Callable[[Database], None]) -> None:
-    """Make a database, and have it filled; a crash at any moment leaves it whole or not there.
+    """Create and fill a database; after a crash at any moment it is complete or does not exist.
 
     Parameters
     ----------
     path
         The file, which must not exist; no other process may create it at the same time.
     fill
-        Writes what it holds at first, at least an identity.
+        Writes the initial contents, at least an identity.
 
     Raises
     ------
@@ -487,7 +490,7 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
     try:
         with new_part(path) as part:
             descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            os.close(descriptor)  # before SQLite opens it: closing a file ends SQLite's locks
+            os.close(descriptor)  # before SQLite opens it: closing the file releases SQLite's locks
             with closing(_connected(part)) as connection:
                 for sql in (
                     "PRAGMA page_size = 8192",
@@ -517,22 +520,22 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
 def _connected(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
-            # The bytes of the name, which need not be UTF-8; never makes a file.
+            # The name as bytes, which need not be UTF-8; `mode=rw` never creates a file.
             f"file:{quote(os.fsencode(path))}?mode=rw",
             uri=True,
             timeout=BUSY_S,
-            isolation_level=None,  # transactions begin and end where `Database` says so
+            isolation_level=None,  # `Database` begins and ends transactions itself
             check_same_thread=False,  # SQLite lets threads wait for each other
         )
     except sqlite3.Error as error:
         raise _in_words(path, error) from error
-    # A name that is damaged does not have its checksum, however it is decoded.
+    # A damaged name does not match its checksum, however it is decoded.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 
 
 def _cut(record: Record) -> Record:
-    """Return an input as it is, or the beginning of one that is too long to be used."""
+    """Return an input, or only the beginning of one that is too long to be used."""
     value = record.value
     if value is None or len(value) <= MAX_BYTES:
         return record
@@ -541,12 +544,12 @@ def _cut(record: Record) -> Record:
 
 
 def _checksum(seed: int, offset: Any, key: Any, value: Any, headers: Any, at: Any) -> int:
-    """Return a number that tells a row from others, also from those of another table."""
+    """Return a checksum of a row; rows of different tables differ."""
     try:
         sizes = (-1 if key is None else len(key), -1 if value is None else len(value))
         text = _HEAD.pack(offset, at, *sizes) + (key or b"") + (headers or b"")
         return crc32(value or b"", crc32(text, seed))
-    except (TypeError, struct.error):  # damage has made a number or a text of something
+    except (TypeError, struct.error):  # damage has changed the type of a field
         return -1
 
 
@@ -555,7 +558,7 @@ def _sum(*fields: object) -> int:
 
 
 def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
-    """Return an error that says what went wrong, and what to do."""
+    """Convert an error of SQLite to one that says what went wrong, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
@@ -568,7 +571,7 @@ def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
         case sqlite3.SQLITE_FULL:
             return BrokerError(f"cannot write {path}: {error}; free some space")
         case sqlite3.SQLITE_IOERR:
-            # SQLite does not tell a limit on the size of files from a disk that fails.
+            # SQLite does not distinguish a file size limit from a failing disk.
             return BrokerError(
                 f"cannot use {path}: {error}; free some space, raise the limit on the size of "
                 "files, or name a directory on another disk"

@@ -1,4 +1,4 @@
-"""Directory of an embedded broker: what lies in it, the worker's lock, and errors in words."""
+"""Directory of an embedded broker: its files, the worker's lock, and error messages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OLD_POSITION = "position.json"
 OLD_OUTPUTS = ("predictions.jsonl", "requests.jsonl", "consensus.jsonl", "state.jsonl",
                "dead-letters.jsonl")  # fmt: skip
 OLD_INPUTS = ("answers.jsonl", "taken-back.jsonl", "events.jsonl")
-"""Files in which topics lay before there was a database; `streamgp migrate` reads them."""
+"""Files that held the topics before there was a database; `streamgp migrate` reads them."""
 _PATIENCE_S = 0.2
 _STEP_S = 0.02
 _MOUNTS = Path("/proc/self/mountinfo")
-# SQLite needs shared memory between all that use a file, and locks that hold.
+# SQLite needs shared memory between all processes that use a file, and reliable locks.
 _NETWORK = re.compile(
     r"nfs4?|cifs|smb3?|smbfs|afs|ceph|glusterfs|lustre|beegfs|fuse\.(sshfs|glusterfs|s3fs|rclone)"
 )
-# Faults that go away although the place stays the same.
+# Faults that can pass although the directory stays the same.
 _PASSING = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -40,12 +40,12 @@ _PASSING = {
 
 
 def database_in(directory: Path) -> Path:
-    """Return the path of the database of a directory that can be used.
+    """Return the path of the database in a directory.
 
     Raises
     ------
     RefusedError
-        If there is none, or the directory is one of an earlier version; the text says what to do.
+        If there is none, or an earlier version wrote the directory; the text says what to do.
 
     """
     path = directory / DATABASE
@@ -61,7 +61,7 @@ def database_in(directory: Path) -> Path:
 
 
 def flaw_of(directory: Path) -> str | None:
-    """Return why neither a database can be used there nor a new one be made; None if it can."""
+    """Return why no database can be used or created there, None if one can."""
     path = directory / DATABASE
     if old := old_files(directory):
         command = f"streamgp migrate {shlex.quote(os.fspath(directory))}"
@@ -73,19 +73,19 @@ def flaw_of(directory: Path) -> str | None:
         if OLD_POSITION in old:
             return f"a migration of {directory} was cut short; run it again: {command}"
     if not path.exists() and path.with_name(f"{DATABASE}-wal").exists():
-        # SQLite would take what lies in there for a part of a new database.
+        # SQLite would take this file for a part of a new database.
         return str(changed(path, "it is not there"))
     return network_flaw(directory)
 
 
 def old_files(directory: Path) -> list[str]:
-    """Return the names of the files of an earlier version that are there."""
+    """Return the names of an earlier version's files that exist there."""
     names = (*OLD_INPUTS, *OLD_OUTPUTS, OLD_POSITION)
     return [name for name in names if (directory / name).exists()]
 
 
 def network_flaw(directory: Path, mounts: Path = _MOUNTS) -> str | None:
-    """Return why a directory cannot hold a database, if it lies on another machine.
+    """Return why a directory cannot hold a database, if it is on a network file system.
 
     Examples
     --------
@@ -101,13 +101,13 @@ def network_flaw(directory: Path, mounts: Path = _MOUNTS) -> str | None:
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
-        return None  # no Linux: unguarded
+        return None  # not Linux: not checked
     place = directory.resolve()
     best, kind = -1, ""
     for line in lines:
         mount, _, rest = line.partition(" - ")
         where = Path(re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), mount.split(" ")[4]))
-        if len(where.parts) >= best and place.is_relative_to(where):  # the later one covers it
+        if len(where.parts) >= best and place.is_relative_to(where):  # later mounts win
             best, kind = len(where.parts), rest.split(" ")[0]
     if _NETWORK.fullmatch(kind) is None:
         return None
@@ -120,12 +120,12 @@ def network_flaw(directory: Path, mounts: Path = _MOUNTS) -> str | None:
 def hold(directory: Path) -> int:
     """Keep other workers out of a directory until the descriptor returned is closed.
 
-    The lock is on the directory itself and ends with the process, however that ends.
+    The lock is on the directory itself and is released with the process, however that ends.
 
     Raises
     ------
     BrokerError
-        If a worker is in it, or it cannot be read.
+        If another worker holds it, or it cannot be read.
 
     """
     descriptor = _opened(directory)
@@ -137,12 +137,12 @@ def hold(directory: Path) -> int:
                 f"{directory} is in use by another worker, and serves only one; stop that one, or "
                 "use another broker"
             )
-        sleep(_STEP_S)  # `is_held` holds it for a moment, too
+        sleep(_STEP_S)  # `is_held` also holds it for a moment
     return descriptor
 
 
 def is_held(directory: Path) -> bool:
-    """Return whether a worker is in a directory."""
+    """Return whether a worker holds a directory."""
     descriptor = _opened(directory)
     try:
         return not _lock(descriptor, fcntl.LOCK_SH)
@@ -153,7 +153,7 @@ def is_held(directory: Path) -> bool:
 def in_words(what: str, error: OSError) -> BrokerError:
     """Return an error that says what went wrong, why, and what to do.
 
-    It is a `RefusedError` if only a person can change it.
+    It is a `RefusedError` if retrying cannot help.
     """
     if isinstance(error, BrokerError):
         return error
@@ -183,5 +183,5 @@ def _lock(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        pass  # some file systems lock no directories: better unguarded than refused
+        pass  # some file systems cannot lock directories: better unguarded than refused
     return True

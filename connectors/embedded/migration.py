@@ -1,9 +1,10 @@
-"""Migration of topics that lay in files of lines into a database.
+"""Migration of topics from line files to a database.
 
-The database is made as a whole, beside the files; they then move to the folder `migrated`. A crash
-leaves either the files, or the database and some files that have not moved yet; the next migration
-completes it. Offsets stay what they were (of a line its first byte, counted as if nothing had ever
-been compacted), and with them positions, numbers of dead letters and snapshots of workers.
+The database is created as a whole beside the files, which then move to the folder `migrated`. A
+crash leaves either the files, or the database and some files not moved yet; the next migration
+completes the move. Offsets do not change (the offset of a line is that of its first byte, counted
+as if nothing had ever been compacted), and with them positions, numbers of dead letters and
+workers' snapshots remain valid.
 
 """
 
@@ -35,7 +36,7 @@ from connectors.wire.record_lines import from_line
 from streamgp.common.private_files import make_directory
 
 MIGRATED = "migrated"
-"""Folder to which the files move."""
+"""Folder to which the files are moved."""
 _LOGS: dict[str, tuple[TopicName, Table]] = {
     **{f"{topic}.jsonl": (topic, table) for topic, table in TABLES.items()},
     "taken-back.jsonl": ("consensus", INPUTS["consensus"]),
@@ -43,8 +44,8 @@ _LOGS: dict[str, tuple[TopicName, Table]] = {
 _OUTPUTS = {topic for name, (topic, _) in _LOGS.items() if name in OLD_OUTPUTS}
 _KEYED = {"consensus", "state"}
 _COMPACTED_MARK = b'{"compacted":'
-"""What the first line of a compacted file begins with, and no record's line."""
-_LONGEST = 900_000_000  # SQLite takes a little more
+"""Start of the first line of a compacted file; no record's line starts like this."""
+_LONGEST = 900_000_000  # SQLite's limit is a little higher
 _MANY_BYTES = 1 << 22
 _Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -68,13 +69,13 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 def migrate(directory: Path) -> list[str]:
     """Move topics from files into a database; return what was done, one line each.
 
-    No other process may use the directory meanwhile. Done twice, it does nothing the second time.
+    No other process may use the directory in the meantime. A second migration does nothing.
 
     Raises
     ------
     BrokerError
         If a worker uses the directory, the files are damaged, or the database cannot be written.
-        The files are untouched then.
+        The files are unchanged then.
 
     """
     lock = hold(directory)
@@ -96,7 +97,7 @@ def migrate(directory: Path) -> list[str]:
             done.append(f"made {path}")
         if (directory / OLD_POSITION).exists():
             _check_made(directory, path)
-            _put_away(directory, old_files(directory))
+            _move_files(directory, old_files(directory))
             done.append(f"moved the files to {directory / MIGRATED}, which can be deleted")
         return done
     finally:
@@ -104,7 +105,7 @@ def migrate(directory: Path) -> list[str]:
 
 
 def _check_made(directory: Path, path: Path) -> None:
-    """Refuse a database that was not made of the files beside it."""
+    """Refuse a database that was not created from the files beside it."""
     with closing(Database(path)) as database:
         database.check_lists()
         if database.identity() != _read_position(directory).identity:
@@ -113,8 +114,8 @@ def _check_made(directory: Path, path: Path) -> None:
             )
 
 
-def _put_away(directory: Path, names: list[str]) -> None:
-    """Move files to a folder, the position last: while it is there, the directory is not used."""
+def _move_files(directory: Path, names: list[str]) -> None:
+    """Move files to a folder, the position last: while it is there, the directory is refused."""
     target = directory / MIGRATED
     try:
         make_directory(target)
@@ -129,7 +130,7 @@ def _put_away(directory: Path, names: list[str]) -> None:
 
 
 def _copy(directory: Path, database: Database) -> dict[str, int]:
-    """Fill a new database; return how many records each file had."""
+    """Fill a new database; return the number of records of each file."""
     position = _read_position(directory)
     database.set_identity(position.identity)
     counts = {}
@@ -139,12 +140,12 @@ def _copy(directory: Path, database: Database) -> dict[str, int]:
         counts[name] = log.copy_to(database, table)
     for group, offsets in position.groups.items():
         database.move(group, {topic: offsets.get(topic, 0) for topic in INPUTS})
-        database.positions(group)  # which must not lie behind the ends
+        database.positions(group)  # raises an error if they lie beyond the ends
     return counts
 
 
 def _write_position(directory: Path) -> None:
-    """Give a directory in which no worker has been a position, which marks it until the end."""
+    """Write a position if no worker has written one; it marks an unfinished migration."""
     path = directory / OLD_POSITION
     if path.exists():
         return
@@ -181,16 +182,16 @@ class _Log:
     Parameters
     ----------
     path
-        The file; one that is not there is empty, unless something in it counts.
+        The file; a missing one counts as empty, but is an error if `end` is not 0.
     topic
-        Whose records it holds.
+        Topic of its records.
     end
-        The offset behind what counts; None for all there is.
+        The offset up to which its lines count; None for all.
 
     """
 
-    # _header  bytes of the first line, if it says that the file was compacted
-    # _first   offset of the byte behind it
+    # _header  size of the first line, if it says that the file was compacted
+    # _first   offset of the byte after it
 
     def __init__(self, path: Path, topic: TopicName, end: int | None) -> None:
         self._path = path
@@ -205,7 +206,7 @@ class _Log:
         self._end = end
 
     def copy_to(self, database: Database, table: Table) -> int:
-        """Write its records; return how many there are."""
+        """Write its records; return their number."""
         rows: list[Row] = []
         n = n_bytes = end = 0
         for offset, line, at in self._lines():
@@ -227,7 +228,7 @@ class _Log:
         return n + len(rows)
 
     def _read_header(self) -> int:
-        """Read where offsets begin; return where they ended when the file was compacted."""
+        """Read the first offset; return the end offset at the time of the compaction."""
         with open(self._path, "rb") as file:
             line = file.readline(128)
         if not line.startswith(_COMPACTED_MARK):
@@ -240,7 +241,7 @@ class _Log:
         return compacted.end
 
     def _lines(self) -> Iterator[tuple[int, bytes, float]]:
-        """Yield lines with their offsets, and when the file was last written to."""
+        """Yield lines with their offsets, and the time when the file was last modified."""
         if not self._path.exists():
             return
         try:
@@ -251,7 +252,7 @@ class _Log:
                 while (self._end is None or offset < self._end) and (
                     line := file.readline(_LONGEST)
                 ):
-                    # A last line without its end was forgotten, or cut: it is a line all the same.
+                    # A last line without a newline, forgotten or cut off, still counts as a line.
                     if len(line) == _LONGEST:
                         raise changed(self._path, f"the line at byte {file.tell()} is too long")
                     yield offset, line, at

@@ -1,8 +1,8 @@
 """Topics in a SQLite database in a directory: one worker, one partition, no server.
 
-Any number of processes write events and answers, and read, while the worker works. What takes an
-example back waits in a table of its own, and becomes part of `consensus` once the worker has heeded
-it. All other topics are the worker's.
+Any number of processes may write events and answers, and read, while the worker runs. Records that
+take examples back wait in a separate table, and become part of `consensus` once the worker has
+processed them. Only the worker writes the other topics.
 
 """
 
@@ -54,7 +54,7 @@ class EmbeddedTopics:
     Parameters
     ----------
     directory
-        Where it is.
+        Directory of the database.
     clock
         Stamps records, POSIX seconds.
 
@@ -92,7 +92,7 @@ class EmbeddedTopics:
         Raises
         ------
         BrokerError
-            If there is another one, or the database is not as a worker has left it.
+            If there is another one, or the database is not as a worker left it.
 
         """
         client = EmbeddedWorkerClient(
@@ -104,20 +104,20 @@ class EmbeddedTopics:
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
     ) -> EmbeddedReader:
-        """Read topics, only what is committed."""
+        """Read topics; only committed records."""
         return EmbeddedReader(self.directory, topics, from_end=from_end, group=group)
 
     def writer(self, program: str) -> EmbeddedWriter:  # noqa: ARG002
-        """Write events, answers and what takes examples back."""
+        """Write events, answers, and records that take examples back."""
         return EmbeddedWriter(self.directory, clock=self._clock)
 
     def create(self) -> list[str]:
-        """Make the directory and the database if they are missing; return what was made.
+        """Create the directory and the database if they are missing; return what was created.
 
         Raises
         ------
         BrokerError
-            If they cannot be made, or other results are there.
+            If they cannot be created, or results of an earlier version are there.
 
         """
         made = []
@@ -133,7 +133,7 @@ class EmbeddedTopics:
         if not path.exists():
             lock = hold(self.directory)
             try:
-                if not path.exists():  # another process may have made it just now
+                if not path.exists():  # another process may just have created it
                     build(path, lambda database: database.set_identity(secrets.token_hex(8)))
                     made.append(f"made {path}")
             finally:
@@ -161,7 +161,7 @@ class EmbeddedTopics:
         return []
 
     def warnings(self) -> list[str]:
-        """Return which files of messages lie there unread, one line each."""
+        """Return files of messages that lie there unread, one line each."""
         return [
             f"{self.directory / name} is not read: topics are in {DATABASE}; send what it holds "
             "with `streamgp send CONFIG.toml -`"
@@ -170,12 +170,12 @@ class EmbeddedTopics:
         ]
 
     def identity(self) -> str:
-        """Return what was drawn when the topics were made."""
+        """Return the identity, generated when the topics were created."""
         with self._open() as database:
             return database.identity()
 
     def names(self) -> Mapping[TopicName, str]:
-        """Return the names that the topics have everywhere."""
+        """Return the names of the topics, which are their roles."""
         return {name: name for name in ALL_TOPICS}
 
     def n_partitions(self) -> int:
@@ -183,7 +183,7 @@ class EmbeddedTopics:
         return 1
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input a group has not worked off."""
+        """Return how many records of each input a group has not processed."""
         return {place: each.n_waiting for place, each in self.backlog(group).items()}
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
@@ -197,12 +197,12 @@ class EmbeddedTopics:
             }
 
     def positions(self, group: str) -> dict[Place, int]:
-        """Return the offsets at which a group reads on, 0 where it has not begun."""
+        """Return the offsets at which a group continues, 0 for inputs that it has not read."""
         with self._open() as database, database.reading():
             return {(topic, 0): offset for topic, offset in database.positions(group).items()}
 
     def checkpoint(self, group: str) -> Checkpoint:
-        """Return positions and ends as they are now: batches are transactions."""
+        """Return the current positions and ends, which always match: batches are transactions."""
         with self._open() as database, database.reading():
             positions = database.positions(group)
             ends = {(topic, 0): database.end(TABLES[topic]) for topic in COMPACTED}
@@ -221,15 +221,15 @@ class EmbeddedTopics:
             )
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return all of them: what waits is records."""
+        """Return all of them: everything that waits is a record."""
         return set(positions)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return nothing: what is there can be read."""
+        """Return an empty dict: everything that is there can be read."""
         return {}
 
     def n_members(self, group: str) -> int:  # noqa: ARG002
-        """Return 1 if a worker has the directory, of whatever group, else 0."""
+        """Return 1 if a worker of any group holds the directory, otherwise 0."""
         return int(is_held(self.directory))
 
     def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
@@ -251,8 +251,7 @@ class EmbeddedTopics:
             database.close()
 
 
-# --- Worker client, reader and writer. A commit is one transaction: the records written, and how
-# far the inputs are worked off.
+# --- Worker client, reader and writer. A commit is one transaction: records and input positions.
 
 _MANY = 500
 _TOLD_EVERY = 10_000
@@ -267,24 +266,24 @@ class EmbeddedWorkerClient:
     Parameters
     ----------
     directory
-        Where the database is.
+        Directory of the database.
     group
-        Whose positions are used; a group starts at the beginning.
+        Group whose positions are used; a new group starts at the first record.
     max_records
-        How many records a poll returns at most.
+        The largest number of records that a poll returns.
     clock
-        Stamps what is written, POSIX seconds.
+        Stamps the records written, POSIX seconds.
 
     Raises
     ------
     BrokerError
-        If another worker has the directory, or the database is not as a worker has left it.
+        If another worker holds the directory, or the database is not as a worker left it.
 
     """
 
-    # _committed   how far the inputs are committed
-    # _polled      how far they were polled
-    # _taken_back  polled since the last commit: goes to `consensus`, to be part of the history
+    # _committed   positions committed in the inputs
+    # _polled      positions polled in the inputs
+    # _taken_back  polled since the last commit; written to `consensus`, to be part of the history
     # _fault       why a commit has failed
 
     def __init__(
@@ -311,12 +310,12 @@ class EmbeddedWorkerClient:
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The only partition, once it was polled."""
+        """The only partition, after the first poll."""
         return frozenset({0} if self._has_polled else ())
 
     @property
     def generation(self) -> int:
-        """0, once it was polled: no other worker ever gets the partition."""
+        """0 after the first poll: no other worker ever gets the partition."""
         return 0 if self._has_polled else -1
 
     def poll(self, timeout_s: float) -> list[Record]:
@@ -355,7 +354,7 @@ class EmbeddedWorkerClient:
         return self._history(spans, n_all, progress)
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records, and that everything polled so far is done with: both or none."""
+        """Write records and the positions polled so far, atomically."""
         self._check()
         records: dict[TopicName, list[Outgoing]] = {}
         for record in (*self._taken_back, *outgoing):
@@ -390,19 +389,19 @@ class EmbeddedWorkerClient:
             }
 
     def begun(self) -> list[OffsetReset]:
-        """Return an empty list: a group begins with the first record, and nothing is deleted."""
+        """Return an empty list: a group starts with the first record, and nothing is deleted."""
         return []
 
     def stalled(self) -> list[StalledPartition]:
-        """Return an empty list: what is there can be read."""
+        """Return an empty list: everything that is there can be read."""
         return []
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return nothing."""
+        """Return an empty dict."""
         return {}
 
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
-        """Let another worker in; what was polled and not committed is delivered again."""
+        """Release the directory; what was polled and not committed is delivered again."""
         if self._lock is not None:
             self._database.close()
             os.close(self._lock)
@@ -445,10 +444,10 @@ class EmbeddedWorkerClient:
 
 
 class EmbeddedReader:
-    """Reads topics of an embedded broker, with a group from where it has committed."""
+    """Reads topics of an embedded broker; with a group, from where it has committed."""
 
-    # _offsets  where each topic is read on
-    # _goals    their ends when the reader was opened
+    # _offsets  next offset of each topic
+    # _goals    the topics' ends when the reader was opened
 
     def __init__(
         self, directory: Path, topics: Iterable[TopicName], *, from_end: bool, group: str | None
@@ -467,11 +466,11 @@ class EmbeddedReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there when the reader was opened."""
+        """Whether everything that was there when the reader was opened has been read."""
         return all(self._offsets[topic] >= goal for topic, goal in self._goals.items())
 
     def commit(self) -> None:
-        """Let the group's next reader begin behind what was polled."""
+        """Let the group's next reader start after what was polled."""
         if self._group is None:
             raise ValueError(NO_GROUP)
         with self._database.writing():
@@ -487,7 +486,7 @@ class EmbeddedReader:
             for topic, offset in self._offsets.items():
                 table = TABLES[topic]
                 found = self._database.records(table, offset, _MANY)
-                # What was compacted away behind the last record is read, too.
+                # Records compacted away after the last one count as read.
                 end = found[-1].offset + 1 if found else self._database.end(table)
                 self._offsets[topic] = end
                 records += found
@@ -495,10 +494,10 @@ class EmbeddedReader:
 
 
 class EmbeddedWriter:
-    """Writes the inputs of a worker; what one flush writes is one transaction."""
+    """Writes the inputs of a worker; each flush is one transaction."""
 
-    # _unsent               of each input, what was taken and not written
-    # _n_records, _n_bytes  how much that is
+    # _unsent               records of each input that were taken and not written
+    # _n_records, _n_bytes  their number and size
 
     def __init__(self, directory: Path, *, clock: Callable[[], float]) -> None:
         self._database = Database(database_in(directory))
@@ -507,7 +506,7 @@ class EmbeddedWriter:
         self._n_records = self._n_bytes = 0
 
     def send(self, record: Outgoing) -> None:
-        """Take a record; it leaves with the next flush, or when there are many."""
+        """Take a record; it is written at the next flush, or once there are many."""
         _check_partition(record.partition or 0)
         is_example = record.topic == "consensus" and record.value is not None
         if record.topic not in INPUTS or is_example:
@@ -522,12 +521,12 @@ class EmbeddedWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Return when everything taken is on the disk.
+        """Return once everything taken is on disk.
 
         Raises
         ------
         BrokerError
-            If it is not; nothing was written then, and it is kept for the next attempt.
+            If it is not; then nothing was written, and the records are kept for the next attempt.
 
         """
         if self._unsent:
@@ -547,7 +546,7 @@ class EmbeddedWriter:
 
 
 def _wait_for(read: Callable[[], list[Record]], timeout_s: float) -> list[Record]:
-    """Return what can be read; look again until there is something, or the time is over."""
+    """Return what can be read; poll until there is something, or the timeout has passed."""
     until = monotonic() + timeout_s
     while not (records := read()) and (left := until - monotonic()) > 0.0:
         sleep(min(_STEP_S, left))
