@@ -1,10 +1,10 @@
-"""Backups: what `state` and `consensus` hold, and open questions, as files of lines with checksums.
+"""Backups: `state`, `consensus` and open questions, as line files with checksums.
 
 A directory has three files for each partition, `partition-<n>.state.jsonl`,
-`partition-<n>.consensus.jsonl` and `partition-<n>.requests.jsonl`, with a record a line
-(`connectors.wire.record_lines`), and `manifest.json`, which is written last: without it nothing is
-a backup. The manifest says of each file how many records and bytes it has and which SHA-256, and
-has a checksum itself. All files are their owner's alone, as they hold what people said.
+`partition-<n>.consensus.jsonl` and `partition-<n>.requests.jsonl`, with one record a line
+(`connectors.wire.record_lines`), and `manifest.json`, which is written last: without it a directory
+is no backup. The manifest lists the number of records, the size and the SHA-256 of each file, and
+has a checksum itself. Only the owner may read the files, as they contain what people said.
 
 """
 
@@ -36,7 +36,7 @@ class BackupError(ValueError):
 
 
 class BackupFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a backup: whose records it has, and what it must be like."""
+    """One file of a backup: its place, size and digest."""
 
     name: str
     topic: TopicName
@@ -47,23 +47,23 @@ class BackupFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds, and of when.
+    """What a backup contains, and its time.
 
     Parameters
     ----------
     group
         The group whose workers wrote it.
     streamgp
-        The version that made the backup.
+        The version of streamgp that wrote the backup.
     at
-        When it was made, POSIX seconds.
+        When it was written, POSIX seconds.
     n_partitions
         Number of partitions of each topic.
     configuration
-        What the workers signed with; None where none has signed.
+        The record with which the workers signed the topics; None if no worker has signed.
     positions
-        By topic and partition the offset at which the group read on, in the topics of that time;
-        partitions of which it had no position are left out.
+        By topic and partition, the offset at which the group continued in the topics of that time;
+        partitions without a position are left out.
     files
         The files.
 
@@ -96,18 +96,18 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     Parameters
     ----------
     directory
-        Where to; it must be empty, or not be there.
+        The directory to write to; it must be empty, or not exist.
     manifest
-        What to say of it; of its files nothing.
+        The manifest, without files.
     contents
         The records.
 
     Raises
     ------
     BackupError
-        If there is something.
+        If the directory is not empty.
     StateError
-        If the disk does not take it.
+        If it cannot be written to disk.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     try:
         make_directory(directory)
         if any(directory.iterdir()):
-            raise BackupError(f"{directory} is not empty; name a directory that is not there")
+            raise BackupError(f"{directory} is not empty; name a new or an empty directory")
     except OSError as error:
         raise state_error(f"cannot write a backup to {directory}", error) from error
     files = []
@@ -155,12 +155,12 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
 
 
 def read_backup(directory: Path) -> tuple[Manifest, Contents]:
-    """Return what a backup holds, once everything in it was found to be as it was written.
+    """Read a backup and verify that everything is as it was written.
 
     Raises
     ------
     BackupError
-        If it is none, one of a later version, or damaged.
+        If it is no backup, of a later version, or damaged.
     StateError
         If it cannot be read.
 

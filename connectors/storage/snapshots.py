@@ -1,7 +1,7 @@
-"""Snapshot files: bytes that are kept whole or not at all, in a directory of one process.
+"""Snapshot files: atomically written bytes, in a directory that one process uses.
 
-What the bytes say, and whether they are damaged, is for those to know who wrote them. Files are
-readable by their owner alone unless told otherwise, since snapshots hold what people said.
+Only the code that wrote the bytes knows what they mean, and whether they are damaged. By default
+only their owner can read the files, since snapshots contain what people said.
 
 """
 
@@ -35,7 +35,7 @@ _ADVICE = {
 
 
 class StateError(OSError):
-    """State that cannot be kept or brought back; the text says why, and what to do."""
+    """State that cannot be saved or restored; the text says why, and what to do."""
 
 
 class InUseError(StateError):
@@ -43,27 +43,27 @@ class InUseError(StateError):
 
 
 def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> None:
-    """Write a file such that a crash at any moment leaves the old one or the new one, whole.
+    """Write a file so that a crash at any moment leaves the old or the new one complete.
 
-    The bytes go to a temporary file beside it, are forced to the disk, and take the old file's
-    name; then the directory is forced to the disk. A temporary file that a crash has left behind is
-    removed by the next write. Two writers at the same time never mix their bytes, but one of them
-    may get an error: a `StateDirectory` keeps a second one out.
+    The bytes are written to a temporary file beside it and synced to disk; the temporary file is
+    renamed to the old file's name, and the directory is synced. The next write removes a temporary
+    file that a crash left behind. Two concurrent writers never mix their bytes, but one of them may
+    get an error: a `StateDirectory` keeps a second one out.
 
     Parameters
     ----------
     path
-        The file. Its directory must be there. A link is replaced, not followed.
+        The file. Its directory must exist. A symbolic link is replaced, not followed.
     data
-        What it will hold.
+        Its new contents.
     mode
-        Its permissions, less what the umask of the process denies; those of the old file do not
-        count. Unless told otherwise it is its owner's alone.
+        Its permissions, reduced by the process's umask; those of the old file are ignored. By
+        default only the owner has access.
 
     Raises
     ------
     StateError
-        If the disk is full or cannot be written. The old file is untouched, unless the very last
+        If the disk is full or cannot be written. The old file is unchanged, unless the very last
         step failed: then the new one is there, but may not survive a power failure.
 
     Examples
@@ -93,12 +93,12 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file that is replaced as a whole.
+    """Lock a file that is replaced as a whole against changes by other processes.
 
     Raises
     ------
     StateError
-        If its directory cannot be made or written.
+        If its directory cannot be created or written.
 
     """
     try:
@@ -114,12 +114,12 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def read_snapshot(path: str | Path) -> bytes | None:
-    """Return what a file holds, or None if it is not there.
+    """Return the contents of a file, None if it does not exist.
 
     Raises
     ------
     StateError
-        If it is there and cannot be read.
+        If it exists and cannot be read.
 
     """
     path = check_path("path", path)
@@ -132,7 +132,7 @@ def read_snapshot(path: str | Path) -> bytes | None:
 
 
 def file_version(path: str | Path) -> tuple[int, int, int] | None:
-    """Return what tells a file from those that lay there before, None if there is none.
+    """Return what distinguishes a file from its predecessors, None if it does not exist.
 
     Examples
     --------
@@ -148,13 +148,13 @@ def file_version(path: str | Path) -> tuple[int, int, int] | None:
 
 
 class StateDirectory:
-    """A directory of snapshot files that no second process may use at the same time.
+    """A directory of snapshot files that only one process may use at a time.
 
     Parameters
     ----------
     path
-        The directory; created, for its owner alone, if it is not there. A file `lock` in it names
-        the process that uses it. The lock ends with the process, however that ends.
+        The directory; if missing, it is created with access for its owner only. A file `lock` in it
+        names the process that uses it. The lock is released with the process, however that ends.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class StateDirectory:
             raise state_error(f"cannot lock {path}", error) from error
 
     def file(self, name: str) -> Path:
-        """Return the path of one file, for a caller who writes it without this class."""
+        """Return the path of one file, for a caller that writes it without this class."""
         if self._closed:
             raise ValueError("state directory is closed; open it again")
         if Path(name).name != name or name in ("", _LOCK) or name.startswith("."):
@@ -215,16 +215,16 @@ class StateDirectory:
         write_snapshot(self.file(name), data)
 
     def read(self, name: str) -> bytes | None:
-        """Return what one file holds, or None if it is not there."""
+        """Return the contents of one file, None if it does not exist."""
         return read_snapshot(self.file(name))
 
     def names(self) -> list[str]:
-        """Return the names of the files that are there, in alphabetical order."""
+        """Return the names of the files, in alphabetical order."""
         found = (entry.name for entry in os.scandir(self.path) if entry.is_file())
         return sorted(name for name in found if name != _LOCK and not name.startswith("."))
 
     def close(self) -> None:
-        """Let another process in."""
+        """Release the directory for other processes."""
         if not self._closed:
             self._closed = True
             os.close(self._lock)
@@ -243,10 +243,10 @@ class StateDirectory:
 
 @contextmanager
 def new_part(path: Path) -> Iterator[Path]:
-    """Give the name of a temporary file beside the one that it will replace.
+    """Yield the name of a temporary file beside the one that it will replace.
 
-    What earlier crashes have left behind is removed first, which also frees its space; what is left
-    under the new name at the end is removed, too.
+    Leftovers of earlier crashes are removed first, which also frees their space; a file still under
+    the temporary name at the end is removed too.
     """
     left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.part.*")
     for entry in list(os.scandir(path.parent)):
@@ -261,12 +261,12 @@ def new_part(path: Path) -> Iterator[Path]:
 
 
 def sync_directory(path: Path) -> None:
-    """Force the names in a directory to the disk."""
+    """Sync the entries of a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems know no such thing; they order what they write by themselves.
+        # Some file systems do not support this; they order their writes by themselves.
         if error.errno != errno.EINVAL:
             raise
     finally:
@@ -274,14 +274,14 @@ def sync_directory(path: Path) -> None:
 
 
 def what_is_there(error: FileExistsError | NotADirectoryError) -> str:
-    """Say what stands where a directory was to be."""
+    """Return a sentence about what exists where a directory is expected."""
     path = Path(error.filename)
     is_loose = path.is_symlink() and not path.exists()
     return f"{path} is {'a link that leads nowhere' if is_loose else 'a file'}"
 
 
 def state_error(what: str, error: OSError) -> StateError:
-    """Say what went wrong, why, and what to do."""
+    """Return an error that says what went wrong, why, and what to do."""
     advice = _ADVICE.get(error.errno or 0, "name another place")
     return StateError(f"{what}: {error.strerror or error}; {advice}")
 
@@ -293,7 +293,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _create(path: Path) -> None:
-    """Create a directory for its owner alone, and those above it, to last."""
+    """Create a directory for its owner only, and its parents, and sync them to disk."""
     if path.is_dir():
         return
     _create(path.parent)

@@ -1,9 +1,9 @@
-"""A store on disk: learners of many keys, as bytes, in one SQLite file.
+"""On-disk store: learners of many keys, as bytes, in one SQLite file.
 
-A mark names a moment. A caller who takes one writes it into a snapshot of its own, which a crash
-may prevent; so the store can go back to either of the last two marks. Time is cut into generations
-that end with a mark each, every put is stored under the current generation, and of each key those
-versions are kept that a caller may still go back to: at most three.
+A mark names a point in time. A caller that takes one writes it into a snapshot of its own, which a
+crash may prevent; the store can therefore return to either of the last two marks. Each generation
+ends with a mark. Every put is stored under the current generation, and those versions of each key
+are kept to which a caller may still return: at most three.
 
 """
 
@@ -23,10 +23,9 @@ from streamgp.base import State
 from streamgp.common.private_files import private
 from streamgp.common.validation import check_path
 
-# --- One SQLite file that belongs to one process: durable commits, errors in words, real
-# erasure.
+# --- A SQLite file used by one process: durable commits, clear errors, real erasure.
 #
-# What is in it is for those to know who use it.
+# Its users define its contents.
 
 
 CACHE_KIB = 8192
@@ -37,16 +36,16 @@ _VERSION = 1
 class SqliteFile:
     """A SQLite file with one transaction always open, from one commit to the next.
 
-    Nothing of an open transaction survives a crash. After an error the file is closed as a crash
-    would leave it: what was written since the last commit is gone, so the caller may not go on.
+    Nothing of an open transaction survives a crash. After an error the file is closed as after a
+    crash: what was written since the last commit is lost, so the caller cannot continue.
 
     Parameters
     ----------
     path
-        The file; created, readable by its owner alone, if it is not there. While it is open,
-        SQLite keeps a file beside it that ends in `-wal`; the two belong together.
+        The file; if missing, it is created, readable only by its owner. While it is open, SQLite
+        keeps a file beside it that ends in `-wal`; the two belong together.
     schema
-        Statements that fill a new file.
+        Statements that initialize a new file.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class SqliteFile:
     Raises
     ------
     StateError
-        If the file is damaged, in use, of another program or of a newer version.
+        If the file is damaged, in use, or written by another program or a newer version.
 
     Examples
     --------
@@ -76,8 +75,8 @@ class SqliteFile:
         self._connection: sqlite3.Connection | None = None
         try:
             with new_part(self.path):
-                pass  # a crash may have left one behind
-            # Only if it is not there: closing a file ends the locks of its process, SQLite's too.
+                pass  # left behind by a crash
+            # Only if the file is missing: closing it releases all locks of this process on it.
             with suppress(FileExistsError):
                 os.close(private(str(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
         except OSError as error:
@@ -95,24 +94,24 @@ class SqliteFile:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.ProgrammingError:
-            raise  # a mistake of the caller, such as another thread
+            raise  # the caller's mistake, such as another thread
         except sqlite3.Error as error:
             self._abandon()
             raise _in_words(self.path, error) from error
 
     def commit(self) -> None:
-        """Make everything durable, also over a power failure, and begin the next transaction."""
+        """Make everything durable, even through a power failure, and begin the next transaction."""
         self.rows("COMMIT")
-        # The log is emptied at once, so that it does not remember what was erased.
+        # The log is emptied at once, so that it does not retain erased data.
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         self.rows("BEGIN IMMEDIATE")
 
     def rewrite(self) -> None:
-        """Commit, and rewrite the file, so that no byte of what was deleted is left in it.
+        """Commit, and rewrite the file so that no byte of deleted data is left in it.
 
-        SQLite's `secure_delete` overwrites what is deleted, but not the copies that stay in the
-        free part of a page when its rows have moved. `VACUUM` would do, but needs space among
-        the system's temporary files.
+        SQLite's `secure_delete` overwrites deleted data, but not the copies that remain in the free
+        part of a page after its rows have moved. `VACUUM` would suffice, but needs space in the
+        system's temporary directory.
         """
         self.commit()
         self.rows("COMMIT")
@@ -120,7 +119,7 @@ class SqliteFile:
             with new_part(self.path) as part:
                 descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
                 try:
-                    # As bytes: a name need not be UTF-8, and a text parameter has to be.
+                    # As bytes: a file name need not be UTF-8, but a text parameter must be.
                     self.rows("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(part),))
                     os.fsync(descriptor)
                 finally:
@@ -144,25 +143,25 @@ class SqliteFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was neither closed nor given up after an error."""
+        """Whether it was neither closed nor abandoned after an error."""
         return self._connection is not None
 
     def damaged(self, what: str) -> StateError:
-        """Close without a commit, and return an error which says what is damaged."""
+        """Close without a commit, and return an error that says what is damaged."""
         self._abandon()
         return StateError(f"{self.path} is damaged: {what}; delete it and start over")
 
     def _connect(self) -> None:
         try:
-            # Without isolation level, transactions begin and end where this class says so.
+            # Without an isolation level, this class begins and ends transactions itself.
             self._connection = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
         except sqlite3.Error as error:
             raise _in_words(self.path, error) from error
-        # Another process is kept out from the first statement that reads the file.
+        # Other processes are kept out from the first statement that reads the file.
         self.rows("PRAGMA locking_mode = EXCLUSIVE")
 
     def _check_origin(self) -> bool:
-        """Refuse a file that is not ours, before anything is written; say whether it is new."""
+        """Refuse a file of another program before anything is written; return whether it is new."""
         ((application,),) = self.rows("PRAGMA application_id")
         ((version,),) = self.rows("PRAGMA user_version")
         if application == _APPLICATION and version == _VERSION:
@@ -180,12 +179,12 @@ class SqliteFile:
     def _begin(self) -> None:
         for sql in (
             "PRAGMA journal_mode = WAL",
-            # A commit is on the disk when it returns. NORMAL could lose the last ones to a power
-            # failure, while a snapshot that relies on them is kept.
+            # A commit is on disk when it returns. With NORMAL, a power failure could lose the last
+            # ones, while a snapshot that relies on them survives.
             "PRAGMA synchronous = FULL",
             f"PRAGMA cache_size = -{CACHE_KIB}",
             "PRAGMA secure_delete = ON",
-            "PRAGMA wal_checkpoint(TRUNCATE)",  # what a crash has left in the log
+            "PRAGMA wal_checkpoint(TRUNCATE)",  # what a crash left in the log
             "BEGIN IMMEDIATE",
         ):
             self.rows(sql)
@@ -216,7 +215,7 @@ def _in_words(path: Path, error: sqlite3.Error) -> StateError:
         case sqlite3.SQLITE_FULL:
             return StateError(f"cannot write {path}: {error}; free some space")
         case sqlite3.SQLITE_IOERR:
-            # SQLite does not tell a limit on the size of files from a disk that fails.
+            # SQLite does not distinguish a file size limit from a failing disk.
             return StateError(
                 f"cannot use {path}: {error}; free some space, raise the limit on the size of "
                 "files, or name a file on another disk"
@@ -227,8 +226,8 @@ def _in_words(path: Path, error: sqlite3.Error) -> StateError:
 
 _N_MARKS = 2
 _PAGE = 1000
-# A key is a text, or an empty blob for None. A table with row ids: large rows would make a tree
-# that is ordered by key (WITHOUT ROWID) five times slower.
+# A key is text, or an empty blob for None. The table has row ids: with large rows, a tree ordered
+# by key (WITHOUT ROWID) would be five times slower.
 _SCHEMA = [
     "CREATE TABLE loops (key, generation INTEGER, checksum INTEGER, data BLOB,"
     " PRIMARY KEY (key, generation))",
@@ -241,25 +240,25 @@ _SCHEMA = [
 class SqliteStore:
     """Bytes by key in one file, used by one process and one thread at a time.
 
-    A store begins empty, also where the file is not: what is in it means something only together
-    with the snapshot that holds its mark, so `reset` brings it back. Without `reset`, the first
-    change erases it.
+    A store starts empty even if the file is not: its contents are meaningful only together with the
+    snapshot that holds its mark, and `reset` restores them. Without `reset`, the first change
+    erases them.
 
-    Take the next mark only after the snapshot with the last one is safe on the disk; otherwise the
-    snapshot that is there may hold a mark that is older than the last two.
+    Take the next mark only once the snapshot with the last one is safely on disk; otherwise the
+    existing snapshot may hold a mark older than the last two.
 
-    After an error of the disk the store is closed, as a crash would leave it.
+    After a disk error the store is closed, as after a crash.
 
     Parameters
     ----------
     path
-        The file; created if it is not there. A second file beside it, `-wal`, belongs to it.
+        The file; created if missing. A second file beside it, `-wal`, belongs to it.
 
     Raises
     ------
     StateError
-        If the file is damaged, in use, of another program or of a newer version; later, if the disk
-        is full or the file turns out to be damaged.
+        If the file is damaged, in use, or written by another program or a newer version; later, if
+        the disk is full or the file turns out to be damaged.
 
     Examples
     --------
@@ -277,11 +276,11 @@ class SqliteStore:
 
     """
 
-    # _generation   of what is put now; never that of an earlier mark, also not after a reset.
-    # _marks        generations of the marks that one can go back to, rising.
-    # _is_claimed   whether a reset or a change has said what is in the store.
+    # _generation   the current generation; never that of an earlier mark, even after a reset.
+    # _marks        generations of the marks to which `reset` can return, ascending.
+    # _is_claimed   whether a reset or a change has determined the contents.
     # _n_keys       number of keys in the store.
-    # _has_remains  whether something was deleted whose bytes may still be in the file.
+    # _has_remains  whether bytes of deleted data may still be in the file.
 
     def __init__(self, path: str | Path) -> None:
         self._file = SqliteFile(path, _SCHEMA)
@@ -290,7 +289,7 @@ class SqliteStore:
         self._n_keys = 0
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was put last under a key, or None."""
+        """Return what was last put under a key, or None."""
         if not self._is_claimed:
             return None
         found = self._file.rows(
@@ -306,7 +305,7 @@ class SqliteStore:
         return data
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Keep bytes under a key, in place of what was there."""
+        """Store bytes under a key, replacing any earlier ones."""
         self._claim()
         stored, now, rows = _stored(key), self._generation, self._file.rows
         generations = [g for (g,) in rows("SELECT generation FROM loops WHERE key = ?", (stored,))]
@@ -324,10 +323,10 @@ class SqliteStore:
                 rows("DELETE FROM loops WHERE key = ? AND generation = ?", (stored, generation))
 
     def discard(self, key: str | None) -> None:
-        """Forget a key for good, if it is there: `reset` will not bring it back.
+        """Delete a key for good, if it exists: `reset` will not restore it.
 
-        The next mark, or `close`, makes this durable and leaves no byte of it in the file, for
-        which the file is rewritten once.
+        The next mark, or `close`, makes this durable and rewrites the file once, so that no byte of
+        it is left.
         """
         self._claim()
         if self._delete("FROM loops WHERE key = ?", (_stored(key),)):
@@ -336,7 +335,7 @@ class SqliteStore:
     def keys(self) -> Iterator[str | None]:
         """Return all keys, None last."""
         sql = f"SELECT DISTINCT key FROM loops WHERE key > ? ORDER BY key LIMIT {_PAGE}"
-        last: object = -1  # before all texts
+        last: object = -1  # sorts before all text
         while self._is_claimed and (page := self._file.rows(sql, (last,))):
             for (last,) in page:
                 yield None if last == b"" else str(last)
@@ -345,7 +344,7 @@ class SqliteStore:
         return self._n_keys
 
     def mark(self) -> State:
-        """Make durable what was put and discarded so far; the value returned names this moment."""
+        """Make all puts and discards so far durable; return a mark of this point in time."""
         self._claim()
         this = self._generation
         self._file.rows("INSERT INTO marks VALUES (?)", (this,))
@@ -356,12 +355,12 @@ class SqliteStore:
         return self._name(this)
 
     def reset(self, mark: State) -> None:
-        """Come back to one of the last two marks, whatever was put since; later marks end.
+        """Return to one of the last two marks, undoing later puts; later marks become invalid.
 
         Raises
         ------
         StateError
-            If the mark is none of them, or of another file; the store is as it was.
+            If it is not one of them, or belongs to another file; the store is unchanged.
 
         """
         if mark not in [self._name(generation) for generation in self._marks]:
@@ -370,7 +369,7 @@ class SqliteStore:
                 "two was replaced; bring both back, or delete both and start over"
             )
         generation = mark["generation"]
-        # The subquery reads the index alone, not the data.
+        # The subquery reads only the index, not the data.
         self._delete(
             "FROM loops WHERE rowid IN (SELECT rowid FROM loops WHERE generation > ?)",
             (generation,),
@@ -381,9 +380,9 @@ class SqliteStore:
         self._is_claimed = True
 
     def close(self) -> None:
-        """Make durable what was discarded, and let another process in.
+        """Make discards durable, and release the file for other processes.
 
-        What was put since the last mark is lost, as in a crash.
+        Puts since the last mark are lost, as in a crash.
         """
         if self._file.is_open:
             self._save()
@@ -417,15 +416,15 @@ class SqliteStore:
             (self._generation, self._has_remains),
         )
         if self._has_remains:
-            # The file goes on to say that it has remains until the next mark: a crash before the
-            # new one is in place must not hide them.
+            # The file remains marked as having remains until the next mark: a crash before the new
+            # file is in place must not hide them.
             self._file.rewrite()
             self._has_remains = False
         else:
             self._file.commit()
 
     def _claim(self) -> None:
-        """Erase what is there without having been asked for."""
+        """Erase contents that no reset has claimed."""
         if not self._is_claimed:
             self._is_claimed = True
             self._delete("FROM loops")
@@ -447,5 +446,5 @@ def _stored(key: str | None) -> str | bytes:
 
 
 def _checksum(key: str | None, generation: int, data: bytes) -> int:
-    """Return a number that tells these bytes from others, also from those of another row."""
+    """Return a checksum of these bytes; equal bytes of different rows differ."""
     return crc32(data, crc32(repr((key, generation)).encode()))

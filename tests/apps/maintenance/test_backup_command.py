@@ -268,7 +268,7 @@ def backed_up(small: Small) -> Path:
 
 
 def test_nothing_is_backed_up_over_something_else(small: Small, backed_up: Path) -> None:
-    assert "is not empty; name a directory that is not there" in small.wrong("backup", backed_up)
+    assert "is not empty; name a new or an empty directory" in small.wrong("backup", backed_up)
 
 
 def test_a_backup_is_its_owners_alone(backed_up: Path) -> None:
