@@ -1,7 +1,7 @@
-"""Connectors of streamgp to the outside: bytes, topics, files and clocks.
+"""Connectors of streamgp to the outside world: bytes, topics, files and clocks.
 
-A `Source` gives inputs, a `Sink` takes messages, a `Broker` gives both by topic, and `run` drives a
-loop between them. Nothing here knows a learner. Names load on first use.
+A `Source` delivers inputs, a `Sink` accepts messages, a `Broker` provides both by topic, and `run`
+drives a loop between them. Nothing here depends on a learner. Names are imported on first use.
 
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from connectors.wire.codec import DecodeError, decode, encode
 
 PROJECT = "streamgp"
-"""Whose package this is: the package index has another one of this name."""
+"""The project of this package: the package index has another package of this name."""
 
 _HOMES = {
     "AnnotatedLog": "connectors.tables.log_source",

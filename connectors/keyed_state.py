@@ -1,8 +1,8 @@
-r"""State of one key under an engine that keeps it: loaded, worked on, given back.
+r"""State of one key in a stream engine's store: loaded, processed, written back.
 
-A stream engine (`connectors.flink`) delivers the records of a key one after the other, keeps some
-bytes for each key, and calls back at a time that is asked for. `KeyedState` makes a loop of these
-bytes and hands it the records by the worker's own batch, so that an engine and a worker say and
+A stream engine (`connectors.flink`) delivers the records of a key one after the other, stores some
+bytes for each key, and calls back at a requested time. `KeyedState` builds a loop from these bytes
+and passes it the records through the worker's own `Batch`, so that an engine and a worker write and
 learn the same. The bytes are the records that a worker writes to the topics `state` and
 `consensus`.
 
@@ -36,36 +36,36 @@ Kept: TypeAlias = tuple[TopicName, bytes, bytes]
 
 
 class KeyStore(Protocol):
-    """What an engine keeps of one key, in one transaction with what is written for it."""
+    """An engine's store for one key; it changes in the same transaction as the outputs."""
 
     def items(self) -> Iterable[Kept]:
         """Return everything, in any order."""
 
     def put(self, topic: TopicName, key: bytes, value: bytes | None) -> None:
-        """Keep a record in place of what was there; None: nothing is there any longer."""
+        """Replace a record; None removes it."""
 
     def clear(self) -> None:
         """Drop everything."""
 
 
 class KeyedState:
-    r"""The loop of one key of one partition, with everything that is kept for it.
+    r"""The loop of one key of one partition, with everything that is stored for it.
 
-    An object is good for as long as its store is what it has made of it: after a failure, where the
-    store goes back to an earlier moment, the engine makes another one.
+    An object is valid only while its store holds what the object wrote: after a failure, when the
+    store returns to an earlier state, the engine must create a new object.
 
     Parameters
     ----------
     number
-        The partition from which the records of the key come, and into which results go.
+        The partition from which the key's records come, and to which results are written.
     settings
-        What the loop is made of. A total budget counts for many keys and is refused.
+        Settings of the loop. A total budget applies to many keys and is refused.
     store
-        What is kept of the key.
+        Records stored for the key.
     group
-        Names the source of the records written.
+        Group that the written records name as their source.
     names
-        What the topics are called on the broker.
+        Names of the topics on the broker.
     now
         The time, POSIX seconds.
 
@@ -74,8 +74,8 @@ class KeyedState:
     ValueError
         If there is a total budget.
     UnfitTopicsError
-        If the store holds what another configuration or another group has learned, or what does not
-        belong together.
+        If another configuration or group has written the store, or its records do not belong
+        together.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class KeyedState:
 
     """
 
-    # _partition  the loop as the worker holds it, in a partition of this key alone
+    # _partition  the loop, as on a worker, in a partition with only this key
     def __init__(
         self,
         number: int,
@@ -110,7 +110,7 @@ class KeyedState:
                 "a total budget counts for all keys of a worker's partition, and an engine holds "
                 "each key apart; leave total_budget out, and put the limit into [budget]"
             )
-        # Other keys are the engine's business.
+        # The engine takes care of the other keys.
         self._settings = replace(settings, max_keys=None)
         self._store = store
         self._group = group
@@ -119,9 +119,9 @@ class KeyedState:
         self._load(now)
 
     def step(self, record: Record, now: float) -> list[Outgoing]:
-        """Take one record of the key, and return what is to be written.
+        """Process one record of the key, and return the records to write.
 
-        What changed is in the store by then.
+        The store has been updated when it returns.
         """
         batch = self._batch(now)
         batch.take(record, batch.decode(record))
@@ -131,21 +131,21 @@ class KeyedState:
         return out
 
     def on_time(self, now: float) -> list[Outgoing]:
-        """End what is due before `now`, and return what is to be written."""
+        """End everything that is due before `now`, and return the records to write."""
         batch = self._batch(now)
-        # Whether events wait to be read is not known; an answer has had its time by now.
+        # Whether events are waiting is not known here; an answer has waited long enough by now.
         batch.pass_time(lambda _: False)
         return self._finish(batch, now)
 
     def next_deadline(self) -> float | None:
-        """Return the earliest moment after which `on_time` has something to do, or None."""
+        """Return the earliest time after which `on_time` has something to do, or None."""
         held = self._partition
         deadlines = [held.loops.next_deadline(), held.early.next_deadline()]
         if held.windows is not None:
             deadlines.append(held.windows.next_deadline())
         return min((at for at in deadlines if at is not None), default=None)
 
-    # --- inside
+    # --- internal
 
     def _load(self, now: float) -> None:
         self._partition = Partition(
@@ -154,12 +154,12 @@ class KeyedState:
         history = self._history()
         if history.ends:
             self._partition.bring_up(history)
-            # In which environment no key says; see `_of_key`.
+            # A key does not record its environment; see `_of_key`.
             self._partition.is_signed = history.configuration is not None
 
     def _history(self) -> History:
         history = History()
-        # In an order that does not hang on the engine's.
+        # In an order that does not depend on the engine's.
         for offset, (topic, key, value) in enumerate(sorted(self._store.items())):
             history.take(
                 Record(
@@ -209,7 +209,7 @@ class MemoryKeyStore:
         return [(topic, key, value) for (topic, key), value in self._kept.items()]
 
     def put(self, topic: TopicName, key: bytes, value: bytes | None) -> None:
-        """Keep a record in place of what was there; None: nothing is there any longer."""
+        """Replace a record; None removes it."""
         if value is None:
             self._kept.pop((topic, key), None)
         else:
@@ -221,7 +221,7 @@ class MemoryKeyStore:
 
 
 def entity_of(topic: TopicName, key: bytes | None, *, keyed: bool) -> bytes:
-    r"""Return whose a record is, from its key alone: records of one entity share a state.
+    r"""Return the entity of a record, from its key alone: records of one entity share a state.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def entity_of(topic: TopicName, key: bytes | None, *, keyed: bool) -> bytes:
 
 
 # --- Moving between workers and an engine: a worker's partition has two records that belong to no
-# key, which every key of an engine has for itself.
+# key; in an engine every key has its own copy.
 
 CONFIGURATION_KEY, FORGOTTEN_KEY = (
     f"{SEPARATOR}{name}".encode() for name in (CONFIGURATION, FORGOTTEN)
@@ -245,14 +245,14 @@ CONFIGURATION_KEY, FORGOTTEN_KEY = (
 
 
 def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str) -> list[Kept]:
-    r"""Return what a key's state holds of the records of a worker's partition.
+    r"""Return a key's copies of the records that a worker keeps for a whole partition.
 
     Parameters
     ----------
     configuration
-        The record that says by which configuration and group the partition was worked on.
+        The record of the configuration and group that have processed the partition.
     failed
-        By entity the nulls that could not be heeded, as the record `forgotten` has them.
+        By entity, the number of nulls that could not be carried out, as in the record `forgotten`.
     entity
         The entity of the key.
 
@@ -276,9 +276,9 @@ def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str)
 
 
 def _of_key(configuration: bytes) -> bytes:
-    """Return what each key keeps of the record `configuration`: each has it, so that it be short.
+    """Return a key's copy of the record `configuration`, shortened, as every key stores one.
 
-    An engine's keys are worked on in the environment of its processes; none is compared.
+    An engine processes its keys in the environment of its own processes; none is compared.
     """
     signed = value_of("", CONFIGURATION, configuration)
     short = {name: value for name, value in signed.items() if name != ENVIRONMENT}
@@ -286,16 +286,16 @@ def _of_key(configuration: bytes) -> bytes:
 
 
 def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
-    r"""Return the records that a key adds to the topic `state` when workers go on with it.
+    r"""Return the records that a key adds to the topic `state` when workers take it over.
 
-    Those that belong to the partition are not among them. Nulls that could not be heeded have a
-    record of the key in place of the partition's: of several keys, compaction would leave one.
-    `failed_in_partition` puts them together again.
+    The partition's own records are not among them. The nulls that could not be carried out are in a
+    record of the key instead of the partition's: compaction would keep only one key's record of the
+    partition. `failed_in_partition` merges them again.
 
     Parameters
     ----------
     items
-        What is kept of the key.
+        Records stored for the key.
 
     Examples
     --------
@@ -320,7 +320,7 @@ def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
 def failed_in_partition(
     kept: Mapping[bytes, bytes | None],
 ) -> tuple[dict[str, int], list[bytes]]:
-    r"""Return the nulls that could not be heeded, by entity, and the keys' own records of them.
+    r"""Return how many nulls could not be carried out, by entity, and the keys' records of them.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def failed_in_partition(
 
 
 def failed_of(forgotten: bytes | None) -> dict[str, int]:
-    """Return the nulls that could not be heeded, by entity, as the bytes of `forgotten` say it.
+    """Return how many nulls could not be carried out, by entity, from the record `forgotten`.
 
     Examples
     --------
@@ -358,13 +358,13 @@ def failed_of(forgotten: bytes | None) -> dict[str, int]:
 
 
 def _is_for_all(record: Outgoing) -> bool:
-    """Whether a record of state is written to the topic, too, beside being kept.
+    """Return whether a record of state is also written to the topic, besides being stored.
 
-    By what was taken back, `streamgp retract --undo` knows which keys to ask.
+    From the records of labels taken back, `streamgp retract --undo` knows which keys to ask.
     """
     _, *name = parts_of(record.key)
     return bool(name) and name[0].startswith(RETRACTED)
 
 
 def _ignore(_: str) -> None:
-    """Be told why a snapshot is not used: there is none."""
+    """Ignore why a snapshot is not used: there is none."""

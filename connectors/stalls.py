@@ -1,4 +1,4 @@
-"""Standing still: how long places have, and time that counts for the patience of a caller."""
+"""Stall detection: how long partitions have not advanced, and a clock of the time spent waiting."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Generic, TypeVar
 _Place = TypeVar("_Place", bound=Hashable)
 
 STALL_S = 30.0
-"""A partition that has inputs waiting, and no progress for so long, is worth a warning."""
+"""A partition with waiting inputs and no progress for this long is worth a warning."""
 
 
 class StallTracker(Generic[_Place]):
-    """Remembers since when each place has been where it is.
+    """Records since when each place has been at its current position.
 
     Examples
     --------
@@ -25,13 +25,13 @@ class StallTracker(Generic[_Place]):
 
     """
 
-    # _since  of each place: its position, and when it was first seen there
+    # _since  the position of each place, and when it was first seen there
 
     def __init__(self) -> None:
         self._since: dict[_Place, tuple[int, float]] = {}
 
     def update(self, positions: Mapping[_Place, int], now: float) -> None:
-        """Record the positions of the partitions that should advance; others are forgotten."""
+        """Record the positions of the places that should advance; forget all others."""
         since = self._since
         self._since = {
             place: since[place] if since.get(place, (None,))[0] == position else (position, now)
@@ -39,22 +39,22 @@ class StallTracker(Generic[_Place]):
         }
 
     def still(self, now: float) -> dict[_Place, float]:
-        """Return for how many seconds each place has stood still."""
+        """Return for how many seconds each place has not advanced."""
         return {place: now - at for place, (_, at) in self._since.items()}
 
 
 class WakingClock:
-    """A clock that goes on only as long as it is looked at.
+    """A clock that advances only while it is read regularly.
 
-    What did not come while a process was stopped, or busy with something else, was not waited for
-    in vain. Between two looks no more time passes than `longest_s`.
+    Time during which a process was stopped, or busy with something else, must not count as time
+    spent waiting. Between two readings the clock advances by at most `longest_s`.
 
     Parameters
     ----------
     longest_s
-        Longer than the caller goes without a look, in seconds.
+        Upper bound of the time between two readings while the caller waits, in seconds.
     clock
-        Tells the true time.
+        Returns the actual time, in seconds.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class WakingClock:
         self._passed_s = 0.0
 
     def __call__(self) -> float:
-        """Return the seconds that have passed since it was made."""
+        """Return the seconds that have passed since the clock was created."""
         now = self._clock()
         self._passed_s += min(self._longest_s, now - self._last)
         self._last = now

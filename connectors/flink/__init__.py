@@ -1,4 +1,5 @@
-"""The conversation on Apache Flink, for those who outgrow a group of workers.
+"""The conversation on Apache Flink, for deployments that outgrow a group of workers.
 
-Only this package imports PyFlink, which has an environment of its own (`docs/flink.md`).
+PyFlink, which has an environment of its own (`docs/flink.md`), is imported only by `function`,
+`job` and `streamgp.apps.flink.cluster`.
 """

@@ -1,4 +1,4 @@
-"""Properties of Kafka's Java client, for the security that a configuration asks for."""
+"""Properties of Kafka's Java client, for the security settings of a configuration."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LOGIN = "org.apache.flink.kafka.shaded.org.apache.kafka.common.security.{}Login
 
 
 def client_properties(servers: str, security: Security) -> dict[str, str]:
-    """Return servers and security as the Java client takes them, certificates included.
+    """Return servers and security as the Java client's properties, certificates included.
 
     Parameters
     ----------
     servers
         `host:port,host:port`.
     security
-        As for a worker. A key in a file must be PKCS #8, the only kind that Java reads.
+        As for a worker. A key file must be PKCS #8, the only format that Java reads.
 
     Raises
     ------

@@ -28,14 +28,14 @@ OUTPUT = Types.ROW_NAMED(
     ["partition", "topic", "key", "value", "headers"],
     [Types.INT(), Types.STRING(), BYTES, BYTES, HEADERS],
 )
-"""A record to be written: the partition that it goes into, and the columns of the sink."""
+"""A record to write: its partition, and the columns of the sink."""
 END = 2**63 - 1
-"""The moment of event time at which the inputs end: then a key's state is given to workers."""
+"""The event time at which the inputs end: a key's state is then handed back to workers."""
 _LOADED_WITHIN_MS = 60_000
 
 
 def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
-    """Return the record that a row of the source holds."""
+    """Return the record in a row of the source."""
     topic, partition, offset, at, headers, key, value = row
     return Record(
         topic=roles[topic],
@@ -49,17 +49,17 @@ def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
 
 
 def row_of(record: Outgoing, names: Mapping[TopicName, str]) -> Row:
-    """Return a record to be written as a row of the sink."""
+    """Return a record to write as a row of the sink."""
     headers = dict(record.headers)
     return Row(record.partition, names[record.topic], record.key, record.value, headers)
 
 
 def state_key(row: Row, roles: Mapping[str, TopicName], *, keyed: bool) -> str:
-    """Return the key of Flink's state that a row of the source belongs to: partition and entity.
+    """Return the key of Flink's state to which a row of the source belongs: partition and entity.
 
-    As on a worker, a key that comes in two partitions has a loop in each.
+    As on a worker, a key that occurs in two partitions has a loop in each.
     """
-    # Bytes that are no UTF-8 are told apart, too; what they say becomes a dead letter.
+    # Keys that are not UTF-8 remain distinct; their records become dead letters.
     entity = entity_of(roles[row[0]], row[5], keyed=keyed).decode(errors="backslashreplace")
     return f"{row[1]}:{entity}"
 
@@ -93,27 +93,27 @@ class FlinkStore:
 
 
 class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
-    """Takes the records of each key, and what is due, and returns the records to be written.
+    """Processes the records and timers of each key, and returns the records to write.
 
     Parameters
     ----------
     make_settings
-        Returns what the loops are made of; called once in each process of the operator.
+        Returns the settings of the loops; called once in each process of the operator.
     group
-        Names the source of the records written.
+        Group that the written records name as their source.
     names
-        What the topics are called on the broker.
+        Names of the topics on the broker.
     hands_back
-        Whether the state of each key is written to the topic `state` where the inputs end.
+        Whether each key's state is written to the topic `state` when the inputs end.
     is_drained
-        Whether that was done. Then nothing is taken and nothing ends any more: the job only commits
-        what was written.
+        Whether that has been done. Then no records and no timers are processed: the job only
+        commits what was written.
 
     """
 
-    # _live    loops of the keys used last, the oldest first; empty after a failure, when Flink
-    #          makes another function and its state goes back to the last checkpoint
-    # _timers  of each of these keys the timer that is set, in milliseconds
+    # _live    loops of the last used keys, the oldest first; empty after a failure, when Flink
+    #          creates another function and resets its state to the last checkpoint
+    # _timers  the timer set for each of these keys, in milliseconds
     def __init__(
         self,
         make_settings: Callable[[], LoopSettings],
@@ -131,7 +131,7 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._roles = {name: topic for topic, name in names.items()}
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Begin with no live loop."""
+        """Start with no live loop."""
         use_one_thread()
         self._settings = self._make_settings()
         self._store = FlinkStore(runtime_context)
@@ -139,14 +139,14 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._timers: dict[str, int] = {}
 
     def process_element(self, value: Row, ctx: Any) -> Iterable[Row]:
-        """Hand one record to the loop of its key."""
+        """Pass one record to the loop of its key."""
         record = record_of(value, self._roles)
         now = time.time()
         state = self._state(ctx, now)
         return self._done(state, state.step(record, now), ctx)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
-        """End what is due for a key."""
+        """End everything that is due for a key."""
         if self._is_drained:
             return []
         key = ctx.get_current_key()
@@ -154,12 +154,12 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
             return self._handed_back(key) if self._hands_back else []
         if self._timers.get(key) == timestamp:
             del self._timers[key]
-        # The clock of this process may be behind that of Flink's.
+        # The clock of this process may be behind the clock of Flink's.
         now = max(time.time(), timestamp / 1e3)
         state = self._state(ctx, now)
         return self._done(state, state.on_time(now), ctx)
 
-    # --- inside
+    # --- internal
 
     def _state(self, ctx: Any, now: float) -> KeyedState:
         key = ctx.get_current_key()
@@ -197,7 +197,7 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         ]
 
     def _set_timer(self, key: str, deadline: float | None, timers: Any) -> None:
-        """Keep one timer for a key, at the first moment after its next deadline."""
+        """Keep one timer for a key, at the first millisecond after its next deadline."""
         at = None if deadline is None else int(deadline * 1e3) + 1
         before = self._timers.get(key)
         if at == before:
@@ -211,15 +211,15 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
 
 
 class LoadFunction(KeyedProcessFunction):  # type: ignore[misc]
-    """Keeps of each key what workers have written to the topics `state` and `consensus`.
+    """Stores, for each key, what workers have written to the topics `state` and `consensus`.
 
     Parameters
     ----------
     names
-        What the topics are called on the broker.
+        Names of the topics on the broker.
     shared
-        Of each partition what belongs to no key: the record of its configuration, and by entity
-        the nulls that could not be heeded.
+        For each partition, what belongs to no key: the record of its configuration, and by entity
+        the number of nulls that could not be carried out.
 
     """
 
@@ -232,25 +232,25 @@ class LoadFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._shared = dict(shared)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Begin with nothing."""
+        """Start with no state."""
         self._store = FlinkStore(runtime_context)
         self._later = int(1e3 * time.time()) + _LOADED_WITHIN_MS
 
     def process_element(self, value: Row, ctx: Any) -> Iterable[Row]:
-        """Keep one record."""
+        """Store one record."""
         record = record_of(value, self._roles)
         self._store.put(record.topic, record.key or b"", record.value)
         if record.value is not None:
             number, _, entity = ctx.get_current_key().partition(":")
             for kept in shared_records(*self._shared[int(number)], entity):
                 self._store.put(*kept)
-            # When the loops are at work it says at once what each waits for.
+            # Once the loops run, it fires at once and sets each key's own timer.
             ctx.timer_service().register_processing_time_timer(self._later)
             ctx.timer_service().register_event_time_timer(END)
         return []
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
-        """Put off what is the business of the loops."""
+        """Postpone the timer, which is for the loops."""
         later = timestamp + _LOADED_WITHIN_MS
         ctx.timer_service().register_processing_time_timer(later)
         return []

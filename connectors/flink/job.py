@@ -1,8 +1,8 @@
-"""Job: reads the inputs from Kafka, works on them key by key, and writes results exactly once.
+"""Flink job: reads the inputs from Kafka, processes them key by key, writes results exactly once.
 
-Source and sink are Flink's own Kafka connector, as tables: only those give Python the headers,
-places and times of records. All results go through one sink, a transaction for each partition and
-checkpoint, so that no reader sees some results of a checkpoint's inputs and others not.
+Source and sink are Flink's own Kafka connector in its table form: only that gives Python access to
+the headers, offsets and times of records. All results go through one sink, with one transaction per
+partition and checkpoint, so that no reader sees only some of the results of a checkpoint's inputs.
 
 """
 
@@ -21,12 +21,14 @@ from connectors.topics import COMPACTED, WORKER_INPUTS, Place, TopicName
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
 
 OUTPUTS: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters", "state")
-"""What is written; of the state, which is Flink's, only what was taken back of annotators."""
+"""Topics written; to `state`, which Flink keeps itself, only labels taken back from annotators."""
 MAX_PARALLELISM = 1024
-"""Into how many tasks the keys can be divided at most; state of another number cannot be taken."""
+"""The largest number of tasks among which keys can be divided; state with another value cannot be
+restored."""
 TRANSACTION_S = 900.0
-"""How long a transaction may be open, the most that a broker allows by default. A job must not be
-away for longer: results that a checkpoint holds, and the broker has aborted by then, are lost."""
+"""How long a transaction may be open: the most that a broker allows by default. A job must not be
+down for longer: results that belong to a checkpoint, but that the broker has aborted by then, are
+lost."""
 
 _BYTES = DataTypes.BYTES()
 _HEADERS = DataTypes.MAP(DataTypes.STRING().not_null(), DataTypes.BYTES().not_null())
@@ -39,20 +41,20 @@ class JobSettings:
     Parameters
     ----------
     group
-        Names the transactions, and the source of the records written.
+        Names the transactions; also the source that the written records name.
     reads_as
-        Kafka's group, for which is committed how far the inputs are read.
+        Kafka group for which the positions in the inputs are committed.
     names
         What the topics are called on the broker.
     n_partitions
-        How many partitions each topic has.
+        Number of partitions of each topic.
     client
         Properties of Kafka's client: servers and security.
     keyed
         Whether each key has a loop of its own.
     ends
-        Offsets of the inputs from which on they are not taken; None: all are taken. Then the state
-        is written, too, where the job is drained.
+        End offsets, up to which the inputs are read; the state is then written when the job is
+        drained. None: read without end.
 
     """
 
@@ -79,13 +81,13 @@ def build(
     def is_input(row: Row) -> bool:
         if ends is not None and row[2] >= ends[row[0], row[1]]:
             return False
-        # Of the consensus log only what others take away is an input.
+        # In the consensus log only others' deletions are inputs.
         return row[0] != consensus or (row[6] is None and ERASED_BY not in (row[4] or {}))
 
     source = _source(settings, WORKER_INPUTS, {"scan.startup.mode": "group-offsets"})
     inputs = tables.to_data_stream(tables.from_descriptor(source)).filter(is_input)
     written = _keyed(inputs, settings, function)
-    columns = (  # in the order of the sink's
+    columns = (  # in the order of the sink's columns
         Schema.new_builder()
         .column("topic", DataTypes.STRING())
         .column("headers", _HEADERS)
@@ -104,13 +106,13 @@ def build(
 def build_load(
     environment: StreamExecutionEnvironment, settings: JobSettings, function: LoadFunction
 ) -> None:
-    """Add a job that only keeps what workers have learned, for the other one to go on from.
+    """Add a job that only loads what workers have learned, from which the main job continues.
 
-    Where it is in the topics `state` and `consensus` it commits for the group with each checkpoint.
+    With each checkpoint it commits the group's positions in the topics `state` and `consensus`.
     """
     environment.set_max_parallelism(MAX_PARALLELISM)
     tables = StreamTableEnvironment.create(environment)
-    # Names of its own for what it keeps of its source: the other job must not take that for its.
+    # Separate ids for its source's state: the main job must not take that state for its own.
     tables.get_config().set("table.exec.uid.generation", "ALWAYS")
     tables.get_config().set("table.exec.uid.format", "load_<id>_<transformation>")
     source = _source(settings, COMPACTED, {"scan.startup.mode": "earliest-offset"})
@@ -130,7 +132,7 @@ def build_load(
 
 
 def _keyed(stream: DataStream, settings: JobSettings, function: KeyedProcessFunction) -> DataStream:
-    """Have a function work on the records of each key, with the state that both jobs share."""
+    """Apply a function to the records of each key, with the state that both jobs share."""
     roles = {name: topic for topic, name in settings.names.items()}
     keyed = settings.keyed
 
@@ -142,9 +144,9 @@ def _keyed(stream: DataStream, settings: JobSettings, function: KeyedProcessFunc
 
 
 def _partitioned(written: DataStream, n_partitions: int) -> DataStream:
-    """Send each record to the task of the sink that writes into its partition.
+    """Send each record to the sink's task that writes its partition.
 
-    That is `partition_custom`, without its Python functions: processes of their own would run them.
+    This is `partition_custom` without Python functions, which would need processes of their own.
     """
     jvm = get_gateway().jvm.org.apache.flink
     by_first_column = jvm.streaming.api.functions.python.PartitionCustomKeySelector()
