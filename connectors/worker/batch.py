@@ -1,7 +1,7 @@
-"""Batch of records: handed to the loops, with everything that comes of it.
+"""Batch of records, passed to the loops, and everything that results from it.
 
-Nothing is read or written here: records go in, records come out, in their order. Of what a batch
-changed in a loop only the last state is written.
+This module does no I/O: records go in, records come out, in order. If a batch changes a loop
+several times, only its last state is written.
 
 """
 
@@ -60,10 +60,10 @@ from streamgp.interactive.state.snapshot import SnapshotError
 
 
 Said: TypeAlias = Input | Rejected | TakenBack | RetractionRequest
-"""What a record says."""
+"""The content of a record."""
 
 Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
-"""Partition, an input (None: time has passed), and what the loop of its key said about it."""
+"""Partition, an input (None for a timer), and the messages of its key's loop about it."""
 
 _LABELLED = (Event, Answer)
 _WITHOUT_RECORD: frozenset[type] = frozenset((Rejected, Retraction))
@@ -85,30 +85,31 @@ class Results:
     Parameters
     ----------
     source
-        Who writes.
+        Source that the written records name.
     keyed
-        Whether each key has a loop of its own.
+        Whether each key has its own loop.
     names
-        What the topics are called on the broker.
+        Names of the topics on the broker.
     keeps_heard
         Whether to keep `heard`.
 
     Attributes
     ----------
     out
-        Records to be written, in order.
+        Records to write, in order.
     counts
-        What went in and came out, by kind.
+        Numbers of inputs and outputs, by kind.
     verdicts
-        For every event and answer, whether it could not be used.
+        For every input except deletions, whether it could not be used.
     failures
-        Inputs over which a learner, a rule or the encoding failed, and why.
+        Inputs for which a learner, a strategy or the encoding failed, and answers in quarantine,
+        with the reason.
     retractions
-        What was taken back of annotators who are in quarantine from now on, and in which partition.
+        Labels taken back from annotators who have just been quarantined, with the partition.
     relearned
         By partition, how many labels were taken back on request, and how many were put back.
     heard
-        The inputs and what was said about them, for metrics.
+        The inputs and the messages about them, for metrics.
 
     """
 
@@ -138,18 +139,18 @@ class Results:
         cause: Record | None = None,
         said: Said | None = None,
     ) -> None:
-        """Take what a loop says; an input whose messages cannot be written is undone.
+        """Take the messages of a loop; an input whose messages cannot be encoded is undone.
 
         Parameters
         ----------
         partition
-            Where.
+            Partition of the loop.
         messages
-            What it says.
+            Its messages.
         cause
-            The record that it says that about; None: time has passed.
+            The record that caused them; None for a timer.
         said
-            What the record says.
+            The content of that record.
 
         """
         bad = False
@@ -167,13 +168,13 @@ class Results:
             if isinstance(message, Retraction):
                 self._take_back(partition, message)
                 continue
-            assert isinstance(message, Rejected)  # these two alone have no record of their own
+            assert isinstance(message, Rejected)  # only these two types have no record of their own
             if said is not None and is_dropped(message, said):
                 self.counts["duplicates"] += 1
             else:
-                # Repeated sending does no harm, and no stranger may end a worker.
+                # Duplicates are harmless, and no outsider must be able to stop a worker.
                 bad = message.fault not in ("duplicate", "unauthorised", "quarantined")
-                self.bury(message, cause, number)
+                self.add_dead_letter(message, cause, number)
                 self.counts["failed"] += message.fault == "failed"
                 if message.fault in ("failed", "quarantined"):
                     self.failures.append((cause, message))
@@ -198,26 +199,26 @@ class Results:
             return undone, self._encoded(undone, partition.number)
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
-        """Return the record of each message, None for a dead letter, and for a retraction."""
+        """Return the record of each message, None for a `Rejected` and for a `Retraction`."""
         write = self._outbox.message
         return [None if m.__class__ in _WITHOUT_RECORD else write(m, number) for m in messages]
 
     def count_row(self) -> None:
-        """Count a raw row; what is wrong with it is told by the windows."""
+        """Count a raw row; the windows report whether it is valid."""
         self.counts["rows"] += 1
         self.verdicts.append(False)
 
-    def bury(self, rejected: Rejected, cause: Record | None, number: int) -> None:
+    def add_dead_letter(self, rejected: Rejected, cause: Record | None, number: int) -> None:
         """Write a dead letter."""
         self.counts["dead_letters"] += 1
         self.out.append(self._outbox.dead_letter(rejected, cause, number))
 
     def erase(self, key: bytes, number: int) -> None:
-        """Take a line out of the consensus log."""
+        """Delete a line of the consensus log."""
         self.out.append(self._outbox.erase(key, number))
 
     def forget(self, entity: str, number: int) -> None:
-        """Write no line of an entity that has been forgotten since, nor what was taken back."""
+        """Drop the unwritten state and log lines of an entity that has been forgotten."""
         self.out = [
             out
             for out in self.out
@@ -236,14 +237,14 @@ class Results:
     def relearn(
         self, partition: Partition, erased: Iterable[bytes], lines: Iterable[LabelledExample]
     ) -> None:
-        """Write what makes the log in the topics the one that a learner was taught by now."""
+        """Write the changes after which the log is the one that a learner was retaught."""
         number = partition.number
-        for key in erased:  # first: no line must outlive what replaces it
+        for key in erased:  # first: no line may outlive the line that replaces it
             self.erase(key, number)
         for line in lines:
             self.counts["learned"] += 1
             self.out.append(self._outbox.message(line, number))
-        partition.n_forgotten += 1  # no snapshot from before can be merged
+        partition.n_forgotten += 1  # earlier snapshots cannot be merged
 
     def count_relearned(self, number: int, n: int, *, undo: bool) -> None:
         """Count labels that were taken back on request, or put back."""
@@ -253,18 +254,18 @@ class Results:
             self.counts["taken_back"] += n
 
     def _take_back(self, partition: Partition, retraction: Retraction) -> None:
-        """Take the lines of an annotator out of the log, and keep them for an undo.
+        """Delete an annotator's lines from the log, and keep them for an undo.
 
-        What is written in their place comes later.
+        The lines that replace them are written later.
         """
         number, entity = partition.number, self._entity(retraction.key)
         for line in retraction.taken:
             key = consensus_key(entity, line.event_id, line.revision)
             self.erase(key, number)
-        # Beside what was taken back of the annotator before.
+        # Separate from what was taken back from the annotator before.
         name = f"{retraction_name(retraction.annotator)}/{retraction.taken[-1].sequence}"
         self.keep(entity, {name: retraction_value(retraction)}, number)
-        partition.n_forgotten += 1  # no snapshot from before can be merged
+        partition.n_forgotten += 1  # earlier snapshots cannot be merged
         self.retractions.append((number, retraction))
         self.counts["taken_back"] += len(retraction.taken)
 
@@ -275,7 +276,7 @@ class Results:
         entity = self._entity(line.key)
         partition.revisions.note(entity, line)
         if line.origin == "withdrawn":
-            # Earlier lines of the example go as well, lest one outlives that of its end.
+            # Earlier lines of the example are deleted too, lest one outlive the line that ends it.
             for revision in range(line.revision):
                 key = consensus_key(entity, line.event_id, revision)
                 self.erase(key, partition.number)
@@ -284,32 +285,32 @@ class Results:
 # --- Records of other producers on the consensus log: deletions, and records that are no lines.
 
 
-class TakingBack:
-    """Withdraws examples, forgets keys and retracts labels, as nulls on the topic `consensus` say.
+class Deletions:
+    """Withdraws examples, forgets keys and retracts labels, as requested by nulls on `consensus`.
 
     Parameters
     ----------
     loops
-        What the loops are made of.
+        Settings of the loops.
     results
-        Takes what comes of it.
+        Receives the results.
     scan
-        Returns everything that the topics hold of one partition.
+        Returns everything that the topics hold about one partition.
     now
         The time, in seconds.
 
     Attributes
     ----------
     heeded_in
-        Partitions with something that was heeded: it must be noted how far.
+        Partitions in which a null was processed, so that its offset must be recorded.
     forgotten_in
         Partitions in which a key was forgotten.
 
     """
 
-    # _scanned  what the topics hold of partitions in which a key is forgotten, or labels are
+    # _scanned  the topics' contents for partitions in which a key is forgotten, or labels are
     #           taken back
-    # _n_seen   how many of the records to be written are in that
+    # _n_seen   how many of the records to write are included in it
     def __init__(
         self, loops: LoopSettings, results: Results, scan: Callable[[int], History], now: float
     ) -> None:
@@ -323,17 +324,17 @@ class TakingBack:
         self._n_seen: dict[int, int] = {}
 
     def take_line(self, partition: Partition, record: Record) -> None:
-        """Look at a line that has been read; put the log right if it is none.
+        """Check a record of the consensus log; repair the log if it is no valid line.
 
-        A producer that writes over a line has deleted it: the broker is going to drop what it
-        replaces, and no worker could learn that again. So it counts as a null does. What was
-        written becomes a dead letter, and leaves the log, where it would keep every worker from
-        starting. Under a key that no line has it may stay: `History` passes it over.
+        A producer that overwrites a line has deleted it: compaction will drop the old line, and no
+        worker could learn it again. The record therefore counts as a null. It becomes a dead letter
+        and is erased from the log, where it would prevent every worker from starting. Under a key
+        that no line has, it may stay: `History` skips it.
 
         Raises
         ------
         OtherGroupError
-            If it shows that another group works on the partition as well.
+            If it shows that another group also processes the partition.
 
         """
         partition.check_alone(record)
@@ -344,14 +345,14 @@ class TakingBack:
             self._refuse(partition, record, "malformed", reason, key=None)
             with suppress(DecodeError):
                 what = taken_back(record.key, keyed=self._loops.keyed)
-                if what.event_id is not None and self._heed(partition, record):
+                if what.event_id is not None and self._is_new(partition, record):
                     self._results.erase(record.key or b"", partition.number)
                     messages = self._take_back(partition, what, record_time(record))
                     self._results.take(partition, messages or [])
 
     def take(self, partition: Partition, record: Record, what: TakenBack) -> None:
-        """Do what a null says, or say why not."""
-        if not self._heed(partition, record):
+        """Carry out a null, or reject it."""
+        if not self._is_new(partition, record):
             return
         if what.event_id is None and not self._loops.keyed:
             reason = (
@@ -371,13 +372,13 @@ class TakingBack:
             self._results.take(partition, messages, record, what)
 
     def retract(self, partition: Partition, record: Record, asked: RetractionRequest) -> None:
-        """Take the labels of an annotator back from the loop of a key, or put them back."""
+        """Take an annotator's labels back from the loop of a key, or put them back."""
         number, loops, entity = partition.number, partition.loops, self._loops.entity(asked.key)
-        if not loops.knows(asked.key):  # nothing is kept of it, not even that this was heeded
+        if not loops.knows(asked.key):  # nothing is stored for it, not even the offset
             reason = f"key {asked.key!r} is not known in partition {number}"
             self._refuse(partition, record, "unknown", reason, key=asked.key)
             return
-        if not self._heed(partition, record):
+        if not self._is_new(partition, record):
             return
         history = self._as_written(number)
         kept, undone = history.retractions(entity), None
@@ -419,9 +420,10 @@ class TakingBack:
         log: Iterable[LabelledExample],
         events: Collection[str],
     ) -> None:
-        """Make the log in the topics the one from which a learner was taught.
+        """Make the log in the topics equal to the one from which a learner was taught again.
 
-        Whatever else there is about these events goes: no line must outlive what replaces it.
+        All other lines about these events are deleted: no line may outlive the line that replaces
+        it.
         """
         history = self._as_written(partition.number)
         before = {_key_of(entity, line): line for line in history.lines(entity)}
@@ -431,7 +433,7 @@ class TakingBack:
             [key for key in before if key not in left and parts_of(key)[1] in events],
             [line for key, line in left.items() if before.get(key) != line],
         )
-        partition.revisions.forget(entity)  # and be as they are after a restart
+        partition.revisions.forget(entity)  # rebuilt as after a restart
         for line in self._as_written(partition.number).lines(entity):
             partition.revisions.note(entity, line)
 
@@ -439,7 +441,7 @@ class TakingBack:
     def _kept_for_undo(
         history: History, entity: str, asked: RetractionRequest, made: Retraction | None
     ) -> dict[str, object]:
-        """Return the parts of the state that say what an undo puts back."""
+        """Return the parts of the state from which labels can be put back."""
         if made is None:
             names = history.names(entity)
             return {name: None for name in names if is_retraction_of(name, asked.annotator)}
@@ -451,13 +453,13 @@ class TakingBack:
     ) -> None:
         at = record_time(record)
         rejected = Rejected(subject=record.position, key=key, fault=fault, reason=reason, at=at)
-        self._results.bury(rejected, record, partition.number)
+        self._results.add_dead_letter(rejected, record, partition.number)
 
-    def _heed(self, partition: Partition, record: Record) -> bool:
-        """Return whether a record is new, and record its offset.
+    def _is_new(self, partition: Partition, record: Record) -> bool:
+        """Return whether a null is new, and record its offset.
 
-        A broker that has lost the positions of a group delivers all of them once more; what came
-        again since under the same names must not be taken back by that.
+        A broker that has lost a group's positions delivers all nulls again; they must not take back
+        examples that have since been added under the same names.
         """
         if record.offset < partition.n_heeded:
             return False
@@ -466,32 +468,33 @@ class TakingBack:
         return True
 
     def _take_back(self, partition: Partition, what: TakenBack, now: float) -> list[Message] | None:
-        """Return what becomes of it, None if nothing is known of the key."""
+        """Withdraw an example or forget a key; return the messages, None if the key is unknown."""
         entity, loops = self._loops.entity(what.key), partition.loops
         is_known = loops.knows(what.key)
         if what.event_id is None:
             has_rows = partition.windows is not None and partition.windows.forget(what.key)
             if partition.early.forget(entity) or is_known or has_rows:
                 return self._forget(partition, what.key)
-            # A repeated deletion leaves no new record.
+            # A repeated deletion writes nothing.
             return [] if self._history(partition.number).names(entity) else None
         if not is_known:
             return None
         revision = what.revision or 0
         if partition.revisions.is_replaced(entity, what.event_id, revision):
-            return []  # a corrected label was deleted, not the one that stands
+            return []  # the deleted label was corrected before; the current one remains
         messages = loops.withdraw(what.key, what.event_id, now, revision=revision)
         if any(isinstance(m, Rejected) and m.fault == "failed" for m in messages):
-            # The learner holds what the log has lost: no later start may call that a loss.
+            # The learner still holds what the log has lost: a later start must not report this as a
+            # loss.
             partition.n_failed[entity] += 1
         return messages
 
     def _forget(self, partition: Partition, key: str | None) -> list[Message]:
-        """Take a key out of the loops, of what is to be written, and of the topics.
+        """Remove a key from the loops, from the records to write, and from the topics.
 
         Returns
         -------
-        What becomes of its open questions.
+        Cancellations of its open questions.
 
         """
         number, entity = partition.number, self._loops.entity(key)
@@ -507,7 +510,7 @@ class TakingBack:
         partition.revisions.forget(entity)
         partition.n_failed.pop(entity, None)
         self._results.forget(entity, number)
-        self._n_seen.clear()  # these are others now
+        self._n_seen.clear()  # the list of records has changed
         history = self._history(number)
         self._results.keep(entity, dict.fromkeys(history.names(entity)), number)
         for line in history.consensus_keys(entity):
@@ -523,7 +526,7 @@ class TakingBack:
         return self._scanned[number]
 
     def _as_written(self, number: int) -> History:
-        """Return everything that the topics hold of a partition once this batch is written."""
+        """Return everything that the topics will hold about a partition after this batch."""
         history = self._history(number)
         n_seen, self._n_seen[number] = self._n_seen.get(number, 0), len(self._results.out)
         for out in self._results.out[n_seen:]:
@@ -547,22 +550,22 @@ def _key_of(entity: str, line: LabelledExample) -> bytes:
 
 
 class Batch:
-    """Takes the records of one poll.
+    """Processes the records of one poll.
 
     Parameters
     ----------
     partitions
         The loops, by partition.
     loops
-        What they are made of.
+        Settings of the loops.
     group
-        Names the source of the records written.
+        Group that the written records name as their source.
     names
-        What the topics are called on the broker.
+        Names of the topics on the broker.
     scan
-        Returns everything that the topics hold of one partition; needed to forget a key.
+        Returns everything that the topics hold about one partition; needed to forget a key.
     now
-        The time, in seconds: when what comes of the records is written.
+        The time in seconds, at which the results are written.
     keeps_heard
         Whether to keep `heard`.
 
@@ -571,15 +574,15 @@ class Batch:
     touched
         Partitions whose loops have changed.
     labels
-        Labels beyond ASCII that came with events and answers, and in which record.
+        Non-ASCII labels in events and answers, with their records.
     unused
-        What of raw rows could not be used: counts by reason.
+        Numbers of raw rows that could not be used, by reason.
 
     """
 
-    # _results  what comes of it
-    # _nulls    takes back what others have deleted from the consensus log
-    # _read     partitions of which events or answers were read
+    # _results  the results
+    # _nulls    carries out the deletions of others in the consensus log
+    # _read     partitions from which events or answers were read
     def __init__(
         self,
         partitions: Mapping[int, Partition],
@@ -598,7 +601,7 @@ class Batch:
         self._results = Results(
             source_of(group), keyed=loops.keyed, names=names, keeps_heard=keeps_heard
         )
-        self._nulls = TakingBack(loops, self._results, scan, now)
+        self._nulls = Deletions(loops, self._results, scan, now)
         self.touched: set[int] = set()
         self._read: set[int] = set()
         self.labels: list[tuple[Record, str]] = []
@@ -611,17 +614,17 @@ class Batch:
 
     @property
     def verdicts(self) -> list[bool]:
-        """For every event and answer, whether it could not be used."""
+        """For every input except deletions, whether it could not be used."""
         return self._results.verdicts
 
     @property
     def failures(self) -> list[tuple[Record | None, Rejected]]:
-        """Inputs to be told of: over which something failed, and answers in quarantine."""
+        """Inputs to report: those for which something failed, and answers in quarantine."""
         return self._results.failures
 
     @property
     def retractions(self) -> list[tuple[int, Retraction]]:
-        """What was taken back of annotators who are in quarantine from now on."""
+        """Labels taken back from annotators who have just been quarantined."""
         return self._results.retractions
 
     @property
@@ -631,7 +634,7 @@ class Batch:
 
     @property
     def heard(self) -> list[Heard]:
-        """The inputs and what was said about them, for metrics."""
+        """The inputs and the messages about them, for metrics."""
         return self._results.heard
 
     @property
@@ -640,13 +643,13 @@ class Batch:
         return self._nulls.forgotten_in
 
     def pass_time(self, events_come: Callable[[int], bool]) -> None:
-        """End what is due in all partitions.
+        """End everything that is due in all partitions.
 
         Parameters
         ----------
         events_come
-            Says whether events of a partition wait to be read: then no answer has waited in vain,
-            and no key has fallen silent.
+            Returns whether events of a partition are waiting: if so, waiting answers are not given
+            up and windows are not closed.
 
         """
         for number, partition in self._partitions.items():
@@ -663,18 +666,18 @@ class Batch:
                     self._take_event(partition, window)
 
     def decode(self, record: Record) -> Said | None:
-        """Return what a record says; None for a line of the consensus log."""
+        """Decode a record; None for a line of the consensus log."""
         return read(record, keyed=self._loops.keyed, signatures=self._loops.signatures)
 
     def take(self, record: Record, said: Said | None) -> None:
-        """Hand one record over, with what it says.
+        """Process one record and its content.
 
         Raises
         ------
         OtherGroupError
-            If it shows that another group works on the partition as well.
+            If it shows that another group also processes the partition.
         UnfitTopicsError
-            If no learner can be made of what is kept of its key.
+            If the stored records of its key cannot be restored.
 
         """
         partition = self._partitions[record.partition]
@@ -720,7 +723,7 @@ class Batch:
                 self._results.take(partition, [rejected], record, said)
 
     def finish(self) -> list[Outgoing]:
-        """Return what is to be written, the changed state last."""
+        """Return the records to write, the changed state last."""
         taken_back_in = {number for number, _ in self.retractions}
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
@@ -751,7 +754,7 @@ class Batch:
         return self._results.out
 
     def _take_event(self, partition: Partition, event: Event, record: Record | None = None) -> None:
-        """Hand an event over; one of a window has no record of its own."""
+        """Pass an event to its loop; an event of a window has no record of its own."""
         loops = partition.loops
         messages = loops.on_event(event, event.occurred_at, written_at=self._now, is_checked=True)
         self._results.take(partition, messages, record, event)
@@ -764,13 +767,13 @@ class Batch:
             answer, answer.answered_at, written_at=self._now, is_checked=True
         )
 
-    # --- answers that come before their event
+    # --- answers that arrive before their event
 
     @staticmethod
     def _is_early(partition: Partition, answer: Answer, messages: list[Message]) -> bool:
-        # A request is made when its event is processed: an answer that names one follows it. A cut
-        # of the same inputs into other batches must make no difference, so that an answer waits for
-        # its event alone, not for an earlier answer that it supersedes.
+        # A request is made when its event is processed, so an answer that names one comes after it.
+        # How inputs are divided into batches must make no difference; an answer therefore waits
+        # only for its event, not for an earlier answer that it supersedes.
         return (
             answer.request_id is None
             and len(messages) == 1
@@ -781,25 +784,25 @@ class Batch:
 
     def _keep(self, partition: Partition, record: Record, answer: Answer) -> None:
         if partition.early.has(record):
-            self.counts["duplicates"] += 1  # delivered once more
+            self.counts["duplicates"] += 1  # delivered again
             return
         entity = self._loops.entity(answer.key)
         self.counts["early"] += 1
         self._give_up(partition, partition.early.keep(record, answer, entity, self._now))
 
     def _take_early(self, partition: Partition, event: Event) -> None:
-        """Hand over what has waited for an event, in its order."""
+        """Process the answers that have waited for an event, in order."""
         entity = self._loops.entity(event.key)
         for early in partition.early.take_for(entity, event.event_id):
-            self._hear(partition, early)
+            self._deliver(partition, early)
 
     def _give_up(self, partition: Partition, waiting: list[EarlyAnswer]) -> None:
-        """Make dead letters of answers whose event has not come."""
+        """Process answers whose event has not arrived: they become dead letters."""
         for early in waiting:
-            self._hear(partition, early)
+            self._deliver(partition, early)
 
-    def _hear(self, partition: Partition, early: EarlyAnswer) -> None:
-        """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
+    def _deliver(self, partition: Partition, early: EarlyAnswer) -> None:
+        """Pass an answer that no longer waits to the loop, whatever the outcome."""
         said = early.message
         messages = self._answered(partition, said) if isinstance(said, Answer) else [said]
         self._results.take(partition, messages, early.record, said)

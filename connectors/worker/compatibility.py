@@ -1,4 +1,4 @@
-"""Compatibility of topics with a worker: its configuration, and no other group beside its own."""
+"""Compatibility of topics with a worker: same configuration, and no other group."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from streamgp import __version__
 from streamgp.common.environment import differences, differences_text, environment
 
 GROUP = "group"
-"""Name of the group in the record that says which configuration works on a partition."""
+"""Name of the group in a partition's record `configuration`."""
 ENVIRONMENT = "environment"
-"""Name of the numerical environment in the same record; workers before this version left it out."""
+"""Name of the numerical environment in the same record; earlier versions left it out."""
 
 
 BEING_RECOVERED = "being recovered"
-"""Stands in the place of a fingerprint while state is recovered; no configuration has it."""
+"""Replaces the fingerprint while state is recovered; no configuration has this one."""
 BEING_RESTORED = "being restored"
-"""Stands there while a backup is written into the topics."""
+"""Replaces the fingerprint while a backup is restored."""
 ON_FLINK = "on Flink"
-"""Stands there while Flink keeps what is learned, and the topic `state` does not count."""
+"""Replaces the fingerprint while Flink keeps what is learned, and the topic `state` does not
+count."""
 FLINK_KEEPS_IT = (
     "Flink holds what was learned; continue with `streamgp flink`, or hand it back to the workers "
     "with `streamgp flink --hand-back`"
@@ -29,11 +30,11 @@ FLINK_KEEPS_IT = (
 
 
 class UnfitTopicsError(ValueError):
-    """The topics do not go with the worker; the text says why, and what to do."""
+    """The topics do not fit the worker; the text says why, and what to do."""
 
 
 class ChangedConfigurationError(UnfitTopicsError):
-    """The topics hold what a worker of another configuration has learned."""
+    """The topics hold what a worker with another configuration has learned."""
 
 
 class OtherGroupError(UnfitTopicsError):
@@ -41,11 +42,11 @@ class OtherGroupError(UnfitTopicsError):
 
 
 class DifferentEnvironmentError(UnfitTopicsError):
-    """The topics were written in another numerical environment, or one that is not recorded."""
+    """The topics were written in another numerical environment, or in one that is not recorded."""
 
 
 def signature(configuration: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """Return how a worker signs a partition: the record `configuration` of the topic `state`."""
+    """Return a worker's signature of a partition: its record `configuration` in `state`."""
     return {
         **configuration,
         GROUP: group,
@@ -55,7 +56,7 @@ def signature(configuration: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def environment_in(signed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numerical environment that a partition was signed in, {} if it is not recorded.
+    """Return the numerical environment in a signature, {} if it is not recorded.
 
     Examples
     --------
@@ -68,14 +69,14 @@ def environment_in(signed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
-    """Check that a partition was worked on in the numerical environment of this process.
+    """Check that a partition was processed in the numerical environment of this process.
 
     Parameters
     ----------
     partition
-        Which one.
+        Its number.
     theirs
-        Where it was worked on, {} if that is not recorded; None if no worker ever did.
+        Environment of its last worker, {} if not recorded; None if there was no worker.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
 
 
 def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
-    """Whether what the topics say of a partition is that Flink keeps what is learned.
+    """Return whether a partition's signature says that Flink keeps what is learned.
 
     Examples
     --------
@@ -121,27 +122,27 @@ def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
 def check_signed(
     partition: int, theirs: Mapping[str, Any], ours: Mapping[str, Any], group: str | None
 ) -> None:
-    """Check what the topics say of the workers of a partition.
+    """Check a partition's signature.
 
     Parameters
     ----------
     partition
-        Which one.
+        Its number.
     theirs
-        What the topics say. Where workers before this version signed, no group is named.
+        The signature in the topics. Those of earlier versions name no group.
     ours
-        The configuration here.
+        This worker's configuration.
     group
-        The group here; None if that does not matter.
+        This worker's group; None if it does not matter.
 
     Raises
     ------
     OtherGroupError
-        If another group has worked there.
+        If another group has processed the partition.
     ChangedConfigurationError
-        If another configuration has.
+        If the configuration was another one.
     UnfitTopicsError
-        If Flink works there.
+        If Flink processes the partition.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def check_signed(
     if is_on_flink(theirs):
         raise UnfitTopicsError(f"partition {partition}: {FLINK_KEEPS_IT}")
     check_group(partition, theirs, group)
-    names = dict.fromkeys([*ours, WINDOWS])  # there may be windows on one side only
+    names = dict.fromkeys([*ours, WINDOWS])  # only one side may have windows
     differing = [name for name in names if theirs.get(name) != ours.get(name)]
     if differing:
         there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
@@ -170,12 +171,12 @@ def check_signed(
 
 
 def check_group(partition: int, theirs: Mapping[str, Any], group: str | None) -> None:
-    """Check that a partition is that of a group, as the topics say it.
+    """Check that a partition's signature names a group.
 
     Raises
     ------
     OtherGroupError
-        If it is of another.
+        If it names another one.
 
     """
     other = theirs.get(GROUP, group)
@@ -188,21 +189,21 @@ def check_group(partition: int, theirs: Mapping[str, Any], group: str | None) ->
 
 
 def check_alone(record: Record, group: str) -> None:
-    """Check that a line of the consensus log, written since the restore, is of our own group.
+    """Check that our own group wrote a line of the consensus log since the restore.
 
-    Both groups may have begun at the same moment, when neither had signed yet.
+    Two groups may have started at the same time, when neither had signed yet.
 
     Parameters
     ----------
     record
         The line.
     group
-        The group here.
+        This worker's group.
 
     Raises
     ------
     OtherGroupError
-        If it is of another.
+        If it names another one.
 
     """
     ours = source_of(group)

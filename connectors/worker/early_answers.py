@@ -1,9 +1,9 @@
 r"""Buffer of answers that arrive before their event, dropped after `PATIENCE_S`.
 
-A worker reads answers before events, even older ones. A volunteered label therefore
-comes first wherever both wait to be read. It is kept as it came, in a record of the topic `state`
-of its own, `<entity>\x1fearly/<topic:partition:offset>`: as safe as what the loops remember, and
-good for a faithful dead letter if the event never comes.
+A worker reads answers before events, even before older ones. If both are waiting, a volunteered
+label is therefore read before its event. It is stored unchanged in its own record of the topic
+`state`, `<entity>\x1fearly/<topic:partition:offset>`: as durable as the loops' state, and complete
+enough for a faithful dead letter if the event never arrives.
 
 """
 
@@ -25,15 +25,15 @@ from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 
 PATIENCE_S = 60.0
-"""How long an answer waits for an event that is not written yet. Of one sender, or of several
-whose records take some seconds longer, both are there by then."""
+"""How long an answer waits for an event that is not written yet: enough for one sender, or for
+several whose records arrive some seconds apart."""
 MAX_WAITING = 10_000
-"""Answers that wait in one partition at most."""
+"""The largest number of waiting answers in one partition."""
 MAX_WAITING_BYTES = 2**23
-"""How large they are together at most; also what a record of state can hold of a single one."""
+"""Their largest total size; a single one must also fit into a record of state."""
 
 Part: TypeAlias = tuple[str, str, Any | None]
-"""Entity, name and value of a record of state; None: it is gone."""
+"""Entity, name and value of a record of state; None if it is deleted."""
 
 _NAME = re.compile(re.escape(EARLY) + r"answers:([0-9]+):([0-9]+)")
 
@@ -45,9 +45,9 @@ class EarlyAnswer:
     Parameters
     ----------
     record, message
-        The record and what it says; why it cannot be read, if that is so by now.
+        The record and its content; a `Rejected` if it can no longer be read.
     entity
-        Whose it is.
+        Its entity.
     since
         When it was first read, POSIX seconds.
 
@@ -60,7 +60,7 @@ class EarlyAnswer:
 
     @property
     def event_id(self) -> str:
-        """The event that it waits for; nothing if the answer can no longer be understood."""
+        """The event for which it waits; empty if the answer can no longer be read."""
         return self.message.event_id if isinstance(self.message, Answer) else ""
 
     @property
@@ -82,9 +82,9 @@ class EarlyAnswer:
 
 
 class EarlyAnswers:
-    """The answers of one partition that wait for their events, in the order of the topic.
+    """Waiting answers of one partition, in the order of the topic.
 
-    Who takes some out has to do something with them: they are no longer kept.
+    The caller is responsible for the answers that it takes out: they are no longer stored.
 
     Parameters
     ----------
@@ -93,15 +93,15 @@ class EarlyAnswers:
     keyed
         Whether each key has a loop of its own.
     most_of_key
-        How many answers of one key may wait.
+        The largest number of waiting answers of one key.
 
     """
 
-    # _of_key   the offsets by the answers' own key
-    # _waiting  by offset, rising
-    # _of       the offsets by entity and event, rising
-    # _size     of all, in bytes
-    # _changed  by entity and name what is different from what `changes` returned last; None: gone
+    # _of_key   the offsets by the answers' key
+    # _waiting  by offset, ascending
+    # _of       the offsets by entity and event, ascending
+    # _size     total size in bytes
+    # _changed  by entity and name, what has changed since the last call of `changes`; None: deleted
     def __init__(
         self, partition: int, *, keyed: bool, most_of_key: int = DEFAULT_PEOPLE.max_early_answers
     ) -> None:
@@ -118,14 +118,14 @@ class EarlyAnswers:
         return len(self._waiting)
 
     def has(self, record: Record) -> bool:
-        """Whether an answer waits that lies where a record does."""
+        """Return whether the answer in a record already waits."""
         return record.offset in self._waiting
 
     def keep(self, record: Record, answer: Answer, entity: str, now: float) -> list[EarlyAnswer]:
-        """Keep an answer; take out those, the oldest, for which there is no room any more.
+        """Store an answer; take out and return the oldest ones if there are too many.
 
-        Of one key's own answers there is room for so many, and where all are too many, the key
-        that has the most of them makes room.
+        Each key may have `most_of_key` answers; if there are too many in total, the key with the
+        most answers makes room.
         """
         early = EarlyAnswer(record=record, message=answer, entity=entity, since=now)
         self._add([early])
@@ -139,29 +139,29 @@ class EarlyAnswers:
         return oldest
 
     def take_for(self, entity: str, event_id: str) -> list[EarlyAnswer]:
-        """Take out what waits for an event, in its order."""
+        """Take out the answers that wait for an event, in order."""
         return [self._take(offset) for offset in list(self._of.get((entity, event_id), ()))]
 
     def next_deadline(self) -> float | None:
-        """Return the moment after which the oldest has waited long enough, None if none waits."""
+        """Return the time after which the oldest has waited long enough, None if none waits."""
         oldest = next(iter(self._waiting.values()), None)
         return None if oldest is None else oldest.since + PATIENCE_S
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the oldest has waited long enough."""
-        # With a clock that was set back, the age of an answer is unknown.
+        """Return whether the oldest has waited long enough."""
+        # If the clock was set back, the age of an answer is unknown.
         oldest = next(iter(self._waiting.values()), None)
         return oldest is not None and abs(now - oldest.since) > PATIENCE_S
 
     def take_overdue(self, now: float) -> list[EarlyAnswer]:
-        """Take out what has waited long enough; a younger one does not leave before an older."""
+        """Take out the answers that have waited long enough, always the oldest first."""
         overdue = []
         while self.is_overdue(now):
             overdue.append(self._take(next(iter(self._waiting))))
         return overdue
 
     def forget(self, entity: str) -> bool:
-        """Forget what an entity has said; return whether there was anything."""
+        """Drop the answers of an entity; return whether there were any."""
         offsets = [offset for offset, early in self._waiting.items() if early.entity == entity]
         for offset in offsets:
             self._take(offset)
@@ -182,12 +182,12 @@ class EarlyAnswers:
         ]
 
     def take_over(self, parts: Iterable[Part]) -> None:
-        """Take over records of state, of each the last one; that does not count as a change.
+        """Load records of state, the last one of each; this does not count as a change.
 
         Raises
         ------
         SnapshotError
-            If they cannot be understood.
+            If they cannot be read.
 
         """
         found: list[EarlyAnswer] = []
@@ -205,7 +205,7 @@ class EarlyAnswers:
         self._add(found)
         self._changed.clear()
 
-    # --- inside
+    # --- internal
 
     def _add(self, found: Iterable[EarlyAnswer]) -> None:
         is_rising = True
@@ -216,7 +216,7 @@ class EarlyAnswers:
             insort(self._of.setdefault((early.entity, early.event_id), []), offset)
             self._of_key.setdefault(early.key, set()).add(offset)
             self._size += early.size
-        if not is_rising:  # delivered once more, or in the order of a compacted topic
+        if not is_rising:  # delivered again, or in the order of a compacted topic
             self._waiting = OrderedDict(sorted(self._waiting.items()))
 
     def _take(self, offset: int) -> EarlyAnswer:
@@ -231,7 +231,7 @@ class EarlyAnswers:
             del self._of_key[early.key]
         self._size -= early.size
         if self._changed.pop((early.entity, early.name), None) is None:
-            self._changed[early.entity, early.name] = None  # else it was never written
+            self._changed[early.entity, early.name] = None  # otherwise it was never written
         return early
 
     def _offset(self, name: str) -> int:
@@ -251,7 +251,7 @@ class EarlyAnswers:
             at=float(plain["at"]),
         )
         message = read(record, keyed=self._keyed)
-        assert isinstance(message, Answer | Rejected)  # it was an answer when it was kept
+        assert isinstance(message, Answer | Rejected)  # it was an answer when it was stored
         return EarlyAnswer(
             record=record, message=message, entity=entity, since=float(plain["since"])
         )

@@ -1,4 +1,4 @@
-"""Log lines of a worker, and the file that shows that it is alive."""
+"""Log lines of a worker, and its heartbeat file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectors.worker.metrics import WorkerMetrics
 from streamgp.common.private_files import FILE_MODE
 
 ALIVE = "alive"
-"""File in the state directory that is touched at every turn, and while a restore gets on."""
+"""Heartbeat file in the state directory, touched in every cycle and while a restore advances."""
 
 _SUMMARY_EVERY_S = 1.0
 
@@ -27,9 +27,9 @@ class WorkerLog:
     Parameters
     ----------
     state
-        Where the file is that shows life; None for nowhere.
+        Directory of the heartbeat file; None for no file.
     metrics
-        Told of life, too.
+        Also notified of each heartbeat.
 
     """
 
@@ -40,21 +40,21 @@ class WorkerLog:
 
     @property
     def quiet_s(self) -> float:
-        """For how many seconds nothing was said."""
+        """Seconds since the last line."""
         return perf_counter() - self._said_at
 
     def info(self, event: str, **fields: Any) -> None:
-        """Write a line about what is as it should be."""
+        """Write a line about normal operation."""
         self._said_at = perf_counter()
         say(logging.INFO, event, **fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Write a line that the operator should look at."""
+        """Write a line that needs the operator's attention."""
         self._said_at = perf_counter()
         say(logging.WARNING, event, **fields)
 
     def show_life(self) -> None:
-        """Touch the file that shows it."""
+        """Touch the heartbeat file."""
         if self._metrics is not None:
             self._metrics.show_life()
         if self._state is not None:
@@ -63,18 +63,18 @@ class WorkerLog:
 
 
 class BatchSummary:
-    """Sums up batches that are committed, in a line of the log a second at most.
+    """Summarizes committed batches in at most one log line per second.
 
     Parameters
     ----------
     log
         The log.
     lag
-        Returns how many inputs wait.
+        Returns how many inputs are waiting.
 
     """
 
-    # _n, _counts, _partitions, _took_s  of the batches since the last line
+    # _n, _counts, _partitions, _took_s  sums over the batches since the last line
     # _next                              when the next line may be written, by perf_counter
 
     def __init__(self, log: WorkerLog, lag: Callable[[], int]) -> None:
@@ -86,7 +86,7 @@ class BatchSummary:
     def note(
         self, counts: Mapping[str, int], partitions: Iterable[int], took_s: Mapping[str, float]
     ) -> None:
-        """Add a batch: what came and went, where, and the seconds of its phases."""
+        """Add a batch: its counts, its partitions, and the seconds of its phases."""
         self._n += 1
         self._counts.update(counts)
         self._partitions.update(partitions)
@@ -94,12 +94,12 @@ class BatchSummary:
             self._took_s[phase] += seconds
 
     def write_when_due(self) -> None:
-        """Write a line, if there is something to say and the last one is a second ago."""
+        """Write a line if there are new batches and the last line is at least a second old."""
         if self._n and perf_counter() >= self._next:
             self.write()
 
     def write(self) -> None:
-        """Write what is still to be said."""
+        """Write a line about the remaining batches."""
         if not self._n:
             return
         took_s = self._took_s
@@ -107,7 +107,7 @@ class BatchSummary:
             "work_ms": in_ms(took_s["decode"] + took_s["loop"] + took_s["state"]),
             "commit_ms": in_ms(took_s["commit"]),
         }
-        with suppress(OSError):  # the broker is gone: what was done is told all the same
+        with suppress(OSError):  # without the broker, the batches are still reported
             fields["lag"] = self._lag()
         partitions = sorted(self._partitions)
         self._log.info("batch", batches=self._n, partitions=partitions, **self._counts, **fields)
@@ -122,7 +122,7 @@ class BatchSummary:
 
 
 def say(level: int, event: str, **fields: Any) -> None:
-    """Write a line into the log."""
+    """Write a line to the log."""
     _log.log(level, event, extra={"fields": fields})
 
 

@@ -1,9 +1,9 @@
-"""Losses of the topics `state` and `consensus`: whether they still belong together.
+"""Loss detection: whether the topics `state` and `consensus` still belong together.
 
-Workers write to both in one transaction, and compaction takes out only what was replaced. So each
-tells what the other must hold, and a topic that was deleted, emptied, cut or put back from an older
-copy is noticed before a worker goes on: it would number its examples again from the start, and
-spoil the log.
+Workers write to both in one transaction, and compaction removes only records that were replaced.
+Each topic therefore shows what the other must hold, and a topic that was deleted, emptied,
+truncated or restored from an older copy is noticed before a worker continues. Otherwise the worker
+would number its examples from the start again, and corrupt the log.
 
 """
 
@@ -26,13 +26,14 @@ from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD, examples_in
 
 FORGOTTEN = "forgotten"
-"""Name of the record of a partition that says what of it was taken back by nulls."""
+"""Name of a partition's record of what nulls have taken back."""
 
 Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
-"""What is wrong with the records of one learner.
+"""Inconsistencies between the records of one learner.
 
-`headless`: labelled examples without state. `behind`: the state ends before the examples do.
-`doubled`: examples with one number. `short`: fewer examples than the state says were learned.
+`headless`: labelled examples without state. `behind`: the state is older than the last example.
+`doubled`: two examples with the same number. `short`: fewer examples than the state says were
+learned.
 """
 
 RECOVER = (
@@ -71,15 +72,15 @@ class Losses:
     partition
         Its number.
     history
-        All of its history.
+        Its complete history.
 
     Attributes
     ----------
     flaws
         Number of learners with each flaw; the worst one of each learner counts.
     cut
-        The command that was interrupted while it wrote into the partition: "recover" or "restore";
-        None if none was.
+        The command that was interrupted while writing to the partition, "recover" or "restore";
+        None if there was none.
 
     Examples
     --------
@@ -102,12 +103,12 @@ class Losses:
 
     """
 
-    # _n_heeded     offset up to which nulls of others are accounted for in the state
-    # _n_failed     by entity the nulls of others that could not be heeded
-    # _n_learners   learners looked at
-    # _n_lines      lines of all of them
-    # _is_on_flink  whether a job of Flink keeps what is learned
-    # _is_unsigned  whether there is no record of which workers have worked on the partition
+    # _n_heeded     offset up to which others' nulls are accounted for in the state
+    # _n_failed     by entity, the number of others' nulls that could not be carried out
+    # _n_learners   number of learners checked
+    # _n_lines      number of their lines
+    # _is_on_flink  whether a Flink job keeps what is learned
+    # _is_unsigned  whether no worker's signature is there
     def __init__(self, partition: int, history: History) -> None:
         self.partition = partition
         self.flaws: Counter[Flaw] = Counter()
@@ -125,14 +126,14 @@ class Losses:
     def look(
         self, entity: str, parts: Mapping[str, Any], lines: Sequence[LabelledExample]
     ) -> Flaw | None:
-        """Return and record what is wrong with the records of one learner.
+        """Check the records of one learner; record and return its flaw.
 
         Parameters
         ----------
         entity
-            Whose.
+            The learner's entity.
         parts
-            Its state; None for a part that is gone.
+            Its state; None for a deleted part.
         lines
             Its lines of the consensus log, by sequence.
 
@@ -149,14 +150,14 @@ class Losses:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the log is gone: no learner has a line, and some have learned.
+        """Whether the log is gone: no learner has a line, but some have learned.
 
-        One learner without lines shows no such thing: its labels may have been deleted on purpose.
+        A single learner without lines proves nothing: its labels may have been deleted on purpose.
         """
         return self.flaws["short"] > 0 and self._n_lines == 0
 
     def error(self) -> LostRecordsError | None:
-        """Return what a worker ends with, None if nothing is missing."""
+        """Return the error with which a worker must stop, None if nothing is missing."""
         if self.cut is not None:
             text = f"an earlier `streamgp {self.cut}` was interrupted; run it again"
         elif self._is_on_flink:
@@ -175,7 +176,7 @@ class Losses:
         return LostRecordsError(f"partition {self.partition}: {text}")
 
     def _text(self, flaw: Flaw, text: str | None = None) -> str:
-        # Logs name no key: it may be the name of a person.
+        # The log names no key: it may be a person's name.
         n, of = self.flaws[flaw], self._n_learners
         return (text or _TEXTS[flaw]).format(f"{n} of {of} learner{'s' * (of != 1)}", "them")
 
@@ -190,21 +191,21 @@ class Losses:
         sequence, n_learned = counted
         if lines and lines[-1].sequence > sequence:
             return "behind"
-        # What others delete is missing in the log before a worker has read that, and for good where
-        # the learner could not forget it.
+        # What others delete is missing from the log until a worker has read the null, and for ever
+        # if the learner could not forget the example.
         n_deleted = self._history.n_nulls(entity, self._n_heeded) + self._n_failed.get(entity, 0)
         return "short" if len(examples_in(lines)) + n_deleted < n_learned else None
 
 
 def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError | None:
-    """Return what a worker ends with where both topics hold nothing, None if it never was more.
+    """Return the error for a partition without any records, None if the group never processed it.
 
     Parameters
     ----------
     partition
-        One that no worker has signed.
+        A partition without a signature.
     positions
-        Where the group reads on.
+        Offsets at which the group continues.
 
     Examples
     --------
@@ -229,9 +230,9 @@ def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError
 
 
 def _counted(head: Any) -> tuple[int, int] | None:
-    """Return the number of the last line and how many examples are learned, as a head says it.
+    """Return the number of the last line and of the examples learned, according to a head.
 
-    None if it says neither: the loop that restores such a head reports what is wrong.
+    None if they are not integers: the loop that restores such a head reports what is wrong.
     """
     if not isinstance(head, dict):
         return None
@@ -240,7 +241,7 @@ def _counted(head: Any) -> tuple[int, int] | None:
 
 
 def failed_in(forgotten: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many nulls could not be heeded, by entity, as the record `forgotten` says it.
+    """Return how many nulls could not be carried out, by entity, from the record `forgotten`.
 
     Examples
     --------
@@ -252,7 +253,7 @@ def failed_in(forgotten: Mapping[str, Any]) -> dict[str, int]:
 
 
 def losses_in(partition: int, history: History) -> Losses:
-    """Look at all learners of a partition.
+    """Check all learners of a partition.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Metrics of a worker: what it has committed, and how it gets on, in plain numbers.
+"""Metrics of a worker: what it has committed, and how it is doing, as plain numbers.
 
-The thread of the worker writes them and other threads read them, under one lock. What is counted
-was committed: it is counted after the commit, so that a worker that is killed has never counted
-what it did not do. Without metrics nothing of this is kept or computed.
+The worker's thread writes them and other threads read them, under one lock. Batches are counted
+after their commit, so that a killed worker has never counted anything that was not committed.
+Without metrics nothing of this is stored or computed.
 
 """
 
@@ -40,33 +40,33 @@ from streamgp.interactive.messages import (
 )
 
 PHASES = ("poll", "decode", "loop", "state", "commit")
-"""Phases of a batch: waiting for records; bytes become messages; loops and learners work on them,
-and what they say becomes bytes; what has changed in them is collected; all of it is written."""
+"""Phases of a batch: waiting for records; decoding them; running loops and learners and encoding
+their messages; collecting the changed state; writing everything."""
 DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HEALTHY_S = 60.0
-"""A worker without a cycle for so long hangs, as its file `alive` says, too."""
+"""A worker without a cycle for this long hangs; its heartbeat file shows the same."""
 SIGNALS = ("confidence", "requests")
-"""Watched for drift: the mean confidence of predictions, and the share of label requests."""
+"""Signals monitored for drift: mean confidence of predictions, and share of label requests."""
 OTHERS = "(others)"
 MOST_NAMES = 200
-"""Annotators that are told apart."""
+"""The largest number of annotators with series of their own."""
 _LOOK_EVERY_S = 1.0
 _BLOCK = 100
-"""Predictions whose mean is one value for a detector of drift."""
+"""Number of predictions whose mean is one value for a drift detector."""
 
 
 class Histogram:
-    """Histogram of numbers.
+    """Histogram of values.
 
     Parameters
     ----------
     bounds
-        Upper bounds of its buckets; a last one has none.
+        Upper bounds of its buckets; a last bucket has none.
 
     Attributes
     ----------
     total
-        Sum of the numbers.
+        Sum of all values.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Histogram:
         self._counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, *values: float) -> None:
-        """Count numbers."""
+        """Count values."""
         self.total += sum(values)
         ordered, first = sorted(values), 0
         for i, bound in enumerate((*self.bounds, inf)):
@@ -92,7 +92,7 @@ class Histogram:
             first = end
 
     def cumulated(self) -> list[int]:
-        """Return how many numbers were at most as large as each bound, and how many there were."""
+        """Return how many values were at most each bound, and their total number."""
         n, found = 0, []
         for count in self._counts:
             n += count
@@ -101,10 +101,10 @@ class Histogram:
 
 
 def result_of(messages: Iterable[Message]) -> str:
-    """Return what became of an answer.
+    """Return the outcome of an answer.
 
-    It was `learned` or `challenged`; `duplicate` (sent again, and dropped) or `refused` (a dead
-    letter); or `noted`, where it taught nothing: it declined, or repeated what was known.
+    `learned` or `challenged`; `duplicate` (sent again and dropped) or `refused` (a dead letter); or
+    `noted` if it taught nothing: it declined, or repeated what was known.
 
     Examples
     --------
@@ -126,15 +126,15 @@ def result_of(messages: Iterable[Message]) -> str:
 
 
 class OpenQuestions:
-    """Questions of one partition that wait for an answer, followed by what is said about them.
+    """Open questions of one partition, tracked by the messages about them.
 
-    An event has one open question at most, which ends with an answer that is used, or with a
-    message. Those of loops that are evicted when the partition is restored are not known.
+    An event has at most one open question, which ends with an answer that is used, or with a
+    message. Questions of loops that are evicted when the partition is restored are not known.
 
     Parameters
     ----------
     loops
-        The loops as they are restored.
+        The restored loops.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class OpenQuestions:
 
     """
 
-    # _open  by key and event: what is asked, and since when
+    # _open  by key and event: the kind of question, and since when it is open
     def __init__(self, loops: KeyedLoops) -> None:
         self._keyed = loops.keyed
         self._open: dict[tuple[str | None, str], tuple[str, float]] = {}
@@ -161,10 +161,10 @@ class OpenQuestions:
             self._ask(key, request_id, at)
 
     def take(self, said: object, messages: Sequence[Message]) -> list[str]:
-        """Take an input and what was said about it; return how each challenge ended that did.
+        """Process an input and the messages about it; return how challenges ended, if any did.
 
-        It was `upheld`, `revised`, `declined` or `refused` (the learner cannot take the label) by
-        an answer, or `expired` or `cancelled`.
+        By an answer: `upheld`, `revised`, `declined` or `refused` (the learner cannot learn the
+        label); otherwise `expired` or `cancelled`.
         """
         ended = []
         if isinstance(said, Answer) and not any(
@@ -181,22 +181,22 @@ class OpenQuestions:
                     ended.append("expired")
                 case Cancel() if self._end(message.key, event_id_of(message.request_id)):
                     ended.append("cancelled")
-                case LabelledExample():  # a correction leaves a second question open
+                case LabelledExample():  # a correction does not end a second question
                     self._end(message.key, message.event_id, but_second=True)
         return ended
 
     def n(self, kind: str) -> int:
-        """Return how many questions of a kind, `label` or `challenge`, are open."""
+        """Return the number of open questions of a kind, `label` or `challenge`."""
         kinds = ("label", "second") if kind == "label" else (kind,)
         return sum(each in kinds for each, _ in self._open.values())
 
     def oldest(self) -> float | None:
-        """Return since when the oldest one waits, POSIX seconds; None if none does."""
+        """Return since when the oldest question has been open, POSIX seconds; None without one."""
         return min((at for _, at in self._open.values()), default=None)
 
     def _ask(self, key: str | None, request_id: str, at: float) -> None:
         event_id = event_id_of(request_id)
-        assert event_id is not None  # a request that a loop has made
+        assert event_id is not None  # requests made by loops always have one
         kind = "challenge"
         if request_id.endswith("/label"):
             kind = "label"
@@ -213,14 +213,14 @@ class OpenQuestions:
 
 
 class Quarantined:
-    """Annotators in quarantine in the loops of one partition, followed by what is said.
+    """Quarantined annotators in the loops of one partition, tracked by the loops' messages.
 
-    Those of loops that are evicted when the partition is restored are known once such a loop asks.
+    For loops that are evicted when the partition is restored, they become known once the loop asks.
 
     Parameters
     ----------
     loops
-        The loops as they are restored.
+        The restored loops.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class Quarantined:
 
     """
 
-    # _names  by key, if there are any
+    # _names  by key; only keys with quarantined annotators
     def __init__(self, loops: KeyedLoops) -> None:
         self._keyed = loops.keyed
         self._names: dict[str | None, set[str]] = {}
@@ -244,16 +244,16 @@ class Quarantined:
             self._names.setdefault(key, set()).add(name)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names, one for each key."""
+        """Yield the names, once for each key."""
         for names in self._names.values():
             yield from names
 
     def take(self, said: object, messages: Sequence[Message]) -> None:
-        """Take an input and what was said about it."""
+        """Process an input and the messages about it."""
         if isinstance(said, TakenBack) and said.event_id is None:
             self._names.pop(said.key, None)
         for message in messages:
-            # Of first questions each says all of them; second ones exclude others as well.
+            # Each first question lists all of them; second questions exclude other annotators too.
             if isinstance(message, LabelRequest) and not message.is_second:
                 self._put(message.key, set(message.excluded))
             elif isinstance(message, Retraction):
@@ -273,12 +273,12 @@ class Quarantined:
 
 
 class RecentShares:
-    """Shares of values among the last so many, up to twice as many.
+    """Shares of values among at least the last `n`, at most twice as many.
 
     Parameters
     ----------
     n
-        How many at least, once there are as many.
+        The smallest number of values considered, once there have been that many.
 
     Examples
     --------
@@ -297,7 +297,7 @@ class RecentShares:
         self._before: Counter[Label] = Counter()
 
     def count(self, values: Mapping[Label, int]) -> None:
-        """Count some values."""
+        """Count values."""
         if self._now.total() >= self._n:
             self._before, self._now = self._now, Counter()
         self._now.update(values)
@@ -306,7 +306,7 @@ class RecentShares:
         """Return the shares of the most frequent values, and of all others together."""
         counts: Counter[str] = Counter()
         for label, count in (self._before + self._now).items():
-            counts[str(label)] += count  # the number 1 and the text "1" are one in a metric
+            counts[str(label)] += count  # the number 1 and the text "1" share a series
         n = counts.total()
         shares = {label: count / n for label, count in counts.most_common(most)}
         if len(counts) > most:
@@ -321,14 +321,14 @@ class WorkerMetrics:
     Parameters
     ----------
     clock
-        Tells the seconds that pass.
+        Returns the time, in seconds.
     names_annotators
-        Whether errors are estimated by annotator, too.
+        Whether errors are also estimated by annotator.
 
     Attributes
     ----------
     events, predictions, duplicates
-        What was committed; duplicates are answers that were sent again.
+        Numbers committed; duplicates are answers that were sent again.
     answers
         Answers by result, see `result_of`.
     dead_letters
@@ -340,45 +340,45 @@ class WorkerMetrics:
     rebalances
         How often the assignment of partitions has changed.
     committed_at
-        When a batch was committed last, POSIX seconds; None for never.
+        When the last batch was committed, POSIX seconds; None if none was.
     lags
-        Records that wait in each partition of the inputs, by the topic's name on the broker.
+        Number of waiting records in each input partition, by the topic's name on the broker.
     stuck
-        Those of these partitions that have records and yield none.
+        Those of these partitions that have records but yield none.
     keys
-        Keys by where their loops are: `ready` in memory, or `evicted`.
+        Number of keys by where their loops are: `ready` in memory, or `evicted`.
     is_ready
         Whether the partitions assigned to the worker are restored.
     questions
         The open questions of each partition.
     quarantined
-        The annotators in quarantine of each partition.
+        The quarantined annotators of each partition.
     requests
-        Label requests, by the strategy that asked.
+        Number of label requests, by the strategy that asked.
     challenges
-        Challenges that have ended, by how (`OpenQuestions.take`).
+        Number of ended challenges, by outcome (`OpenQuestions.take`).
     learned
-        Labels learned, by origin.
+        Number of labels learned, by origin.
     confidence
-        Probabilities of the labels that were predicted.
+        Probabilities of the predicted labels.
     shares
-        Shares of the labels among the last predictions.
+        Shares of labels among the most recent predictions.
     errors
-        Estimates of how often first answers are wrong: of all annotators by None, and of each by
-        name if so wanted.
+        Estimates of how often first answers are wrong: under None for all annotators, and by name
+        if `names_annotators`.
     drifts
-        How often ADWIN has found a change, by signal.
+        How often ADWIN has detected a change, by signal.
 
     """
 
-    # _lived_at     when the worker last began a cycle, or a restore got on
-    # _looked_at    when gauges were last brought up to date
-    # _assigned_at  when partitions last came or went
-    # _lock         held while a batch is counted, or all is read
+    # _lived_at     when the worker last began a cycle, or a restore advanced
+    # _looked_at    when gauges were last updated
+    # _assigned_at  when the assignment last changed
+    # _lock         held while a batch is counted, or everything is read
     # _names_annotators  whether errors are estimated by annotator
-    # _block             predictions, requests among them, and the sum of their confidences, since
-    #                    the detectors were told last
-    # _detectors         of drift, by signal
+    # _block             numbers of predictions and of requests, and sum of confidences, since
+    #                    the last update of the detectors
+    # _detectors         drift detectors, by signal
     def __init__(
         self, clock: Callable[[], float] = monotonic, *, names_annotators: bool = False
     ) -> None:
@@ -409,22 +409,22 @@ class WorkerMetrics:
         self._lock = Lock()
 
     def reading(self) -> AbstractContextManager[object]:
-        """Return a context within which no batch is counted."""
+        """Return a context in which no batch is counted."""
         return self._lock
 
     @property
     def is_alive(self) -> bool:
-        """Whether there was a cycle within the last minute."""
+        """Whether there was a cycle in the last minute."""
         return self._clock() - self._lived_at <= HEALTHY_S
 
     # --- written by the worker
 
     def show_life(self) -> None:
-        """Record that a cycle begins, or a restore gets on."""
+        """Record that a cycle begins, or a restore advances."""
         self._lived_at = self._clock()
 
     def note_assignment(self, lost: Iterable[int] = ()) -> None:
-        """Record that partitions have come or gone; any that have come are restored now."""
+        """Record that the assignment has changed; the restore of new partitions begins."""
         with self._lock:
             for number in lost:
                 self.questions.pop(number, None)
@@ -434,7 +434,7 @@ class WorkerMetrics:
         self._assigned_at = self._clock()
 
     def note_restored(self, gained: Mapping[int, Partition]) -> None:
-        """Record that all partitions are restored: those that have come, and the others."""
+        """Record that all partitions are restored, the new ones included."""
         if gained:
             with self._lock:
                 self.restores.observe(self._clock() - self._assigned_at)
@@ -446,16 +446,16 @@ class WorkerMetrics:
     def note_batch(
         self, batch: Batch, outgoing: Sequence[Outgoing], took_s: Mapping[str, float], at: float
     ) -> None:
-        """Count a batch that is committed.
+        """Count a committed batch.
 
         Parameters
         ----------
         batch
             The batch.
         outgoing
-            What it has written.
+            The records written.
         took_s
-            Seconds that it took, by phase.
+            Its duration in seconds, by phase.
         at
             The time, POSIX seconds.
 
@@ -478,12 +478,12 @@ class WorkerMetrics:
         stuck: Iterable[Place],
         names: Mapping[TopicName, str],
     ) -> None:
-        """Bring up to date what goes up and down, once a second at most."""
+        """Update the gauges, at most once a second."""
         now = self._clock()
         if now - self._looked_at < _LOOK_EVERY_S:
             return
         self._looked_at = now
-        # Replaced as a whole: what is read meanwhile is one or the other.
+        # Replaced as a whole: a concurrent reader sees the old or the new one.
         self.lags = {
             (names[topic], number): n
             for (topic, number), n in client.lag().items()
@@ -497,13 +497,13 @@ class WorkerMetrics:
 
     @property
     def challenge_precision(self) -> float | None:
-        """Share of the challenges answered by which a label was changed; None without any."""
+        """Share of answered challenges after which the label was changed; None without any."""
         n = self.challenges["revised"] + self.challenges["upheld"]
         return self.challenges["revised"] / n if n else None
 
     @property
     def n_quarantined(self) -> dict[str | None, int]:
-        """Loops in which an annotator is in quarantine: of all by None, or of each by name."""
+        """Number of loops with a quarantined annotator: under None for any, or by name."""
         names: Counter[str | None] = Counter()
         for each in self.quarantined.values():
             names.update(each)
@@ -515,12 +515,12 @@ class WorkerMetrics:
 
     @property
     def oldest_question(self) -> float | None:
-        """Since when the oldest open question waits, POSIX seconds; None if none does."""
+        """Since when the oldest open question has been open, POSIX seconds; None without one."""
         oldest = (each.oldest() for each in self.questions.values())
         return min((at for at in oldest if at is not None), default=None)
 
     def _count(self, all_heard: Sequence[Heard]) -> None:
-        # List by list: most events are but predicted, and nothing is to be done for each of these.
+        # By lists: most events are only predicted, and need no work of their own.
         predictions = [m[0] for _, _, m in all_heard if m and type(m[0]) is Prediction]
         sure = [(p.y, p.proba[p.y]) for p in predictions if p.y is not None and p.y in p.proba]
         confidences = [confidence for _, confidence in sure]
@@ -560,15 +560,15 @@ class WorkerMetrics:
             return
         self.errors[None].note(wrong)
         name = line.given_by if line.challenged else line.annotator
-        # The empty name stands for all annotators. Annotators can make up names, and each
-        # would be a series for ever.
+        # The empty name stands for all annotators. Annotators can invent names, and each would
+        # remain a series for ever.
         is_known = name in self.errors or len(self.errors) <= MOST_NAMES
         if self._names_annotators and name and is_known:
             self.errors.setdefault(name, ErrorRate()).note(wrong)
 
 
 def _adwin() -> Any:
-    from river.drift import ADWIN  # only where there are metrics
+    from river.drift import ADWIN  # only imported with metrics
 
     return ADWIN(clock=1)  # type: ignore[no-untyped-call]
 

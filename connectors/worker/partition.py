@@ -1,7 +1,7 @@
-"""The loops of one partition: brought back from topics and local snapshot, saved, given up.
+"""Loops of one partition: restored from topics and local snapshot, saved, dropped.
 
-The topics `state` and `consensus` hold everything. What lies on the local disk only saves reading
-them from the start: a snapshot that does not fit, for whatever reason, is not used.
+The topics `state` and `consensus` hold everything. Local files only save reading the topics from
+the start: a snapshot that does not fit, for whatever reason, is ignored.
 
 """
 
@@ -31,14 +31,14 @@ from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
-# --- Lines of the consensus log in force, for examples whose label was corrected.
+# --- Current lines of the consensus log, for examples whose label was corrected.
 
 
 class Revisions:
-    """The revision in force of each example; most have but one line, of revision 0.
+    """Current revision of each example; most have only one line, with revision 0.
 
-    A loop forgets with its event how often a label was corrected, but one of the lines may still
-    be deleted from the log. What remains of it here follows from the lines alone.
+    When a loop forgets an event, it forgets how often its label was corrected, but the lines can
+    still be deleted from the log. The revisions here follow from the lines alone.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Revisions:
 
     """
 
-    # _of  by entity and event; 0 where it is not in it
+    # _of  by entity and event; 0 if missing
     def __init__(self) -> None:
         self._of: dict[str, dict[str, int]] = {}
 
@@ -64,9 +64,9 @@ class Revisions:
             self._of[entity].pop(line.event_id, None)
 
     def is_replaced(self, entity: str, event_id: str, revision: int) -> bool:
-        """Whether a line later than that of a revision gives an example its label.
+        """Return whether a later line than that of a revision gives an example its label.
 
-        One that is not known to be there was deleted before it could be read: then it counted.
+        A line that is not known was deleted before it could be read; it then counts as current.
         """
         return self._of.get(entity, {}).get(event_id, 0) > revision
 
@@ -75,7 +75,7 @@ class Revisions:
         self._of.pop(entity, None)
 
     def state(self) -> list[Sequence[Any]]:
-        """Return what must survive a restart, as plain values."""
+        """Return the state that must survive a restart, as plain values."""
         return [
             [entity, event_id, revision]
             for entity, revisions in self._of.items()
@@ -83,7 +83,7 @@ class Revisions:
         ]
 
     def load_state(self, state: Iterable[Sequence[Any]]) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         self._of.clear()
         for entity, event_id, revision in state:
             self._of.setdefault(str(entity), {})[str(event_id)] = int(revision)
@@ -93,28 +93,28 @@ class Revisions:
 
 
 class LocalFiles:
-    """The files of one partition; without a directory there are none.
+    """Local files of one partition; none without a directory.
 
     Parameters
     ----------
     partition
         Its number.
     directory
-        Where they lie, None for nowhere.
+        Their directory, None for no files.
     with_store
-        Whether some loops are not held ready.
+        Whether some loops may be evicted.
     note
-        Told in one line why what is there is not used.
+        Receives, in one line, why existing files are not used.
 
     Attributes
     ----------
     store
-        Where these loops wait; None if there is no directory, or none waits.
+        Store of the evicted loops; None without a directory, or if loops are never evicted.
 
     Raises
     ------
     StateError
-        If the disk cannot keep them.
+        If they cannot be stored on disk.
 
     """
 
@@ -143,23 +143,23 @@ class LocalFiles:
         Raises
         ------
         StateError
-            If the disk does not take it.
+            If it cannot be written to disk.
 
         """
         if self._directory is not None:
             self._directory.write(self._name("snapshot"), data)
 
     def drop_snapshot(self) -> None:
-        """Leave no snapshot."""
+        """Delete the snapshot."""
         self._remove("snapshot")
 
     def start_over(self) -> None:
-        """Leave nothing, and begin with an empty store."""
+        """Delete everything, and start with an empty store."""
         self.drop()
         self._open_store()
 
     def close(self) -> None:
-        """Close the files; they stay."""
+        """Close the files without deleting them."""
         if self.store is not None:
             self.store.close()
 
@@ -180,7 +180,7 @@ class LocalFiles:
             self.store = SqliteStore(path)
         except StateError as error:
             self._note(str(error))
-            self.drop()  # damaged, perhaps: a new one is as good
+            self.drop()  # perhaps damaged: a new one is as good
             self.store = SqliteStore(path)
 
     def _remove(self, what: str) -> None:
@@ -193,28 +193,28 @@ class LocalFiles:
 
 
 MAX_AGE_S = 43_200.0
-"""How old a snapshot may be. A topic drops the traces of a deletion after a day by default
-(`delete.retention.ms`), and an older snapshot would bring back what was deleted."""
+"""The largest age of a usable snapshot. By default a topic drops tombstones after a day
+(`delete.retention.ms`), so an older snapshot could bring back deleted data."""
 _KIND = "a partition"
 
 
 class Partition:
-    """Loops of one partition, with what else a worker holds of it.
+    """Loops of one partition, and everything else that a worker holds for it.
 
     Parameters
     ----------
     number
         The partition.
     settings
-        What its loops are made of.
+        Settings of its loops.
     directory
-        Where snapshots are kept, None for nowhere.
+        Directory of snapshots, None for no snapshots.
     now
-        The time: snapshots that are too old are not used.
+        The time: older snapshots than `MAX_AGE_S` are not used.
     note
-        Told in one line why the snapshot that is there is not used.
+        Receives, in one line, why an existing snapshot is not used.
     group
-        Whose it must be; None if that does not matter.
+        Group that must own the partition; None if it does not matter.
 
     Attributes
     ----------
@@ -223,29 +223,29 @@ class Partition:
     early
         The answers that wait for their event.
     windows
-        The raw rows in open windows; None where events come as they are.
+        The raw rows in open windows; None without windows.
     revisions
-        Which lines of the consensus log are in force.
+        Which lines of the consensus log are current.
     starts
-        How far all this holds what `state` and `consensus` say: the offsets to read on from.
+        How far `state` and `consensus` are included: the offsets from which to continue reading.
     n_forgotten
-        A number that changes whenever a key is forgotten or state is recovered, and never comes
-        back: no snapshot from before can be merged.
+        A number that changes, never to a previous value, whenever a key is forgotten or state is
+        recovered: earlier snapshots cannot be merged.
     n_heeded
-        The offset up to which was heeded what others have written into the topic `consensus`.
+        The offset up to which others' records in the topic `consensus` have been processed.
     n_failed
-        By entity the nulls over which its learner has failed: it holds the labels still.
+        By entity, the number of nulls for which its learner failed: it still holds the labels.
     is_signed
-        Whether the topics say by which configuration and group, and in which numerical environment,
-        the partition is worked on.
+        Whether the topics record the current configuration, group and numerical environment of the
+        partition.
     environment
-        The numerical environment in which the partition was last worked on, {} if that is not
-        recorded; None if no worker ever did.
+        The numerical environment in which the partition was last processed, {} if it is not
+        recorded; None if no worker ever processed it.
 
     Raises
     ------
     StateError
-        If the disk cannot keep the loops that are not held ready.
+        If evicted loops cannot be stored on disk.
 
     """
 
@@ -274,23 +274,22 @@ class Partition:
             self.start_over(str(error))
 
     def bring_up(self, history: History) -> bool:
-        """Take over what the topics say beyond `starts`.
+        """Load what the topics hold beyond `starts`.
 
         Returns
         -------
-        Whether that was possible. If not, the loops have started empty, and the whole history is
-        wanted.
+        Whether that was possible. If not, the loops are empty again, and need the whole history.
 
         Raises
         ------
         ChangedConfigurationError
-            If another configuration has worked on the partition.
+            If another configuration was used for the partition.
         OtherGroupError
-            If another group has.
+            If another group has processed it.
         LostRecordsError
             If one of the topics has lost records.
         UnfitTopicsError
-            If the topics hold what no worker has written.
+            If the topics hold records that no worker has written.
 
         """
         try:
@@ -305,9 +304,10 @@ class Partition:
         return True
 
     def unusable(self, error: SnapshotError) -> UnfitTopicsError:
-        """Return what a worker ends with where no learner can be made of what is kept.
+        """Return the error with which a worker stops if stored records cannot be restored.
 
-        The next start reads the topics: perhaps only the local snapshot is at fault.
+        The snapshot is deleted, so that the next start reads the topics: perhaps only the snapshot
+        is wrong.
         """
         self.drop_snapshot()
         return UnfitTopicsError(
@@ -315,30 +315,30 @@ class Partition:
         )
 
     def start_over(self, reason: str) -> None:
-        """Forget what came from the local disk, and tell why."""
+        """Discard what was loaded from local files, and report why."""
         self._note(reason)
         self._files.start_over()
         self._know_nothing()
 
     def check_alone(self, record: Record) -> None:
-        """Check that a line of the consensus log that has been read is not of another group.
+        """Check that no other group wrote a line of the consensus log.
 
         Raises
         ------
         OtherGroupError
-            If it is.
+            If another group did.
 
         """
         if self._group is not None and record.offset >= self._restored_to:
             check_alone(record, self._group)
 
     def note_signed(self, signed: Mapping[str, Any]) -> None:
-        """Record the group and the environment that the topics state for the partition."""
+        """Record the group and the environment that the topics name for the partition."""
         self.environment = environment_in(signed)
         self.is_signed = GROUP in signed and self.environment == environment()
 
     def advance(self, ends: Mapping[tuple[TopicName, int], int]) -> None:
-        """Record the ends of the topics that hold the loops."""
+        """Record the new ends of `state` and `consensus`."""
         for (topic, number), end in ends.items():
             if number == self.number and topic in ("state", "consensus"):
                 self.starts[topic] = end
@@ -349,7 +349,7 @@ class Partition:
         Raises
         ------
         StateError
-            If the disk does not take it.
+            If it cannot be written to disk.
 
         """
         body = {
@@ -375,15 +375,15 @@ class Partition:
         return len(data)
 
     def drop_snapshot(self) -> None:
-        """Leave no snapshot on the disk."""
+        """Delete the snapshot."""
         self._files.drop_snapshot()
 
     def close(self) -> None:
-        """Close the files; the snapshot stays."""
+        """Close the files; the snapshot is kept."""
         self._files.close()
 
     def drop(self) -> None:
-        """Close the files and delete them: another worker goes on with the partition."""
+        """Close and delete the files: another worker takes over the partition."""
         self._files.drop()
 
     def heeded(self) -> dict[str, Any]:
@@ -391,7 +391,7 @@ class Partition:
         value: dict[str, Any] = {"n": self.n_forgotten, "heeded": self.n_heeded}
         return {**value, "failed": dict(self.n_failed)} if self.n_failed else value
 
-    # --- inside
+    # --- internal
 
     def _know_nothing(self) -> None:
         self.loops: KeyedLoops = self._settings.new(self._files.store)
@@ -438,7 +438,7 @@ class Partition:
 
     def _bring_up(self, history: History) -> None:
         losses = Losses(self.number, history)
-        if (cut := losses.error()) is not None:  # no learner was looked at yet
+        if (cut := losses.error()) is not None:  # independent of any learner
             raise cut
         configuration = history.configuration
         if configuration is not None:
@@ -448,8 +448,8 @@ class Partition:
         forgotten = history.parts("").get(FORGOTTEN) or {}
         n_forgotten = int(forgotten.get("n", self.n_forgotten))
         if self.starts and n_forgotten != self.n_forgotten:
-            # A key that was forgotten, and perhaps came again, cannot be merged, and neither can
-            # state that was recovered.
+            # Neither a key that was forgotten (and may have come back) nor recovered state can be
+            # merged.
             raise SnapshotError(
                 "snapshot holds a key that was forgotten since, or state was recovered since"
             )
@@ -467,7 +467,7 @@ class Partition:
                 if entity or name not in (FORGOTTEN, BUDGET)
             }
             lines = history.lines(entity)
-            # Beside a snapshot only what came later is there to look at.
+            # With a snapshot, only later records are there to check.
             if not self.starts and losses.look(entity, parts, lines) is not None:
                 continue
             if parts or lines:

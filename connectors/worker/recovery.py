@@ -1,4 +1,4 @@
-"""Bringing partitions back from the local disk and the topics."""
+"""Restoring partitions from the local disk and the topics."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Restorer:
     loops
         What the loops are made of.
     group
-        Who works on the topics.
+        The worker's group.
     state
-        Where snapshots are kept; None for nowhere.
+        Directory of snapshots; None for no snapshots.
     clock
-        Tells the time.
-    journal
-        Told how it gets on.
+        Returns the time.
+    log
+        Log of the progress.
     positions
-        Returns where the group reads on; asked where a partition holds nothing.
+        Returns the offsets at which the group continues; called if a partition has no records.
     strict
-        Whether to refuse partitions that were worked on in another numerical environment.
+        Whether to refuse partitions that were processed in another numerical environment.
 
     """
 
@@ -64,14 +64,14 @@ class Restorer:
         self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
-        """Return partitions as the topics have them.
+        """Restore partitions to the state in the topics.
 
         Raises
         ------
         BrokerError
             If the topics cannot be read to their ends.
         UnfitTopicsError
-            If they hold what does not go with this worker.
+            If they do not fit this worker.
 
         """
         start = perf_counter()
@@ -100,7 +100,7 @@ class Restorer:
         return partitions
 
     def scanned(self, number: int) -> History:
-        """Return everything that the topics hold of one partition."""
+        """Return everything that the topics hold about one partition."""
         history = History()
         for record in self._client.history({number: {}}):
             history.take(record)
@@ -117,7 +117,7 @@ class Restorer:
         )
 
     def _brought_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
-        """Read on where partitions end; return those that must be read once more."""
+        """Read on from the end of each partition; return partitions to read from the start."""
         histories = {number: History() for number in partitions}
         ends: dict[Any, int] = {}
         starts = {number: partition.starts for number, partition in partitions.items()}
@@ -138,14 +138,14 @@ class Restorer:
         return behind
 
     def _check_vanished(self, unsigned: Sequence[int]) -> None:
-        """Refuse partitions in which nothing is left of what the group has done there."""
+        """Refuse partitions in which the group has processed inputs but nothing is left."""
         positions = self._positions() if unsigned else {}
         for number in unsigned:
             if (lost := vanished(number, positions)) is not None:
                 raise lost
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
-        """Log where partitions were worked on in another numerical environment, or refuse them."""
+        """Log, or refuse, partitions that were processed in another numerical environment."""
         others: dict[str, list[int]] = {}
         found: dict[str, Any] = {}
         for number, partition in partitions.items():
@@ -172,27 +172,27 @@ class Restorer:
 # --- Snapshots of partitions on the local disk, one at a time.
 
 
-# Saving takes at most one part in so many of the time.
+# Saving takes at most one part in this many of the time.
 _PAUSE_PER_COST = 20.0
 
 
 class Saver:
-    """Knows which partitions are ahead of their snapshots, and saves them in turn.
+    """Tracks which partitions are ahead of their snapshots, and saves them in turn.
 
     Parameters
     ----------
     partitions
-        Those that are ours, by number; the session keeps this up to date.
+        The worker's partitions, by number; the session keeps them up to date.
     every_s
-        Seconds from one snapshot of a partition to its next.
+        Seconds from one snapshot of a partition to the next.
     clock
-        Tells the time.
-    journal
-        Log of every snapshot, and why there is none.
+        Returns the time.
+    log
+        Log of every snapshot, and of failures.
 
     """
 
-    # _changed  partitions whose loops are ahead of their snapshot, for the longest time first
+    # _changed  partitions whose loops are ahead of their snapshot, the longest waiting first
     # _next     when the next snapshot is due, by perf_counter
 
     def __init__(
@@ -214,11 +214,11 @@ class Saver:
         self._changed |= dict.fromkeys(sorted(set(numbers) - self._changed.keys()))
 
     def drop(self, number: int) -> None:
-        """Remove a partition that is ours no longer."""
+        """Remove a partition that is no longer ours."""
         self._changed.pop(number, None)
 
     def save_when_due(self) -> None:
-        """Save the partition whose turn it is, if it is time."""
+        """Save the next partition, if it is due."""
         if self._changed and perf_counter() >= self._next:
             self._save(next(iter(self._changed)))
 
@@ -228,7 +228,7 @@ class Saver:
             self._save(number)
 
     def save_at_once(self, number: int) -> None:
-        """Save a partition of which the old snapshot must not stay."""
+        """Save a partition whose old snapshot must not remain."""
         if not self._save(number):
             self._partitions[number].drop_snapshot()
 
@@ -247,7 +247,7 @@ class Saver:
         took_s = perf_counter() - start
         if size:
             self._log.info("snapshot", partition=number, bytes=size, took_ms=in_ms(took_s))
-        # The next one's turn comes when so much time has passed that saving costs little of it.
+        # The next one is due once enough time has passed that saving takes only a small part of it.
         self._changed.pop(number, None)
         pause_s = self._every_s / max(1, len(self._partitions))
         self._next = perf_counter() + max(pause_s, _PAUSE_PER_COST * took_s)

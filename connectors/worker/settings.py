@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows
 
 WINDOWS = "windows"
-"""Names the windows of raw rows in the record `configuration`."""
+"""Name of the windows of raw rows in the record `configuration`."""
 WINDOW = 1000
-"""Number of inputs of which not too many may be unusable."""
+"""Number of recent inputs over which the share of unusable ones is computed."""
 
 
 class TooManyBadError(Exception):
@@ -35,20 +35,20 @@ class WorkerSettings:
     Parameters
     ----------
     group
-        Workers of one group share the partitions.
+        Group of workers that share the partitions.
     instance
-        Name of this worker, of its own within the group, the same after a restart.
+        Name of this worker, unique within the group and the same after a restart.
     batch
-        How many records are worked off together at most.
+        The largest number of records processed together.
     save_every_s
-        Seconds between two snapshots on the local disk.
+        Seconds between two snapshots of a partition on the local disk.
     max_bad_share
-        Share of the last 1000 inputs that may be unusable.
+        The largest share of the last 1000 inputs that may be unusable.
     strict
-        Whether to refuse partitions that were worked on in another numerical environment.
+        Whether to refuse partitions that were processed in another numerical environment.
     leave
         Whether to leave the group when stopped, so that others take over at once; otherwise the
-        group keeps the partitions for a while for a worker of the same name.
+        group reserves the partitions for a while for a worker of the same name.
 
     """
 
@@ -62,21 +62,21 @@ class WorkerSettings:
 
 
 def source_of(group: str) -> str:
-    """Return how workers of a group sign their records: their `ce_source`."""
+    """Return the source that a group's workers write into their records: `ce_source`."""
     return f"/streamgp/{group}"
 
 
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:
-    """Record which inputs could not be used, and raise if they were too many.
+    """Record which inputs could not be used, and raise an error if there were too many.
 
     Parameters
     ----------
     recent
-        What was noted before; it holds the last 1000.
+        Earlier verdicts, at most the last 1000.
     verdicts
         For each further input, whether it could not be used.
     max_bad_share
-        How many of 1000 may be so.
+        The largest share of the last 1000 that may be unusable.
 
     Raises
     ------
@@ -103,15 +103,15 @@ class LoopSettings:
     Parameters
     ----------
     model
-        A skeptical classifier; cloned, itself never taught.
+        A skeptical classifier; it is cloned and never taught itself.
     keyed
-        One loop for each key, or one for all.
+        Whether each key has its own loop, or all keys share one.
     expires_after_s, answer_horizon_s, open_at_most, people, max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
     signatures
-        Verifies the signatures of answers; None where they have none.
+        Verifies the signatures of answers; None if answers are not signed.
     windows
-        Makes events of raw rows; cloned for each partition. None: events come as they are.
+        Turns raw rows into events; cloned for each partition. None: records are events.
 
     """
 
@@ -132,14 +132,14 @@ class LoopSettings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Settings that a snapshot must agree with, beside the model."""
+        """Settings with which a snapshot must agree, besides the model."""
         return plain_arguments(
             self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
         )
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Record `configuration` of the topic `state`, which the topics must agree with."""
+        """Record `configuration` of the topic `state`, with which the topics must agree."""
         found = {
             "fingerprint": fingerprint_with(self.model, self.total_budget),
             "keyed": self.keyed,
@@ -147,11 +147,11 @@ class LoopSettings:
         return found if self.windows is None else {**found, WINDOWS: self.windows.fingerprint()}
 
     def entity(self, key: str | None) -> str:
-        """Return the entity of a key's state: the empty one where one loop serves all keys."""
+        """Return the entity of a key's state; it is empty if one loop serves all keys."""
         return (key or "") if self.keyed else ""
 
     def new(self, store: LoopStore | None) -> KeyedLoops:
-        """Return loops that know nothing."""
+        """Return empty loops."""
         return KeyedLoops(
             self.model,
             expires_after_s=self.expires_after_s,
@@ -163,7 +163,7 @@ class LoopSettings:
         )
 
     def restored(self, data: bytes, store: LoopStore | None) -> KeyedLoops:
-        """Return the loops of a snapshot."""
+        """Restore loops from a snapshot."""
         return KeyedLoops.restore(data, self.model, store=store, **self._kept)
 
     @property

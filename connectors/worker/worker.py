@@ -1,8 +1,8 @@
-"""Worker: polls events and answers, runs the loops of its partitions, commits what results.
+"""Worker: polls events and answers, runs the loops of its partitions, commits the results.
 
 Outputs, labelled examples, state, dead letters and the offsets of the inputs are committed in one
-transaction. A worker that is killed at any moment has therefore never done half of a batch; the
-next one restores the state from the topics, bitwise, and goes on.
+transaction. A worker killed at any moment has therefore never written half a batch; the next one
+restores the state from the topics, bitwise, and continues.
 
 After an error the loops in memory may be ahead of the topics, so nothing is repaired: `run` raises,
 and the supervisor restarts the process.
@@ -47,7 +47,7 @@ from connectors.worker.settings import (
 from streamgp.common.printable import HiddenLabels, hidden_characters
 from streamgp.interactive.messages import Rejected
 
-# --- Reports of partitions that yield no inputs, and of inputs that are gone.
+# --- Reports of partitions that yield no inputs, and of inputs that were deleted.
 
 
 _LOOK_EVERY_S = 1.0
@@ -55,19 +55,19 @@ REPEAT_S = 300.0
 
 
 class ProgressReports:
-    """Writes into a worker's log what keeps it from its inputs.
+    """Writes to a worker's log what keeps it from its inputs.
 
     Parameters
     ----------
     client
         Client of the group.
-    journal
+    log
         The log.
 
     """
 
     # _said_at   when the warning about a partition was last written
-    # _called    what the topics of these partitions are called on the broker
+    # _called    names of these partitions' topics on the broker
     # _asked_at  when the client was last asked
 
     def __init__(self, client: WorkerClient, log: WorkerLog) -> None:
@@ -79,11 +79,11 @@ class ProgressReports:
 
     @property
     def stuck(self) -> Iterable[Place]:
-        """The partitions that have records and yield none."""
+        """The partitions that have records but yield none."""
         return self._said_at
 
     def look(self) -> None:
-        """Write what is new; to be called after every poll."""
+        """Report what is new; to be called after every poll."""
         begun = self._client.begun()
         if begun:
             self._say_begun(begun)
@@ -145,17 +145,17 @@ class ProgressReports:
             )
 
 
-# --- One hold on the topics, from joining the group to leaving it.
+# --- One membership in the group, from joining to leaving.
 #
-# A session follows the partitions that come and go, and works off what comes. After any error it
-# is over, as memory may be ahead of the topics.
+# A session follows the assignment of partitions and processes their inputs. It ends with any error,
+# as the loops in memory may be ahead of the topics.
 
 
 LONGEST_WAIT_S = 1.0
 _QUIET_S = 60.0
 _PATIENCE_S = 5.0
 _MOST_TOLD = 5
-"""Failures of one batch that have a line of their own."""
+"""The largest number of failures of one batch with lines of their own."""
 
 
 class Stopwatch:
@@ -166,39 +166,39 @@ class Stopwatch:
         self._at = perf_counter()
 
     def end(self, phase: str) -> None:
-        """End a phase; the next one begins."""
+        """End a phase and start the next one."""
         now = perf_counter()
         self.took_s[phase] = now - self._at
         self._at = now
 
 
 class Session:
-    """Works off what comes, batch by batch; knows nothing of the session before.
+    """Processes inputs batch by batch; independent of earlier sessions.
 
     Parameters
     ----------
     client
         Client of the group.
     loops
-        What the loops are made of.
+        Settings of the loops.
     settings
-        How to work.
+        Settings of the worker.
     state
-        Where snapshots are kept; None for nowhere.
+        Directory of snapshots; None for no snapshots.
     clock
-        Tells the time.
+        Returns the time.
     recent
-        Of the last inputs, which could not be used; belongs to the worker.
+        For each recent input, whether it was unusable; owned by the worker.
     topics
         The topics.
     metrics
-        Told what is done and how it gets on; None: no one asks.
+        Receives counts and progress; None for no metrics.
 
     """
 
     # _partitions  the loops of every partition that is ours
-    # _awake       tells for how long something that does not come has been waited for
-    # _moved_at    when the last answer was read, or a partition restored, by that clock
+    # _awake       clock of the time spent waiting
+    # _moved_at    when the last answer was read, or a partition restored, on that clock
 
     def __init__(
         self,
@@ -239,14 +239,14 @@ class Session:
         self._moved_at = self._awake()
 
     def turn(self) -> None:
-        """Poll once, and work off what came and what is due."""
+        """Poll once, and process the records and everything that is due."""
         self._log.show_life()
         watch = Stopwatch()
         records = self._client.poll(self._wait())
         self._progress.look()
         watch.end("poll")
         if self._follow_assignment() and not records:
-            return  # partitions may have moved on while some were restored: ask before timers fire
+            return  # the assignment may have changed again: poll before timers fire
         batch = Batch(
             self._partitions,
             self._loops,
@@ -260,7 +260,7 @@ class Session:
         watch.end("decode")
         for record, said in zip(records, decoded, strict=True):
             batch.take(record, said)
-        # What was answered in time is heard before its time is up, however late it is read.
+        # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)
         watch.end("loop")
@@ -286,7 +286,7 @@ class Session:
         self._client.close(leave=True)
 
     def close(self) -> None:
-        """End; what was not committed is left to others."""
+        """End the session; what was not committed is left to others."""
         self._summary.write()
         for partition in self._partitions.values():
             with suppress(StateError):
@@ -307,12 +307,12 @@ class Session:
         for partition in self._partitions.values():
             partition.advance(ends)
         self._saver.note(batch.touched)
-        if outgoing or batch.verdicts:  # not where its own labelled examples came back
+        if outgoing or batch.verdicts:  # not if only its own labelled examples were read
             partitions = {record.partition for record in records}
             self._summary.note(batch.counts, partitions, watch.took_s)
         self._tell_failures(batch.failures)
         for number, retraction in batch.retractions:
-            # No key and no annotator here either.
+            # No key and no annotator, as in `_tell_failures`.
             self._log.warning(
                 "taken-back",
                 partition=number,
@@ -327,13 +327,13 @@ class Session:
                 self._log.info("reinstated", partition=number, n=n_put)
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
-        for number in batch.forgotten_in:  # it must not wait in an old snapshot
+        for number in batch.forgotten_in:  # it must not remain in an old snapshot
             self._saver.save_at_once(number)
         self._warn_of_hidden(batch.labels)
         check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
 
     def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
-        """Say the first time where a label holds characters that cannot be seen, not which."""
+        """Warn of each new label with invisible characters, by its position, not by its text."""
         for record, label in labels:
             if self._hidden.is_new(label):
                 self._log.warning(
@@ -344,10 +344,10 @@ class Session:
                 )
 
     def _answers_come(self, records: Sequence[Record]) -> bool:
-        """Return whether answers wait to be read that may have been given long ago.
+        """Return whether answers are waiting that may have been given long ago.
 
-        Some that do not come although they are there belong to an open transaction of another
-        producer; time does not stand still for those.
+        Answers that exist but do not arrive belong to an open transaction of another producer;
+        timers do not wait for those.
         """
         now = self._awake()
         if any(record.topic == "answers" for record in records):
@@ -358,19 +358,19 @@ class Session:
         return any(n is None or n > 0 for (topic, _), n in lags if topic == "answers")
 
     def _events_come(self, number: int) -> bool:
-        """Return whether events of a partition wait to be read, or may wait."""
+        """Return whether events of a partition are, or may be, waiting."""
         return self._client.lag().get(("events", number)) != 0
 
-    # --- partitions that come and go
+    # --- assignment of partitions
 
     def _follow_assignment(self) -> bool:
-        """Drop and restore partitions; return whether any have come or gone."""
+        """Drop and restore partitions; return whether the assignment has changed."""
         client = self._client
         if client.generation == self._generation and client.assigned == self._partitions.keys():
             return False
         kept = set(client.assigned)
         if client.generation != self._generation + 1:
-            kept = set()  # others may have worked on them in between
+            kept = set()  # others may have processed them in between
         lost = [number for number in self._partitions if number not in kept]
         for number in lost:
             self._partitions.pop(number).drop()
@@ -387,17 +387,17 @@ class Session:
             self._metrics.note_restored({n: self._partitions[n] for n in gained})
         return True
 
-    # --- telling and waiting
+    # --- reporting and waiting
 
     def _place(self, record: Record) -> dict[str, str | int]:
-        """Return where a record lies on the broker, as fields of a line of the log."""
+        """Return a record's position on the broker, as fields of a log line."""
         called = self._names.get(record.topic, record.topic)
         return {"topic": called, "partition": record.partition, "offset": record.offset}
 
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
-        """Say over which inputs something failed; the dead letters have all of them."""
+        """Report some inputs for which something failed; the dead letters contain all."""
         for cause, rejected in failures[:_MOST_TOLD]:
-            # No key and no annotator: they may be names of people.
+            # No key and no annotator: they may be people's names.
             place = {} if cause is None else self._place(cause)
             if rejected.fault == "quarantined":
                 consequence = "the answer is a dead letter, which names the annotator"
@@ -421,7 +421,7 @@ class Session:
         due = min((at for at in deadlines if at is not None), default=None)
         if due is None:
             return LONGEST_WAIT_S
-        # A request is open at its very deadline; a millisecond later it is not.
+        # At its very deadline a request is still open, a millisecond later it is not.
         return min(LONGEST_WAIT_S, max(0.0, due - self._clock() + 1e-3))
 
 
@@ -429,26 +429,26 @@ __all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "Wor
 
 
 class Worker:
-    """Works on the partitions that its group assigns to it, until it is stopped.
+    """Processes the partitions that its group assigns to it, until it is stopped.
 
     Parameters
     ----------
     topics
-        Where it works.
+        The topics.
     loops
-        What the loops are made of.
+        Settings of the loops.
     settings
-        How it works.
+        Settings of the worker.
     state
-        Directory for snapshots; None to go without, and read the topics from the start instead.
+        Directory of snapshots; None to read the topics from the start instead.
     clock
-        Tells the time, in seconds; timers follow it.
+        Returns the time, in seconds; timers follow it.
     metrics
-        Told what is done and how it gets on; None: no one asks.
+        Receives counts and progress; None for no metrics.
 
     """
 
-    # _state   where snapshots are kept; given up for good when the disk fails.
+    # _state   directory of snapshots; abandoned for good when the disk fails.
     # _recent  for each recent input, whether it was unusable; outlives the session.
 
     def __init__(
@@ -470,18 +470,18 @@ class Worker:
         self._recent: deque[bool] = deque(maxlen=WINDOW)
 
     def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Work until `should_stop` says so; then the batch at hand is finished first.
+        """Run until `should_stop` returns true; the current batch is finished first.
 
         Raises
         ------
         FencedError
             If another worker with the same instance name has taken over.
         BrokerError
-            If the broker is gone, or a transaction failed. Nothing was lost; start again.
+            If the broker is gone, or a transaction failed. Nothing is lost; start again.
         TooManyBadError
             If too many inputs could not be used.
         UnfitTopicsError
-            If there is one learner for several partitions, or the topics hold what another
+            If one learner would serve several partitions, or the topics hold what another
             configuration has learned.
 
         """
@@ -493,7 +493,7 @@ class Worker:
             except StateError as error:
                 if self._state is None:
                     raise
-                # What waited on the disk is gone with it; the topics have everything.
+                # Evicted loops are lost with the disk, but the topics have everything.
                 say(
                     logging.WARNING,
                     "state-lost",
@@ -529,7 +529,7 @@ class Worker:
             while not should_stop():
                 session.turn()
             if settings.leave:
-                session.leave()  # first: others wait for the partitions, and need no snapshot
+                session.leave()  # first: others wait for the partitions, not for snapshots
             session.save_all()
         finally:
             session.close()
