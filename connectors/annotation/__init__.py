@@ -1,1 +1,1 @@
-"""Open questions and answers of one annotator."""
+"""Open questions, and annotators' answers to them."""

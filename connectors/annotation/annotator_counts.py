@@ -1,4 +1,4 @@
-"""Counts of annotators: who is here, how much each has answered, and how fast."""
+"""Counts of annotators: who is active, how much each has answered, and how fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgp.base import Label, QuestionsLeft
 from streamgp.interactive.messages import Answer, Challenge
 
 SEEN_S = 120.0
-"""For how long an annotator counts as being here."""
+"""How long an annotator counts as active."""
 _DAY_S = 86_400.0
 _N_TIMES = 5_000
 _N_PACE = 20
@@ -31,19 +31,21 @@ class Progress:
     Parameters
     ----------
     waiting, oldest_s
-        Questions that wait, and for how many seconds the oldest has; None if none does.
+        Number of waiting questions, and for how many seconds the oldest has waited; None without
+        one.
     answered, today
-        Answers in all that the topics hold, and since the day began.
+        Number of answers in the topics in total, and since the start of the day.
     seconds_per_question
         Median time of the last twenty answers; None before the second.
     per_minute
         Answers a minute at that pace.
     kept, changed
-        Challenges at which the label was kept, and changed.
+        Number of challenges after which the label was kept, and changed.
     budget_left
-        Questions that may still be asked; None where no budget says so, or each key has its own.
+        Number of questions that may still be asked; None if no budget tells, or each key has its
+        own.
     unsent
-        Answers that have not reached the broker; told by the caller.
+        Number of answers that have not reached the broker; set by the caller.
 
     """
 
@@ -70,15 +72,15 @@ class _Counts:
 
 
 class AnnotatorCounts:
-    """What is counted of each annotator.
+    """Counts of each annotator.
 
     Challenges and their answers may be read in any order.
     """
 
     # _of         counts by annotator
-    # _contested  labels in doubt, of challenges whose answer is not known
-    # _decided    answers to challenges that are not known: annotator and label
-    # _seen       when each annotator was here last
+    # _contested  doubted labels, of challenges whose answer is not known yet
+    # _decided    answers to challenges that are not known yet: annotator and label
+    # _seen       when each annotator was last active
     def __init__(self) -> None:
         self._of: dict[str, _Counts] = {}
         self._contested: Latest[RequestKey, Label] = Latest(_N_CHALLENGES)
@@ -86,7 +88,7 @@ class AnnotatorCounts:
         self._seen: dict[str, float] = {}
 
     def saw(self, annotator: str, now: float) -> None:
-        """Take note that an annotator is here."""
+        """Record that an annotator is active."""
         self._seen[annotator] = max(now, self._seen.get(annotator, -inf))
 
     def note_answer(self, answer: Answer) -> None:
@@ -137,7 +139,7 @@ class AnnotatorCounts:
         day_start
             When the annotator's day began; None for the last midnight in UTC.
         waiting, oldest_at, budget_left
-            What is known of the questions.
+            The annotator's waiting questions.
 
         """
         counts = self._of.get(annotator) or _Counts()
@@ -159,7 +161,7 @@ class AnnotatorCounts:
         )
 
     def others(self, now: float, *, than: str) -> list[str]:
-        """Return the other annotators who were here in the last two minutes, by name."""
+        """Return the other annotators who were active in the last two minutes, by name."""
         return sorted(
             name for name, at in self._seen.items() if name != than and now - at <= SEEN_S
         )

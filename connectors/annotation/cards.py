@@ -1,4 +1,4 @@
-"""Cards: questions with everything that stands beside them, as plain JSON values."""
+"""Cards: questions with everything shown beside them, as plain JSON values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamgp.interactive.messages import Challenge, Request
 
 CardKind: TypeAlias = Literal["label", "challenge", "number"]
 YOU = "you"
-"""What `Card.given_by` says of a label that the annotator of the card gave."""
+"""Value of `Card.given_by` for a label that the card's annotator gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,53 +27,53 @@ class Card:
     Parameters
     ----------
     id
-        The id of the request, behind the quoted key and a slash where workers are keyed.
+        The id of the request, preceded by the quoted key and a slash if workers are keyed.
     kind
         `label` (which is it?), `number` (how much is it?) or `challenge` (was it that?).
     of_numbers
-        Whether the answer is a number; so may be that of a challenge.
+        Whether the answer is a number; that of a challenge may be one too.
     event_id, key
-        The event, and whose it is.
+        The event, and its key.
     asked_at, occurred_at, expires_at
-        When the question was asked, when the event was, and until when an answer counts (None: as
-        long as the event is remembered).
+        When the question was asked, when the event occurred, and until when an answer counts (None:
+        as long as the event is remembered).
     labels
         The labels to choose from, in an order that probabilities never change.
     labels_elsewhere
-        Labels that only other keys have, likewise; none where the annotator sees one key alone.
+        Labels that only other keys have, likewise; none if the annotator sees only one key.
     given, given_at, given_by
-        Of a challenge: the label that is in doubt, when it was given, and by whom: `you`, a name,
-        or None where that is not known.
+        Of a challenge: the doubted label, when it was given, and by whom: `you`, a name, or None if
+        it is not known.
     suggested, suggested_share
-        What the learner would say, and how likely that is, between 0 and 1; None where that is not
-        known. Of a label request it is not to be shown unless the annotator asks for it. Of a
-        challenge the share is the probability that `given` is wrong.
+        The learner's prediction, and its probability, between 0 and 1; None if not known. For a
+        label request it must not be shown unless the annotator asks for it. For a challenge the
+        share is the probability that `given` is wrong.
     std
-        Standard deviation of an observation around `suggested`, where that is a number.
+        Standard deviation of an observation around `suggested`, if that is a number.
     why
-        Why it is asked: `code`, parameters, and the English `text`.
+        Reason for the question: `code`, parameters, and the English `text`.
     expert
         The `reason`, `score` and `threshold` of the rule.
     x
-        Features, those that tell classes apart first: `name`, `value`, `mean_by_class`.
+        Features, those that best distinguish classes first: `name`, `value`, `mean_by_class`.
     excerpt
         Raw values of the event by channel, None if it has none.
     track
-        Where the event was: `[latitude, longitude]` pairs in degrees, None if that is not known.
+        Where the event took place: `[latitude, longitude]` pairs in degrees, None if not known.
     examples
         Of a challenge: the closest earlier examples, at most three, with the features that differ,
-        and the `answer_id` of the annotator's own answer, None where none can be changed.
+        and the `answer_id` of the annotator's own answer, None if it cannot be changed.
     previous, following
         The labelled events of the same key just before and after: `event_id`, `label`, `at`.
     lease_until
-        Until when it is kept for this annotator, None if it is not.
+        Until when it is leased to this annotator, None if it is not.
     supersedes
-        Whether the annotator has taken an answer to it back.
+        Whether the annotator has taken back an answer to it.
     unit, range
-        Of a number: its unit, and the lowest and highest value, None where that is not known.
+        Of a number: its unit, and the lowest and highest value, None if not known.
     budget_left
-        How many questions may still be asked about this key: `left`, `of`, `span_s` (within so many
-        seconds; None: ever). None where no budget says so.
+        How many questions may still be asked about this key: `left`, `of`, `span_s` (within this
+        many seconds; None: ever). None if no budget tells.
 
     """
 
@@ -115,7 +115,7 @@ def as_json(card: Card) -> dict[str, Any]:
 
 
 def left_as_json(left: QuestionsLeft | None) -> dict[str, Any] | None:
-    """Return what is left of a budget as a JSON object."""
+    """Return the rest of a budget as a JSON object."""
     return None if left is None else left._asdict()
 
 
@@ -148,18 +148,18 @@ def request_of(card_id: str, *, keyed: bool) -> tuple[str | None, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardMaker:
-    """Makes cards of questions, with what else is known.
+    """Builds the cards of questions from everything known.
 
     Parameters
     ----------
     keyed
         Whether the workers have a learner for each key.
     of_numbers
-        Whether numbers are asked for, not names of classes.
+        Whether the answers are numbers instead of names of classes.
     unit, value_range
-        Of a number: its unit, and the lowest and highest value; None where that is not known.
+        Of a number: its unit, and the lowest and highest value; None if not known.
     averages
-        What is usual in each class.
+        The usual values of each class.
     timeline
         The labels of the events of each key.
 
@@ -191,17 +191,17 @@ class CardMaker:
         question
             The question.
         annotator
-            Who sees it.
+            The annotator who sees it.
         labels, labels_elsewhere
             The labels to choose from, of its key and of other keys.
         shares
-            What the prediction of its event said, None if that is not known.
+            The prediction of its event, None if not known.
         budget_left
-            How many questions may still be asked about its key, None where that is not known.
+            How many questions may still be asked about its key, None if not known.
         lease_until
-            Until when it is kept for them, None if it is not.
+            Until when it is leased to them, None if it is not.
         changeable
-            Returns the id of their answer about an event of the same key, None where there is none
+            Returns the id of their answer about an event of the same key, None if there is none
             that can be changed.
 
         """
@@ -253,7 +253,7 @@ class CardMaker:
         return explain.why(request, shares, is_new=is_new)
 
     def _given_at(self, challenge: Challenge) -> float:
-        # A challenge has the time of the answer that it doubts, but for a review of older labels.
+        # A challenge has the time of the answer that it doubts, except in a review of older labels.
         given = self.timeline.find(challenge.key, challenge.event_id)
         at = challenge.requested_at
         return at if given is None else min(given.answered_at, at)
@@ -277,7 +277,7 @@ def _given_by(challenge: Challenge, annotator: str) -> str | None:
 def _suggestion(
     request: Request, shares: Shares | None
 ) -> tuple[Label | None, float | None, float | None]:
-    """Return what the learner would say, how likely that is, and the deviation of a number."""
+    """Return the learner's prediction, its probability, and the deviation of a number."""
     if isinstance(request, Challenge):
         return request.suggested, explain.likely(request), request.std
     if shares is None or shares.y is None:

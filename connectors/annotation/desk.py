@@ -1,11 +1,11 @@
 """Desk of many annotators: cards are leased, answered, taken back and changed.
 
-It is the core of every user interface for several people: one fold of the topics, with leases, so
-that two annotators do not answer one question, and with ids of answers that make repeats harmless.
-An answer's id on the wire is made of the annotator's name and of the id that the client chose: the
-same reply, sent again after a restart, is found in the topics and not sent twice.
+The core of every user interface for several people: one fold of the topics, with leases, so that
+two annotators do not answer the same question, and with answer ids that make repeats harmless. An
+answer's id on the wire is derived from the annotator's name and the id that the client chose: if
+the same reply is sent again after a restart, it is found in the topics and not sent twice.
 
-No clock and no I/O here: times are POSIX seconds that the caller gives.
+This module has no clock and does no I/O: the caller passes times, in POSIX seconds.
 
 """
 
@@ -51,23 +51,23 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 N_PAST = 10
-"""Answers in a history."""
+"""Number of answers in a history."""
 N_ELSEWHERE = 100
-"""Labels of other keys that a card offers, at most."""
+"""The largest number of other keys' labels that a card offers."""
 N_ANSWERS = 5_000
-"""Answers whose ids are kept, of all annotators together, so that repeats are known."""
+"""Number of answers whose ids are kept to recognize repeats, over all annotators."""
 N_SHARES = 20_000
-"""Events whose predictions are kept for the questions about them."""
+"""Number of events whose predictions are kept for questions about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """An answer that stands, as its annotator may look back at it.
+    """A current answer, as shown in its annotator's history.
 
     Parameters
     ----------
     answer_id
-        Its id, by which it can be taken back or changed.
+        Its id, with which it can be taken back or changed.
     card_id, event_id, key
         The question.
     label
@@ -77,8 +77,8 @@ class Past:
     can_change
         Whether it can be taken back and changed.
     why_not
-        If not: a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`, `set_aside`), and
-        the English `text`; else None.
+        If not, a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`, `set_aside`) and
+        the English `text`; otherwise None.
 
     """
 
@@ -104,13 +104,13 @@ class AnnotationDesk:
     of_numbers
         Whether numbers are asked for, not names of classes.
     lease_s
-        For how many seconds a card is kept for the annotator who has it.
+        Duration of a lease, in seconds.
     unit, value_range
-        Of numbers: their unit, and the lowest and highest one; None where that is not known.
+        Of numbers: their unit, and the lowest and highest one; None if not known.
     budget
-        Counts how many questions are left; None where that cannot be said.
+        Counts how many questions are left; None if that is not known.
     people
-        Who may answer for whom: the same as that of the workers.
+        Who may answer for whom; the same as for the workers.
     order
         Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`.
 
@@ -141,13 +141,13 @@ class AnnotationDesk:
 
     """
 
-    # _inbox       the open questions, and the answers of everybody
-    # _cards       makes cards
-    # _leases      whose each leased question is, and until when
-    # _answers     the last answers by their ids here (see `_public_id`), with their partition
-    # _shares      predictions of events that were asked about, the latest at the end
+    # _inbox       the open questions, and all annotators' answers
+    # _cards       builds cards
+    # _leases      the holder of each leased question, and the end of the lease
+    # _answers     the last answers by their public ids (see `_public_id`), with their partition
+    # _shares      predictions of events with questions, the latest at the end
     # _counts      counts of each annotator
-    # _budget      how many questions are left
+    # _budget      counts how many questions are left
     def __init__(
         self,
         *,
@@ -187,24 +187,24 @@ class AnnotationDesk:
         self._counts = AnnotatorCounts()
         self._budget = QuestionBudget() if budget is None else budget
 
-    # --- what the topics hold
+    # --- messages from the topics
 
     def take(
         self, message: Input | Message, *, partition: int | None = None, at: float = 0.0
     ) -> None:
-        """Take what stands in one of the topics; what does not concern a desk changes nothing.
+        """Process a message from one of the topics; irrelevant messages change nothing.
 
-        A prediction need not be handed over; with it, a card tells how sure it was. So only the
-        predictions of events that are asked about are kept.
+        Predictions are optional; with them, a card shows how certain the learner was. Only
+        predictions of events with questions are kept.
 
         Parameters
         ----------
         message
             The message.
         partition
-            Where it was found.
+            The partition in which it was found.
         at
-            When the topic got it, POSIX seconds.
+            When it was written to the topic, POSIX seconds.
 
         """
         if isinstance(message, Prediction):
@@ -224,7 +224,7 @@ class AnnotationDesk:
             self.averages.learn(message)
 
     def forget(self, key: str | None, at: float) -> None:
-        """Forget everything about a key that the topics got until a moment, read or not."""
+        """Forget everything about a key that was written up to a time, already read or not."""
         self._inbox.forget(key, at)
         self.averages.forget(key)
         self._counts.forget(key)
@@ -237,7 +237,7 @@ class AnnotationDesk:
             del self._answers[name]
 
     def turn_over(self) -> None:
-        """Forget what is settled, in two turns; call it once a minute or so."""
+        """Forget what was settled before the last turn; call it about once a minute."""
         self._inbox.turn_over()
 
     # --- cards
@@ -252,7 +252,7 @@ class AnnotationDesk:
     ) -> Card | None:
         """Return the card that an annotator should answer next, and lease it to them.
 
-        A card that is leased to them already comes again, with a new lease.
+        A card that is already leased to them is returned again, with a new lease.
 
         Parameters
         ----------
@@ -261,9 +261,9 @@ class AnnotationDesk:
         now
             The time, POSIX seconds.
         only_key
-            The only key whose questions are wanted; None for all.
+            Restricts the questions to one key; None for all.
         skip_leased
-            Whether to leave out what is leased to others.
+            Whether to skip questions leased to others.
 
         """
         self._counts.saw(annotator, now)
@@ -287,7 +287,7 @@ class AnnotationDesk:
         after: str | None = None,
         only_key: str | None = None,
     ) -> Card | None:
-        """Return the card that comes after another one, for loading ahead; it is not leased."""
+        """Return the card after another one, for prefetching; it is not leased."""
 
         def is_free(question: Question) -> bool:
             holder = self._holder(question, now)
@@ -299,29 +299,30 @@ class AnnotationDesk:
     def card(
         self, annotator: str, card_id: str, now: float, *, only_key: str | None = None
     ) -> Card | None:
-        """Return a card by its id, None if it waits for no answer of this annotator."""
+        """Return a card by its id, None if it does not wait for an answer from this annotator."""
         question = self._open_question(annotator, card_id, now)
         return None if question is None else self._card(question, annotator, now, only_key)
 
     def is_open(self, annotator: str, card_id: str, now: float) -> bool:
-        """Say whether a card waits for an answer of this annotator."""
+        """Return whether a card waits for an answer from this annotator."""
         return self._open_question(annotator, card_id, now) is not None
 
     def why_ended(self, card_id: str) -> str | None:
-        """Return the reason for which a card's question was taken back; None if none is known."""
+        """Return the reason why a card's question was cancelled; None if none is known."""
         return self._inbox.why_ended(*request_of(card_id, keyed=self._keyed))
 
-    # --- what an annotator says
+    # --- replies of annotators
 
     def reply(self, annotator: str, reply: Reply, now: float) -> Accepted:
-        """Take a reply.
+        """Process a reply.
 
         Parameters
         ----------
         annotator
             Who replies.
         reply
-            The reply. It counts also where the card is leased to another, who has not answered.
+            The reply. It also counts if the card is leased to another annotator who has not
+            answered.
         now
             The time, POSIX seconds.
 
@@ -330,9 +331,9 @@ class AnnotationDesk:
         BadReplyError
             If it cannot be an answer to this card.
         CardGoneError
-            If the card waits for no answer any more.
+            If the card no longer waits for an answer.
         DifferentBodyError
-            If another reply came under the same id.
+            If another reply had the same id.
 
         """
         self._counts.saw(annotator, now)
@@ -350,12 +351,12 @@ class AnnotationDesk:
         return self._answer(question, y, annotator, now, answer_id, **details_of(reply))
 
     def undo(self, annotator: str, answer_id: str, now: float) -> Accepted:
-        """Take an answer of an annotator back, and open its question to them again.
+        """Take back an answer of an annotator, and reopen its question for them.
 
         Raises
         ------
         CannotUndoError
-            If there is none, or another annotator has answered since, or it is too long ago.
+            If there is none, if another annotator has answered since, or if it is too old.
 
         """
         self._counts.saw(annotator, now)
@@ -377,27 +378,27 @@ class AnnotationDesk:
         *,
         std: float | None = None,
     ) -> Accepted:
-        """Replace an answer of an annotator by another label, or number.
+        """Replace an annotator's answer by another label or number.
 
         Parameters
         ----------
         annotator
             Who gave the answer.
         answer_id
-            Its id, as in `Accepted` or `history`; once replaced, the new answer has one of its own.
+            Its id, as in `Accepted` or `history`; the new answer has an id of its own.
         label
             The label, or the number.
         now
             The time, POSIX seconds.
         std
-            How exact a number is, as a standard deviation.
+            Precision of a number, as a standard deviation.
 
         Raises
         ------
         CannotUndoError
-            If it cannot be replaced any more; the text says why.
+            If it can no longer be replaced; the text says why.
         DifferentBodyError
-            If it was replaced by another label already.
+            If it has already been replaced by another label.
 
         """
         self._counts.saw(annotator, now)
@@ -413,12 +414,12 @@ class AnnotationDesk:
         return self._answer(question, y, annotator, now, revision_id, std=std)
 
     def skip(self, annotator: str, card_id: str, now: float) -> None:
-        """Put a card behind all others of an annotator, and free it for the others.
+        """Move a card behind all others of an annotator, and release it for other annotators.
 
         Raises
         ------
         CardGoneError
-            If it waits for no answer any more.
+            If it no longer waits for an answer.
 
         """
         self._counts.saw(annotator, now)
@@ -439,30 +440,30 @@ class AnnotationDesk:
         *,
         supervisor: bool = False,
     ) -> list[Accepted]:
-        """Give the examples of a label another one, which may exist already (then they merge).
+        """Rename a label in all its examples; if the new label exists already, the two merge.
 
         Parameters
         ----------
         annotator
-            Who renames: only labels that they gave are replaced.
+            The annotator who renames; only labels that they gave are replaced.
         key
-            Whose events they are.
+            Key of the events.
         old, new
             The labels.
         now
             The time, POSIX seconds.
         supervisor
-            Whether the labels of other annotators are replaced, too.
+            Whether other annotators' labels are replaced too.
 
         Returns
         -------
-        One answer for each example whose event the workers remember, to be sent. Once no event has
-        the old label any more, it is no choice.
+        The answers to send, one for each example whose event the workers remember. A label that no
+        event has any more is no longer offered.
 
         Raises
         ------
         BadReplyError
-            If the old label is not known, or the new one is none or the same.
+            If the old label is not known, or the new one is invalid or the same.
 
         """
         self._counts.saw(annotator, now)
@@ -474,16 +475,16 @@ class AnnotationDesk:
         renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=supervisor)
         return [self._accepted(answer, partition) for answer, partition in renamed]
 
-    # --- what there is to see beside the cards
+    # --- views beside the cards
 
     def labels(self, key: str | None) -> list[Label]:
-        """Return the labels of a key, numbers first, then texts in the order of the alphabet."""
+        """Return the labels of a key, numbers first, then text in alphabetical order."""
         return self._inbox.classes(key)
 
     def labels_elsewhere(self, key: str | None) -> list[Label]:
-        """Return the labels that only other keys have, in the same order; of many the first ones.
+        """Return the labels that only other keys have, in the same order; at most the first ones.
 
-        Not those that read like one of this key, as the text "2" does beside the number.
+        Labels that read like one of this key are left out, as the text "2" beside the number.
         """
         if not self._keyed:
             return []
@@ -491,7 +492,7 @@ class AnnotationDesk:
         return [y for y in self._inbox.all_classes() if str(y) not in here][:N_ELSEWHERE]
 
     def history(self, annotator: str, now: float) -> list[Past]:
-        """Return the last ten answers of an annotator that stand, the newest first."""
+        """Return the last ten current answers of an annotator, the newest first."""
         return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
 
     def past(self, annotator: str, answer_id: str, now: float) -> Past | None:
@@ -502,7 +503,7 @@ class AnnotationDesk:
             return None
 
     def timeline(self, key: str | None, day_start: float, day_end: float) -> list[Moment]:
-        """Return what was answered about the events of a key in a span of time, end excluded."""
+        """Return the labels of a key's events in a time span, end excluded."""
         return self._inbox.timeline.between(key, day_start, day_end)
 
     def progress(
@@ -522,12 +523,12 @@ class AnnotationDesk:
         now
             The time, POSIX seconds.
         only_key
-            The only key whose questions count as waiting; None for all.
+            Restricts the waiting questions to one key; None for all.
         day_start
             When the annotator's day began, POSIX seconds; None for the last midnight in UTC.
 
         """
-        # Where each key has a budget of its own, what is left of it stands on its cards.
+        # If each key has its own budget, its rest is shown on the key's cards.
         is_one = only_key is not None or not self._keyed
         return self._counts.progress(
             annotator,
@@ -539,14 +540,14 @@ class AnnotationDesk:
         )
 
     def quarantined(self, *, only_key: str | None = None) -> dict[str, int]:
-        """Return the annotators in quarantine, and in how many keys; of one key, or of all."""
+        """Return the quarantined annotators with the number of keys, for one key or for all."""
         return self._inbox.quarantined(only_key)
 
     def others(self, now: float, *, than: str) -> list[str]:
-        """Return the other annotators who were here in the last two minutes, by name."""
+        """Return the other annotators who were active in the last two minutes, by name."""
         return self._counts.others(now, than=than)
 
-    # --- inside
+    # --- internal
 
     def _leased_to(self, annotator: str, now: float, only_key: str | None) -> Question | None:
         """Return an open question that is leased to an annotator, None if there is none."""
@@ -567,7 +568,7 @@ class AnnotationDesk:
         return card_id(key, request_id, keyed=self._keyed)
 
     def _public_id(self, key: str | None, answer_id: str) -> str:
-        """Return the id of an answer among those of all keys; that of a reply is unique itself."""
+        """Return the id of an answer across all keys; the id of a reply is already unique."""
         if answer_id.startswith(PAGE):
             return answer_id
         return card_id(key, answer_id, keyed=self._keyed)
@@ -597,7 +598,7 @@ class AnnotationDesk:
         )
 
     def _own_answer(self, annotator: str, answer_id: str) -> Answer:
-        """Return an answer by its id here, or by the one that the client chose."""
+        """Return an answer by its public id, or by the one that the client chose."""
         for name in (_wire_id(annotator, answer_id), answer_id):
             known = self._answers.get((annotator, name))
             if known is not None:
@@ -632,7 +633,7 @@ class AnnotationDesk:
         return read_label(value, self.labels(key), of_numbers=self._of_numbers)
 
     def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
-        """Check that a reply is the one from which an answer with its id was made."""
+        """Check that an answer with a reply's id was made from the same reply."""
         details = details_of(reply)
         is_repeat = (answer.key, answer.request_id) == asked and all(
             getattr(answer, name) == value for name, value in details.items()
@@ -677,5 +678,5 @@ class AnnotationDesk:
 
 
 def _wire_id(annotator: str, answer_id: str) -> str:
-    """Return the id that a reply has on the wire, made of its cause."""
+    """Return the id of a reply on the wire, derived from its cause."""
     return derived_id(f"{PAGE}{quote(annotator, safe='')}/{quote(answer_id, safe='')}")

@@ -1,8 +1,8 @@
-"""Explanation of a question: why it is asked, and how its event compares to labelled ones.
+"""Explanation of a question: why it is asked, and how its event compares with labelled ones.
 
-A reason is a code with parameters, from which a user interface makes words in its language;
-`words` makes the English ones. It is made of what the request says (rule, score, threshold), and,
-where they are known, of the shares of the prediction and of the averages of the classes.
+A reason is a code with parameters, which a user interface words in its own language; `words` gives
+the English text. It is derived from the request (rule, score, threshold) and, if known, the
+probabilities of the prediction and the averages of the classes.
 
 """
 
@@ -27,15 +27,17 @@ from streamgp.interactive.messages import (
     Request,
 )
 
-# --- What is usual: the average of every feature in every class, for people who look at an event.
+# --- Usual values: the average of every feature in every class, for people who look at an event.
 #
-# Corrected labels count beside the first ones; it is a help for the eye, nothing is decided by it.
+# Corrected labels count besides the first ones: the averages are only displayed, no decision uses
+# them.
 
 _MAX_KEYS = 256
 _FEWEST = 3
-"""Examples of a class from which its spread is judged."""
+"""Number of examples from which a class's own spread is used."""
 _FAR_STDS = 4.0
-"""Root mean square distance beyond which an event is unlike a class, in its standard deviations."""
+"""Root mean square distance, in a class's standard deviations, beyond which an event is unlike
+it."""
 
 
 class _Mean:
@@ -69,7 +71,7 @@ class _OfKey:
 
 
 class Averages:
-    """Averages over the labelled examples of each of the last keys.
+    """Averages over the labelled examples of each of the most recent keys.
 
     Examples
     --------
@@ -93,11 +95,11 @@ class Averages:
         self._of: dict[str | None, _OfKey] = {}
 
     def learn(self, line: LabelledExample) -> None:
-        """Count an example; one that was taken back is not taken out."""
+        """Count an example; an example taken back later is not removed."""
         if line.y is None:
             return
         found = self._of.pop(line.key) if line.key in self._of else _OfKey()
-        self._of[line.key] = found  # the last one
+        self._of[line.key] = found  # the most recent one
         if len(self._of) > self._max_keys:
             del self._of[next(iter(self._of))]
         in_class = found.by_class.setdefault(typed(line.y), {})
@@ -119,9 +121,9 @@ class Averages:
         return None if mean is None else mean.mean
 
     def nearest(self, key: str | None, x: Features, n: int) -> list[Label]:
-        """Return the `n` classes nearest to an event, in the order in which they came up.
+        """Return the `n` classes nearest to an event, in the order of their first example.
 
-        Nearness is the distance of `is_unlike_all`.
+        The distance is that of `is_unlike_all`.
         """
         found = self._of.get(key)
         if found is None:
@@ -131,12 +133,12 @@ class Averages:
         return [y for i, (_, y) in enumerate(found.by_class) if i in wanted]
 
     def order(self, key: str | None, x: Features) -> list[FeatureName]:
-        """Return the features of an event, those that tell the classes apart first.
+        """Return the features of an event, those that best distinguish the classes first.
 
-        A feature tells classes apart as far as the variance between its class averages is a large
-        share of all its variance (the correlation ratio). Of two with the same share comes first
-        the one whose value in the event is farther from an average, in standard deviations.
-        Features about which nothing is known come last, in their order.
+        They are sorted by the share of the variance between class averages in their total variance
+        (the correlation ratio). Of two features with the same share, the one whose value in the
+        event is farther from an average, in standard deviations, comes first. Features about which
+        nothing is known come last, in their order.
         """
         found = self._of.get(key)
         if found is None:
@@ -144,11 +146,11 @@ class Averages:
         return sorted(x, key=lambda name: _rank(found, name, x[name]))
 
     def is_unlike_all(self, key: str | None, x: Features) -> bool:
-        """Say whether an event is far from every class: nothing like it was labelled before.
+        """Return whether an event is far from every class: nothing like it was labelled before.
 
         The distance from a class is the root mean square, over the features, of the distances from
-        its averages in its standard deviations. Classes of fewer than three examples, of which no
-        spread is known, are measured with that of all examples.
+        its averages in its standard deviations. For classes with fewer than three examples, whose
+        spread is not known, the spread of all examples is used.
         """
         found = self._of.get(key)
         if found is None:
@@ -167,7 +169,7 @@ def _rank(found: _OfKey, name: FeatureName, value: Any) -> tuple[bool, float, fl
         return True, 0.0, 0.0
     means = [means[name] for means in found.by_class.values() if name in means]
     between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
-    # To nine digits: by rounding errors no feature tells more than another.
+    # Rounded to nine digits, so that rounding errors do not decide the order.
     share = round(between / overall.squares, 9) if overall.squares else 0.0
     gap = max(abs(value - of_class.mean) for of_class in means)
     return False, -share, -(gap / overall.std if overall.std else (inf if gap else 0.0))
@@ -189,12 +191,12 @@ def _distance_from(found: _OfKey, means: Mapping[FeatureName, _Mean], x: Feature
 
 
 def typed(label: Label) -> _Typed:
-    """Return a label with the name of its type: in Python 1, 1.0 and True are one label."""
+    """Return a label with the name of its type: in Python 1, 1.0 and True are equal."""
     return type(label).__name__, label
 
 
 def is_number(value: object) -> bool:
-    """Say whether a feature can be averaged."""
+    """Return whether a feature can be averaged."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -225,7 +227,7 @@ CODES: Final[Mapping[str, str]] = {
     SECOND_ANNOTATOR: "second",
     SAME_ANNOTATOR: "repeat",
 }
-"""What the rules say, by their names in a request."""
+"""Reason codes of the rules, by their names in a request."""
 
 TEXTS: Final[Mapping[str, str]] = {
     "first": "nothing was known when this was asked",
@@ -247,27 +249,27 @@ TEXTS: Final[Mapping[str, str]] = {
     "outside": "the number lies outside the interval that was expected",
     "rule": "a rule of this deployment asks",
 }
-"""The English words of each code, where there are no numbers to it."""
+"""English text of each code without numbers."""
 
 _OF_SHARES = frozenset({"unsure", "several", "unlikely", "two"})
 _SURE = 0.9
-"""Share of a label from which asking about it is no sign of doubt."""
+"""Probability from which a question is no sign of doubt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What a prediction said when its event was asked about.
+    """The prediction of an event at the time of the question.
 
     Parameters
     ----------
     ranked
-        The labels with their probabilities, the likeliest first; at most three.
+        The most probable labels with their probabilities, the most probable first; at most three.
     n_classes
-        Number of labels that had one.
+        Number of labels with a probability.
     y
-        The prediction; a mean where targets are numbers. None before the first label.
+        The prediction; a mean if targets are numbers. None before the first label.
     std
-        Standard deviation of an observation, where targets are numbers.
+        Standard deviation of an observation, if targets are numbers.
 
     """
 
@@ -278,7 +280,7 @@ class Shares:
 
 
 def shares_of(prediction: Prediction) -> Shares:
-    """Return what is kept of a prediction.
+    """Return the part of a prediction that is kept.
 
     Examples
     --------
@@ -303,7 +305,7 @@ def why(request: Request, shares: Shares | None = None, *, is_new: bool = False)
     request
         The question.
     shares
-        What the prediction said, None if that is not known.
+        The prediction, None if not known.
     is_new
         Whether nothing like the event was labelled before.
 
@@ -338,7 +340,7 @@ def why(request: Request, shares: Shares | None = None, *, is_new: bool = False)
 
 def _of_shares(code: str, ranked: Sequence[tuple[Label, float]]) -> Why:
     first, first_share = ranked[0]
-    if first_share >= _SURE:  # the rule tossed a coin
+    if first_share >= _SURE:  # the rule asked at random
         return {"code": "random"}
     found: Why = {"code": code, "first": first, "first_share": first_share}
     if len(ranked) > 1:
@@ -364,7 +366,7 @@ def words(why: Why) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a probability in words: never 0 or 100 % of what is only likely.
+    """Return a probability as text, never 0 or 100 % for what is not certain.
 
     Examples
     --------
@@ -376,26 +378,26 @@ def percent(share: float) -> str:
 
 
 def likely(challenge: Challenge) -> float:
-    """Return how likely it is that the label of a challenge is wrong, between 0 and 1."""
+    """Return the probability that the label of a challenge is wrong."""
     return min(1.0, max(0.0, challenge.probability_wrong))
 
 
-# --- The features of an event beside what they can be compared to; where it was.
+# --- The features of an event and their comparison values; its location.
 
 MAX_EXAMPLES = 3
 MAX_CLASSES = 8
-"""Classes whose averages stand beside the features of an event."""
+"""The largest number of classes whose averages are shown beside the features."""
 _LATITUDES = ("lat", "latitude")
 _LONGITUDES = ("lon", "lng", "longitude")
 
 
 def feature_rows(request: Request, averages: Averages) -> list[dict[str, Any]]:
-    """Return the features of an event, those that tell classes apart first.
+    """Return the features of an event, those that best distinguish classes first.
 
     Returns
     -------
     For each feature its `name`, its `value` and `mean_by_class`, a list of `[label, mean]` of the
-    classes that are nearest to the event, eight at most.
+    classes nearest to the event, at most eight.
 
     """
     key, x = request.key, request.x
@@ -415,7 +417,7 @@ def feature_rows(request: Request, averages: Averages) -> list[dict[str, Any]]:
 def examples(challenge: Challenge, averages: Averages) -> list[dict[str, Any]]:
     """Return the closest earlier examples of a challenge, with the features in which they differ.
 
-    A feature that all of them share with the event is left out of every one.
+    Features that all of them share with the event are left out.
 
     Returns
     -------
@@ -461,10 +463,10 @@ def _differs(name: FeatureName, one: Neighbour, x: Features) -> bool:
 
 
 def track(x: Features, excerpt: Mapping[str, Sequence[float]] | None) -> list[list[float]] | None:
-    """Return where an event was: `[latitude, longitude]` pairs in degrees, None if it is not known.
+    """Return the location of an event: `[latitude, longitude]` pairs in degrees, None if not known.
 
-    The channels `lat` or `latitude` and `lon`, `lng` or `longitude` of the excerpt tell it, else
-    the features of these names, whatever their case.
+    Taken from the channels `lat` or `latitude` and `lon`, `lng` or `longitude` of the excerpt,
+    otherwise from the features of these names, in any case.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Feed of a desk: topics read as they grow, understood, and what is old forgotten.
+"""Feed of a desk: reads and decodes topics as they grow, and lets the desk forget old messages.
 
-The consensus topic is read first: it tells which keys were forgotten. What was asked and answered
-about them before counts no more, even if their events come again under the same ids.
+The consensus topic is read first: it tells which keys were forgotten. Earlier questions and answers
+about them no longer count, even if their events come again under the same ids.
 
 """
 
@@ -20,31 +20,31 @@ from streamgp.interactive.messages import Input, Message, Rejected
 LEARNED: tuple[TopicName, ...] = ("consensus",)
 SAID: tuple[TopicName, ...] = ("requests", "answers")
 TURN_S = 60.0
-"""Seconds between two moments at which a desk forgets what is settled."""
+"""Seconds between two turns in which a desk forgets what is settled."""
 
 Told: TypeAlias = Input | Message | TakenBack
 
 
 class Desk(Protocol):
-    """Protocol of what is filled from the topics."""
+    """Protocol of objects that are filled from the topics."""
 
     def take(
         self, message: Input | Message, *, partition: int | None = None, at: float = 0.0
     ) -> None:
-        """Take a message that stands in one of the topics."""
+        """Process a message from one of the topics."""
         ...
 
     def forget(self, key: str | None, at: float) -> None:
-        """Forget everything about a key that the topics got until a moment."""
+        """Forget everything about a key that was written up to a time."""
         ...
 
     def turn_over(self) -> None:
-        """Forget what is settled, in two turns."""
+        """Forget what was settled before the last turn."""
         ...
 
 
 class Received(NamedTuple):
-    """A message, where it was found, and when the topic got it, POSIX seconds."""
+    """A message, its partition, and when it was written to the topic, POSIX seconds."""
 
     message: Told
     partition: int
@@ -52,7 +52,7 @@ class Received(NamedTuple):
 
 
 def hand_over(desk: Desk, received: Received) -> None:
-    """Let a desk take what was read."""
+    """Pass a received message to a desk."""
     message, partition, at = received
     if not isinstance(message, TakenBack):
         desk.take(message, partition=partition, at=at)
@@ -61,7 +61,7 @@ def hand_over(desk: Desk, received: Received) -> None:
 
 
 class TopicFeed:
-    """Reads what the topics hold for desks, from their start.
+    """Reads the topics for desks, from their start.
 
     Parameters
     ----------
@@ -70,23 +70,23 @@ class TopicFeed:
     keyed
         Whether the workers have a learner for each key.
     only_key
-        The only key whose messages are wanted; None for all.
+        Restricts the messages to one key; None for all.
     with_predictions
-        Whether to read predictions, too: those that come from now on, and beside them, a few at a
-        time, the earlier ones. There are as many as events, so that nothing waits for them.
+        Whether to read predictions too: new ones, and in between, a few at a time, the earlier
+        ones. There are as many as events, so nothing else waits for them.
     signatures
-        Verifies the signatures of answers; None where they have none.
+        Verifies the signatures of answers; None if answers are not signed.
 
     Attributes
     ----------
     n_read
-        Records read so far, predictions left out.
+        Number of records read so far, predictions excluded.
 
     """
 
     # _learned      reads the consensus topic
-    # _said         reads the others; None until all that was learned is known
-    # _predictions  read what was predicted: from now on, and before, until that is done with
+    # _said         reads the other topics; None until the consensus topic has been read
+    # _predictions  readers of new predictions and, until they are done, of earlier ones
     def __init__(
         self,
         topics: Topics,
@@ -110,16 +110,16 @@ class TopicFeed:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there at the beginning, but predictions."""
+        """Whether everything that was there at the start has been read, predictions excluded."""
         return self._said is not None and self._said.caught_up and self._learned.caught_up
 
     def read(self, timeout_s: float) -> list[Received]:
-        """Return what comes, after so many seconds at most if nothing does.
+        """Return the next messages; an empty list if none arrives within the timeout.
 
         Raises
         ------
         BrokerError
-            If the broker cannot be worked with any longer.
+            If the broker can no longer be used.
 
         """
         if self._said is None and self._learned.caught_up:
@@ -134,7 +134,7 @@ class TopicFeed:
         return [found for record in records if (found := self._understand(record)) is not None]
 
     def close(self) -> None:
-        """Let go of the topics."""
+        """Close the connections to the topics."""
         for reader in (self._learned, self._said, *self._predictions):
             if reader is not None:
                 reader.close()
@@ -153,7 +153,7 @@ class TopicFeed:
 
 
 class DeskFeed:
-    """Reads into one desk what the topics hold, from their start.
+    """Reads the topics into one desk, from their start.
 
     Parameters
     ----------
@@ -164,16 +164,16 @@ class DeskFeed:
     keyed
         Whether the workers have a learner for each key.
     only_key
-        The only key whose messages are wanted; None for all.
+        Restricts the messages to one key; None for all.
     with_predictions, signatures
         As for `TopicFeed`.
     clock
-        Seconds that never go back.
+        A monotonic clock, in seconds.
 
     """
 
     # _feed    reads the topics
-    # _turned  when the desk was last told to forget what is settled; None while it catches up
+    # _turned  time of the last `turn_over` of the desk; None while it catches up
     def __init__(
         self,
         topics: Topics,
@@ -203,16 +203,16 @@ class DeskFeed:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything has been read that was there at the beginning."""
+        """Whether everything that was there at the start has been read."""
         return self._feed.caught_up
 
     def read_on(self, timeout_s: float) -> list[Told]:
-        """Read what comes, for so many seconds at most if nothing does, and return it.
+        """Read the next messages into the desk and return them; wait at most for the timeout.
 
         Raises
         ------
         BrokerError
-            If the broker cannot be worked with any longer.
+            If the broker can no longer be used.
 
         """
         received = self._feed.read(timeout_s)
@@ -222,11 +222,11 @@ class DeskFeed:
         return [each.message for each in received]
 
     def close(self) -> None:
-        """Let go of the topics."""
+        """Close the connections to the topics."""
         self._feed.close()
 
     def _turn_over(self) -> None:
-        # While old records are read, what ends a question may come long before the question.
+        # While old records are read, the end of a question may come long before the question.
         if not self.caught_up:
             return
         now = self._clock()
@@ -238,7 +238,7 @@ class DeskFeed:
 
 
 def understood(record: Record, *, keyed: bool, signatures: Signatures | None = None) -> Told | None:
-    """Return what a record says; None if it says nothing, or nothing that can be understood."""
+    """Decode a record; None if it is empty or cannot be decoded."""
     is_ours = record.topic in ("requests", "predictions")
     if is_ours or (record.topic == "consensus" and record.value is not None):
         try:
@@ -246,5 +246,5 @@ def understood(record: Record, *, keyed: bool, signatures: Signatures | None = N
         except DecodeError:
             return None
     message = read(record, keyed=keyed, signatures=signatures)
-    # What labels are taken back the workers say.
+    # The workers' own messages tell which labels were taken back.
     return None if isinstance(message, Rejected | RetractionRequest) else message

@@ -1,13 +1,13 @@
 """Inbox of annotators: the topics of a deployment, folded into a list of open questions.
 
-The requests, the answers and the consensus log may be read in any order among each other: an answer
-may come before its request. A question that any annotator has answered is not shown again. What is
-settled leaves no trace but for a while, so that a program can stay for months.
+Requests, answers and the consensus log may be read in any relative order: an answer may come before
+its request. A question that any annotator has answered is not shown again. Settled questions are
+remembered only for a while, so that a program can run for months.
 
-The open questions are shared by all annotators; beside them stand, for each annotator, the answers
-that can be taken back and the questions that were skipped.
+The open questions are shared by all annotators; in addition, each annotator has answers that can be
+taken back and skipped questions.
 
-No clock and no I/O here: who reads topics hands over what they hold.
+This module has no clock and does no I/O: the caller reads the topics and passes the messages.
 
 """
 
@@ -53,28 +53,28 @@ RequestKey: TypeAlias = tuple[str | None, str]
 
 
 class AnnotationInbox:
-    """The open questions, who answered what, and which labels there are.
+    """The open questions, the answers by annotator, and the known labels.
 
-    Challenges come first, since a label waits for each of them; then label requests in the order
-    that is asked for. A question that was skipped comes after all others.
+    Challenges come first, since a label waits for each of them; then label requests in the
+    configured order. Skipped questions come after all others.
 
     Parameters
     ----------
     annotator
-        The annotator who answers where no other is named. None for a program that only looks.
+        The default annotator; None for a program that only reads.
     everyone
-        Whether the answers of every annotator can be taken back, not only those of `annotator`.
+        Whether every annotator's answers can be taken back, not only those of `annotator`.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     with_classes
-        Whether labels are names of classes, to be given once more; not if they are numbers.
+        Whether labels are names of classes, which are offered again; not if they are numbers.
     people
-        Who may answer for whom: the same as that of the workers.
+        Who may answer for whom; the same as for the workers.
     keyed
         Whether the workers have a learner for each key.
     order
         Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`; for
-        `useful` hand predictions over, too.
+        `useful`, pass predictions too.
 
     Attributes
     ----------
@@ -101,12 +101,12 @@ class AnnotationInbox:
     """
 
     # _waiting    the questions that wait for an answer
-    # _answers    whether there are annotators: for them it is kept what was answered
-    # _own        the answers of each annotator who can take them back
-    # _said_by    which of them have answered about each event
-    # _skipped    by annotator: number of each request that was skipped, in the order of skipping
-    # _forgotten  keys that were forgotten, and until when
-    # _quarantined  those whom the newest first question of each key excludes, if there are any
+    # _answers    whether there are annotators, for whom answers are kept
+    # _own        for each annotator, the answers that they can take back
+    # _said_by    the annotators who have answered about each event
+    # _skipped    by annotator: the skipped requests, numbered in the order of skipping
+    # _forgotten  forgotten keys, and the time up to which
+    # _quarantined  annotators whom the newest first question of each key excludes, if any
     def __init__(
         self,
         annotator: str | None = None,
@@ -192,9 +192,9 @@ class AnnotationInbox:
                     self._drop(event, annotator)
 
     def turn_over(self) -> None:
-        """Forget what is settled, in two turns; call it once a minute or so.
+        """Forget what was settled before the last turn; call it about once a minute.
 
-        A request is taken for new if it is read two turns after its answer.
+        A request that is read two turns after its answer counts as new.
         """
         self._waiting.turn_over()
         waiting = {key_of(question) for question in self._waiting}
@@ -204,7 +204,7 @@ class AnnotationInbox:
             if not self._skipped[annotator]:
                 del self._skipped[annotator]
 
-    # --- what is open; for the inbox's own annotator where none is named
+    # --- open questions; by default for the inbox's own annotator
 
     def questions(self, now: float, annotator: str | None = None) -> list[Question]:
         """Return the open questions of an annotator, the next one first."""
@@ -220,7 +220,7 @@ class AnnotationInbox:
         only_key: str | None = None,
         where: Callable[[Question], bool] = lambda _: True,
     ) -> Question | None:
-        """Return the question to be asked next, of those that fit; None if there is none."""
+        """Return the next question among those that match; None if there is none."""
         annotator = annotator or self.annotator
         skipped = self._skipped.get(annotator, {})
         later = []
@@ -233,7 +233,7 @@ class AnnotationInbox:
     def n_open(
         self, now: float, annotator: str | None = None, *, only_key: str | None = None
     ) -> int:
-        """Return the number of open questions, of one key alone or of all."""
+        """Return the number of open questions, of one key or of all."""
         annotator = annotator or self.annotator
         n_theirs = sum(1 for _ in self._reopened(now, annotator, only_key))
         return self._waiting.count(now, only_key, annotator) + n_theirs
@@ -248,7 +248,7 @@ class AnnotationInbox:
         return None if oldest == inf else oldest
 
     def why_ended(self, key: str | None, request_id: str) -> str | None:
-        """Return the reason for which a question was taken back; None if none is known."""
+        """Return the reason why a question was cancelled; None if none is known."""
         return self._waiting.why_ended(key, request_id)
 
     def find(self, request: LabelRequest | Challenge) -> Question | None:
@@ -258,7 +258,7 @@ class AnnotationInbox:
     def question_of(
         self, key: str | None, request_id: str, now: float, annotator: str | None = None
     ) -> Question | None:
-        """Return the open question of a request, by its id; None if it waits for nothing."""
+        """Return the open question of a request, by its id; None if it is not open."""
         event_id = event_id_of(request_id)
         if event_id is None:
             return None
@@ -270,7 +270,7 @@ class AnnotationInbox:
         return next((q for q in theirs if key_of(q) == (key, request_id)), None)
 
     def is_open(self, question: Question, now: float, annotator: str | None = None) -> bool:
-        """Say whether a question still waits for an answer."""
+        """Return whether a question still waits for an answer."""
         waiting = self.find(question.request)
         if waiting is not None:
             return self._is_in_time(waiting, now)
@@ -278,19 +278,19 @@ class AnnotationInbox:
         return key_of(question) in map(key_of, theirs)
 
     def may_answer(self, question: Question, annotator: str | None) -> bool:
-        """Say whether an annotator may answer a question; a program that only looks sees all."""
+        """Return whether an annotator may answer a question; a program that only reads sees all."""
         return annotator is None or self._is_authorised(question.request, annotator)
 
     def _is_authorised(self, request: Request, annotator: str | None) -> bool:
-        """Say whether the workers take the answer of an annotator to a request."""
+        """Return whether the workers accept an annotator's answer to a request."""
         if isinstance(request, LabelRequest):
             return request.may_answer(annotator)
         return self._people.may_overrule(annotator, request.annotator)
 
     def quarantined(self, only_key: str | None = None) -> dict[str, int]:
-        """Return the annotators in quarantine, and in how many keys each is, of one or of all.
+        """Return the quarantined annotators with the number of keys, for one key or for all.
 
-        As the newest label request of each key says; without keys there is one loop for all.
+        According to the newest label request of each key; without keys there is one loop for all.
         """
         counts: dict[str, int] = {}
         for key, names in self._quarantined.items():
@@ -300,12 +300,12 @@ class AnnotationInbox:
         return counts
 
     def is_quarantined(self, annotator: str | None, key: str | None) -> bool:
-        """Say whether an annotator is in quarantine, so that workers refuse all answers."""
+        """Return whether an annotator is quarantined, so that workers refuse all their answers."""
         names = self._quarantined.get(self._home(key), ())
         return annotator in names and self._people.may_be_quarantined(annotator)
 
     def is_remembered(self, question: Question, now: float) -> bool:
-        """Say whether the workers still remember the event of a question."""
+        """Return whether the workers still remember the event of a question."""
         return now <= self._horizon_of(question)
 
     def classes(self, key: str | None) -> list[Label]:
@@ -316,16 +316,16 @@ class AnnotationInbox:
         """Return the labels known for any key, numbers first."""
         return _in_order(self.timeline.all_choices()) if self._with_classes else []
 
-    # --- what an annotator says
+    # --- actions of an annotator
 
     def skip(self, question: Question, annotator: str | None = None) -> None:
-        """Put a question behind all others."""
+        """Move a question behind all others."""
         skipped = self._skipped.setdefault(annotator or self.annotator, {})
         skipped.pop(key_of(question), None)
         skipped[key_of(question)] = next(reversed(skipped.values()), 0) + 1
 
     def unskip(self, annotator: str | None = None) -> Question | None:
-        """Put the question that was skipped last where it was; return it, None if none was."""
+        """Undo the last skip; return the question, None if none was skipped."""
         skipped = self._skipped.get(annotator or self.annotator, {})
         while skipped:
             key, request_id = skipped.popitem()[0]
@@ -351,20 +351,20 @@ class AnnotationInbox:
         question
             The question.
         y
-            The label; None declines.
+            The label; None to decline.
         now
             The time, POSIX seconds.
         annotator
-            Who answers, None for the inbox's own.
+            The annotator who answers, None for the inbox's own.
         answer_id
-            Id of the answer; None for one that is derived from the request.
+            Id of the answer; None to derive it from the request.
         details
             Further fields of the `Answer`: `std`, `privileged` and so on.
 
         Returns
         -------
-        The answer to be sent. None where nothing has to be sent: declining was taken back, and
-        the question is declined once more.
+        The answer to send. None if nothing has to be sent: the annotator had taken back declining,
+        and declines again.
 
         """
         own = self._whose(annotator)
@@ -381,7 +381,7 @@ class AnnotationInbox:
         annotator: str | None = None,
         answer_id: str | None = None,
     ) -> Undone:
-        """Take an answer back, and open its question again.
+        """Take back an answer, and reopen its question.
 
         Parameters
         ----------
@@ -390,14 +390,14 @@ class AnnotationInbox:
         answer
             The answer; None for the annotator's last one.
         annotator
-            Whose answer it is, None for the inbox's own annotator.
+            The annotator who gave it, None for the inbox's own.
         answer_id
-            Id of the message that takes it back; None for one that is derived from the request.
+            Id of the message that takes it back; None to derive it from the request.
 
         Raises
         ------
         CannotUndoError
-            If there is none, or another annotator has answered since, or it is too long ago.
+            If there is none, if another annotator has answered since, or if it is too old.
 
         """
         own = self._whose(annotator)
@@ -411,7 +411,7 @@ class AnnotationInbox:
         return undone
 
     def change(self, answer: Answer, now: float) -> Question:
-        """Return the question of an own answer, such that an answer to it replaces that one.
+        """Return the question of one of the annotator's answers, so that a new answer replaces it.
 
         Raises
         ------
@@ -438,25 +438,25 @@ class AnnotationInbox:
         annotator: str | None = None,
         of_everyone: bool = False,
     ) -> list[tuple[Answer, int | None]]:
-        """Give the examples that have a label another one.
+        """Rename a label in all its examples.
 
         Parameters
         ----------
         key
-            Whose events they are.
+            Key of the events.
         old, new
             The labels; the new one may exist already.
         now
             The time, POSIX seconds.
         annotator
-            Who renames, None for the inbox's own annotator.
+            The annotator who renames, None for the inbox's own.
         of_everyone
-            Whether labels that others gave are replaced, too.
+            Whether labels that others gave are replaced too.
 
         Returns
         -------
-        One answer, with the partition where it belongs, for each example whose event the workers
-        remember. Once no event has the old label any more, it is no choice.
+        One answer, with its partition, for each example whose event the workers remember. A label
+        that no event has any more is no longer offered.
 
         """
         name = self._whose(annotator).annotator
@@ -473,7 +473,7 @@ class AnnotationInbox:
                 key=key,
                 y=new,
                 annotator=name,
-                # What is said about one event has an order, whatever the clock does.
+                # Answers about one event keep their order, whatever the clock does.
                 answered_at=max(now, nextafter(standing.answered_at, inf)),
                 supersedes=standing.answer_id,
             )
@@ -482,28 +482,28 @@ class AnnotationInbox:
         return renamed
 
     def question_answered(self, answer: Answer) -> Question | None:
-        """Return the question that an own answer was given to, None if it is not known here."""
+        """Return the question to which an own answer was given, None if it is not known here."""
         own = None if answer.annotator is None else self._own.get(answer.annotator)
         return None if own is None else own.question_of(answer)
 
     def latest(self, annotator: str, n: int) -> list[Answer]:
-        """Return the answers of an annotator that stand, one per event, the newest first."""
+        """Return the current answers of an annotator, one per event, the newest first."""
         own = self._own.get(annotator)
         return [] if own is None else own.latest(n)
 
     def standing(self, annotator: str, event: EventKey) -> Answer | None:
-        """Return the last answer of an annotator about an event, None if none stands."""
+        """Return an annotator's current answer about an event, None if there is none."""
         own = self._own.get(annotator)
         return None if own is None else own.standing(event)
 
-    # --- inside
+    # --- internal
 
     def _home(self, key: str | None) -> str | None:
         """Return the key of the loop that serves a key."""
         return key if self._keyed else None
 
     def _check_used(self, answer: Answer) -> None:
-        """Check that the workers take corrections from who gave an answer."""
+        """Check that the workers accept corrections from the annotator who gave an answer."""
         if self.is_quarantined(answer.annotator, answer.key):
             raise CannotUndoError(
                 f"the answers of {answer.annotator} are set aside for now; nothing is changed",
@@ -529,7 +529,7 @@ class AnnotationInbox:
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
         else:
             if request.is_second:
-                pass  # it excludes who has spoken about the event, too
+                pass  # it also excludes annotators who have answered about the event
             elif request.excluded:
                 self._quarantined[self._home(request.key)] = request.excluded
             else:
@@ -561,11 +561,11 @@ class AnnotationInbox:
             self._waiting.settle(event, before=answer.answered_at, taught=taught, at=at)
         else:
             noted = self._waiting.note_answer(event, request_id, answer.annotator, at=at)
-            # Where it is still open, the workers have refused the answers before this one.
+            # If it is still open, the workers have refused the answers before this one.
             first = noted if self._waiting.get(*event, request_id) is None else answer.annotator
             counts = first == answer.annotator
-        # The first answer to a question counts; declining one gives no label, and takes none. What
-        # an answer to a second question comes to, the consensus log says.
+        # The first answer to a question counts; declining one neither gives nor removes a label.
+        # The consensus log tells the outcome of an answer to a second question.
         counts = counts and request_id not in second_ids(answer.event_id)
         if self._answers and counts and (answer.y is not None or answer.supersedes is not None):
             self.timeline.label(
@@ -584,7 +584,7 @@ class AnnotationInbox:
                 self._own[first].keep(question)
 
     def _keep_answer(self, event: EventKey, answer: Answer, at: float) -> None:
-        """Keep an answer for those who can take one about its event back."""
+        """Keep an answer for annotators who can take back one about its event."""
         annotator = answer.annotator
         theirs = self._said_by.get(event, set())
         if annotator is not None and (self._everyone or annotator == self.annotator):
@@ -605,7 +605,7 @@ class AnnotationInbox:
     def _open(
         self, now: float, annotator: str | None, only_key: str | None = None
     ) -> Iterator[Question]:
-        """Yield the open questions of an annotator in their order, skipped ones not put behind."""
+        """Yield an annotator's open questions in order, without moving skipped ones to the end."""
         waiting = self._waiting
         mine = sorted(self._reopened(now, annotator, only_key), key=_rank)
         challenges = [q for q in mine if isinstance(q.request, Challenge)]
@@ -614,11 +614,11 @@ class AnnotationInbox:
         label_requests = waiting.label_requests(now, only_key, annotator)
         if self._order == "oldest":
             yield from merge(again, label_requests, key=_rank)
-        else:  # what is to be answered again comes first
+        else:  # reopened questions come first
             yield from chain(again, label_requests)
 
     def _is_foreign(self, answer: Answer) -> bool:
-        """Say whether the workers refuse an answer, as it is about the word of another one."""
+        """Return whether the workers refuse an answer because it concerns another annotator's."""
         event = (answer.key, answer.event_id)
         owner = None
         if answer.supersedes is not None:
@@ -640,7 +640,7 @@ class AnnotationInbox:
             for question in own.reopened():
                 key = question.request.key
                 is_theirs = only_key in (None, key) and not self.is_quarantined(annotator, key)
-                # A correction is never late, as long as the event is remembered.
+                # A correction is never late while the event is remembered.
                 if is_theirs and self.is_remembered(question, now):
                     yield question
 

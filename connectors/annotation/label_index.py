@@ -1,7 +1,7 @@
-"""Search among labels, and near-duplicates of a new one.
+"""Search among labels, and near-duplicates of a new label.
 
-Compared are labels without case, accents and separators. A label whose first three letters no other
-one begins with is found by typing them.
+Labels are compared without case, accents and separators. A label whose first three letters are
+unique is found by typing them.
 
 """
 
@@ -14,13 +14,13 @@ from connectors.annotation.label_text import shown_label
 from streamgp.base import Label
 
 _SEPARATORS = str.maketrans(dict.fromkeys(" -_./", " "))
-# Letters per slip of a finger: one in a word of four letters, two in one of eight.
+# Letters per typing error: one error in a word of four letters, two in one of eight.
 _LETTERS_PER_SLIP = 4
 _MOST_SLIPS = 2
 
 
 def folded(text: str) -> str:
-    """Return a text without case and accents, and with single spaces between its words.
+    """Return text without case and accents, and with single spaces between words.
 
     Examples
     --------
@@ -34,20 +34,20 @@ def folded(text: str) -> str:
 
 
 def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ()) -> list[Label]:
-    """Return the labels that a query may mean, the best first.
+    """Return the labels that match a query, the best first.
 
-    First comes the label that is the query, then those that begin with it, those with a word that
-    does, those that contain it, and those that contain its letters in their order. Among equals
-    those given last come first, then the order of the labels counts.
+    The label that equals the query comes first, then those that begin with it, those with a word
+    that begins with it, those that contain it, and those that contain its letters in order. Among
+    equals, recently given labels come first, then the order of `labels` decides.
 
     Parameters
     ----------
     query
-        What was typed; of no letters, all labels fit.
+        The typed text; without letters, all labels match.
     labels
         The labels.
     recent
-        The labels that were given last, the latest first.
+        The most recently given labels, the latest first.
 
     Examples
     --------
@@ -67,18 +67,18 @@ def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ())
 
 
 def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
-    """Return the label that a new one was probably meant to be, None if there is none.
+    """Return the existing label that a new one was probably meant to be, None if there is none.
 
-    Near are labels that differ in case, accents and separators only, or by one slip of a finger for
-    each four letters, two at most: a letter too much, too few, another one, or two that changed
-    places. Labels that differ in a digit are meant to differ.
+    Labels are near-duplicates if they differ only in case, accents and separators, or by one typing
+    error per four letters, at most two: a letter added, missing, replaced, or two letters swapped.
+    Labels that differ in a digit are meant to differ.
 
     Parameters
     ----------
     text
-        The new label; one of the labels itself is no duplicate.
+        The new label; an existing label is no duplicate.
     labels
-        The labels there are.
+        The existing labels.
 
     Examples
     --------
@@ -101,10 +101,10 @@ def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
 
 
 def distance(a: str, b: str, *, most: int) -> int | None:
-    """Return the number of slips between two texts, None if it is more than `most`.
+    """Return the number of typing errors between two strings, None if it is more than `most`.
 
-    It is the Damerau-Levenshtein distance in which no letter takes part in two slips (optimal
-    string alignment).
+    This is the Damerau-Levenshtein distance in which no letter is edited twice (optimal string
+    alignment).
 
     Examples
     --------
@@ -131,7 +131,7 @@ def distance(a: str, b: str, *, most: int) -> int | None:
 
 
 def _tier(wanted: str, label: str) -> int | None:
-    """Return how well a label fits, 0 for best; None if it does not."""
+    """Return how well a label matches, 0 for best; None if it does not."""
     if label == wanted:
         return 0
     if label.startswith(wanted):

@@ -1,4 +1,4 @@
-"""Labels and numbers as text: how they are shown, and what a typed one means."""
+"""Labels and numbers as text: display and parsing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def shown_label(label: Label) -> str:
-    """Return a label as text; one that is text and looks like a number is in quotes.
+    """Return a label as text; text that looks like a number is quoted.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def shown_label(label: Label) -> str:
 
 
 def parse_label(text: str, known: Sequence[Label]) -> Label:
-    """Return the label that was typed: a known one, or a new one of the same kind.
+    """Parse a typed label: a known one, or a new one of the same kind.
 
     Parameters
     ----------
     text
-        What was typed. In quotes it is text in any case.
+        The typed text. In quotes it is always a text label.
     known
-        The labels known so far. Where all of them are numbers, a new one is a number.
+        The labels known so far. If all of them are numbers, a new one is a number.
 
     Raises
     ------
@@ -85,21 +85,21 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
 
 
 def can_be_written(number: float) -> bool:
-    """Say whether a message can hold a number: a finite one, or an integer of 64 bits."""
+    """Return whether a message can hold a number: finite, or an integer of 64 bits."""
     return SMALLEST <= number <= LARGEST if isinstance(number, int) else isfinite(number)
 
 
-# How exact a number is stands behind one of these.
+# Separators before the precision of a number.
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/?-)\s*")
 
 
 def parse_number(text: str) -> tuple[float, float | None]:
-    """Return the number that was typed, and how exact it is, None if that was not said.
+    """Parse a typed number and its precision, None if none was given.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If it is no number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Dictionary of bounded size: the items that were put last."""
+"""Dictionary of bounded size, which keeps the items put last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Latest(dict[K, V]):
         self._most = most
 
     def put(self, name: K, value: V) -> None:
-        """Put an item behind all others, and drop the first one if there are too many."""
+        """Put an item at the end, and drop the first one if there are too many."""
         self.pop(name, None)
         self[name] = value
         if len(self) > self._most:

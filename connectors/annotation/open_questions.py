@@ -1,6 +1,6 @@
-"""Open questions: asked and not settled, in whatever order topics are read.
+"""Open questions: asked and not settled, independent of the order in which topics are read.
 
-What ends a question may be read before it: then it is kept that it has ended. What is settled is
+The end of a question may be read before the question; it is then remembered. Settled questions are
 forgotten after a while.
 
 """
@@ -30,27 +30,27 @@ Order: TypeAlias = Literal["useful", "newest", "oldest"]
 """Order of label requests; challenges come first, the oldest one before the others."""
 
 N_SERVED = 100
-"""Answers by which label requests are spread over the predicted classes."""
+"""Number of recent answers used to spread label requests over the predicted classes."""
 N_PREDICTED = 20_000
-"""Events whose predicted class is kept for the questions about them."""
+"""Number of events whose predicted class is kept for questions about them."""
 MAX_PAST = 500_000
-"""Events of which it is kept that they are settled, beside as many older ones."""
+"""Number of events remembered as settled, besides as many older ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request as it lies on a desk.
+    """A request on a desk.
 
     Parameters
     ----------
     request
         The label request or challenge.
     partition
-        Where it was found; the answer belongs into the same.
+        Its partition; the answer belongs to the same one.
     supersedes
-        The answer that the next one replaces, None for a question that was not answered yet.
+        The answer that the next one replaces, None for a question that has not been answered yet.
     delayed_s
-        Seconds between its own time and its writing: its event is remembered as much longer.
+        Seconds between its own time and its writing: its event is remembered that much longer.
 
     """
 
@@ -61,7 +61,7 @@ class Question:
 
 
 def rank_of(request: Request) -> Rank:
-    """Return what requests are sorted by: challenges first, since labels wait for them; then age.
+    """Return the sort key of requests: challenges first, since labels wait for them; then age.
 
     The last part is the request id.
     """
@@ -70,14 +70,14 @@ def rank_of(request: Request) -> Rank:
 
 
 class _Body:
-    """A question, and what is known of it."""
+    """A question with its status."""
 
-    # at     when the topic got it
+    # at     when it was written to the topic
     # over   whether it has ended
-    # stale  whether it was over already at the last turn
-    # until  the last moment at which it can be answered
-    # predicted  the class that was predicted of its event; None if that is not known
-    # score  reason to ask it first, that of its request
+    # stale  whether it was already over at the last turn
+    # until  the last time at which it can be answered
+    # predicted  the predicted class of its event; None if not known
+    # score  the score of its request: the higher, the earlier it is asked
     __slots__ = ("at", "over", "predicted", "question", "score", "stale", "until")
 
     def __init__(
@@ -102,18 +102,18 @@ class _Body:
 
     @property
     def scored(self) -> tuple[float, Place]:
-        """What the questions of a class are sorted by: the highest score first, then age."""
+        """Sort key within a class: the highest score first, then age."""
         return -self.score, self.place
 
 
 class _Past:
     """Settled requests of an event, for requests that are read later."""
 
-    # answered  requests that were answered, and who answered, in their order
-    # over      requests that ended in another way, and why where a reason was given
-    # before    what was asked before this moment has ended
-    # taught    whether the label request has ended, since the label came
-    # at        when the topics got the last of this
+    # answered  answered requests, with the annotators in order
+    # over      requests that ended in another way, with the reason if one was given
+    # before    everything asked before this time has ended
+    # taught    whether the label request has ended because a label was learned
+    # at        when the last of this was written to the topics
     __slots__ = ("answered", "at", "before", "over", "taught")
 
     def __init__(self) -> None:
@@ -127,13 +127,13 @@ class _Past:
         if request.request_id in self.over:
             return True
         if isinstance(request, LabelRequest):
-            # Whatever else is said about the event, a second question stays open.
+            # A second question stays open, whatever else happens to the event.
             return not request.is_second and (request.requested_at < self.before or self.taught)
         return request.requested_at < self.before
 
 
 Audience: TypeAlias = "tuple[bool, tuple[str | None, ...]]"
-"""All that decides who may answer: whether it is a label request, and the annotators it names."""
+"""What decides who may answer: whether it is a label request, and the annotators it names."""
 
 
 def _audience_of(request: Request) -> Audience:
@@ -143,9 +143,9 @@ def _audience_of(request: Request) -> Audience:
 
 
 class _Queue:
-    """Places of questions of one audience, by age, and those of label requests by class."""
+    """Questions of one audience, by age, and label requests also by class."""
 
-    # by_age    places in the order of their ranks
+    # by_age    places, sorted by rank
     # by_class  by predicted class: places, the highest score first, then the oldest
     __slots__ = ("by_age", "by_class")
 
@@ -168,7 +168,7 @@ class _Queue:
 
 
 class _Queues:
-    """Queues of questions by audience, of all keys together and of each."""
+    """Queues of questions by audience, for all keys together and for each."""
 
     def __init__(self) -> None:
         self._all: dict[Audience, _Queue] = {}
@@ -196,8 +196,8 @@ class _Queues:
 def _spread(queues: Sequence[_Queue], served: Mapping[Label | None, int]) -> Iterator[Place]:
     """Yield places of label requests, spread over the predicted classes.
 
-    By the highest averages of D'Hondt: of the best question of each class the one with the highest
-    `score / (1 + n)`, n being how many of its class were answered, or came before it.
+    D'Hondt's highest averages: among the best questions of each class, the one with the highest
+    `score / (1 + n)` is next, where n counts the questions of its class answered or yielded before.
     """
     lists: dict[Label | None, list[list[tuple[float, Place]]]] = {}
     for queue in queues:
@@ -229,12 +229,12 @@ class OpenQuestions:
     Parameters
     ----------
     keep_over
-        Whether to keep for a while what ended without an answer that is known yet: one may come.
+        Whether to keep ended questions without a known answer for a while: one may still be read.
     may_answer
-        Says whether the answer of an annotator to a request counts.
+        Returns whether an annotator's answer to a request counts.
     order
-        Order of the label requests: `useful`, the highest score first, spread over the classes that
-        were predicted; `newest` or `oldest` first.
+        Order of the label requests: `useful`, the highest score first, spread over the predicted
+        classes; `newest` or `oldest` first.
 
     Examples
     --------
@@ -252,12 +252,12 @@ class OpenQuestions:
     """
 
     # _bodies  questions by event and request id
-    # _queues  those that are not over and can be answered at `_now`, and no others
-    # _untils  until when those that are not over can be answered, sorted, each with its place
-    # _now     the moment that was asked about last; it may go back
-    # _past    what is settled, by event; `_older` the same as of the turn before
-    # _predicted  classes that were predicted, by event
-    # _served  predicted classes of the label requests that were answered last; `_n_served` counts
+    # _queues  exactly those that are not over and can be answered at `_now`
+    # _untils  deadlines of those that are not over, sorted, each with its place
+    # _now     the last time asked about; it may go back
+    # _past    settled requests, by event; `_older` those of the turn before
+    # _predicted  predicted classes, by event
+    # _served  predicted classes of the last answered label requests; `_n_served` counts them
     def __init__(
         self,
         *,
@@ -279,7 +279,7 @@ class OpenQuestions:
         self._n_served: Counter[Label | None] = Counter()
 
     def __iter__(self) -> Iterator[Question]:
-        """Return the questions in no order, also those that it is too late to answer."""
+        """Return all questions, unordered, even if it is too late to answer them."""
         for bodies in self._bodies.values():
             yield from (body.question for body in bodies.values() if not body.over)
 
@@ -293,9 +293,9 @@ class OpenQuestions:
         now
             The time, POSIX seconds.
         only_key
-            The only key whose challenges are wanted; None for all.
+            Restricts the challenges to one key; None for all.
         annotator
-            Who is to answer, None for anybody.
+            The annotator who would answer, None for anyone.
 
         """
         queues = self._open_to(annotator, now, only_key, of_labels=False)
@@ -304,9 +304,9 @@ class OpenQuestions:
     def label_requests(
         self, now: float, only_key: str | None = None, annotator: str | None = None
     ) -> Iterator[Question]:
-        """Yield the label requests that can be answered now in their order; see `challenges`.
+        """Yield the label requests that can be answered now, in order; see `challenges`.
 
-        The first ones cost a look at each predicted class, not at each question.
+        The cost of the first ones grows with the predicted classes, not with the questions.
         """
         queues = self._open_to(annotator, now, only_key, of_labels=True)
         places: Iterator[Place]
@@ -321,18 +321,18 @@ class OpenQuestions:
     def in_order(
         self, now: float, only_key: str | None = None, annotator: str | None = None
     ) -> Iterator[Question]:
-        """Yield what can be answered now: challenges, then label requests; see there."""
+        """Yield the questions that can be answered now: `challenges`, then `label_requests`."""
         yield from self.challenges(now, only_key, annotator)
         yield from self.label_requests(now, only_key, annotator)
 
     def count(self, now: float, only_key: str | None = None, annotator: str | None = None) -> int:
-        """Return the number of questions that can be answered now, of one key alone or of all."""
+        """Return the number of questions that can be answered now, of one key or of all."""
         return sum(len(queue.by_age) for queue in self._open_to(annotator, now, only_key))
 
     def oldest_at(
         self, now: float, only_key: str | None = None, annotator: str | None = None
     ) -> float:
-        """Return when the oldest question was asked that can be answered now, inf for none."""
+        """Return when the oldest question that can be answered now was asked, inf without one."""
         queues = self._open_to(annotator, now, only_key)
         return min((queue.by_age[0][0][1] for queue in queues), default=inf)
 
@@ -342,14 +342,14 @@ class OpenQuestions:
         return None if body is None or body.over else body.question
 
     def ask(self, question: Question, at: float, until: float = inf) -> None:
-        """Take a question that the topic got at a moment; it may have ended already.
+        """Add a question written to the topic at a time; it may already have ended.
 
-        `until` is the last moment at which it can be answered.
+        `until` is the last time at which it can be answered.
         """
         request = question.request
         event = (request.key, request.event_id)
         past = self._past.get(event) or self._older.get(event) or _Past()
-        # Answers may have been read before it, also such as the workers refuse.
+        # Answers may have been read before it, even ones that the workers refuse.
         names = past.answered.get(request.request_id, ())
         if any(self._may_answer(request, name) for name in names):
             return
@@ -358,9 +358,10 @@ class OpenQuestions:
             before = self._bodies.get(event, {}).get(request.request_id)
             body = _Body(question, at, until, over, self._predicted.get(event))
             if isinstance(request, LabelRequest) and request.reason == ASKED_AGAIN:
-                # It comes without a score; one that was answered by then has none here either.
+                # It has no score of its own; if the request was answered before, its score is
+                # unknown too.
                 body.score = 1.0 if before is None else before.score
-            self.remove(event, request.request_id)  # where it is read twice
+            self.remove(event, request.request_id)  # in case it is read twice
             self._bodies.setdefault(event, {})[request.request_id] = body
             if not over:
                 insort(self._untils, (until, body.place))
@@ -370,7 +371,7 @@ class OpenQuestions:
     def note_answer(
         self, event: EventKey, request_id: str, annotator: str | None, *, at: float
     ) -> str | None:
-        """Take note of an answer to a request; return who answered it first."""
+        """Record an answer to a request; return who answered it first."""
         self._note_served(event, request_id)
         names = self._past_of(event, at).answered.setdefault(request_id, [])
         if annotator not in names:
@@ -378,9 +379,9 @@ class OpenQuestions:
         return names[0]
 
     def note_prediction(self, event: EventKey, predicted: Label | None) -> None:
-        """Take note of the class that was predicted of an event, before it is asked about or after.
+        """Record the predicted class of an event, before or after a question about it.
 
-        It changes the order `useful` alone, and is kept for no other.
+        Only the order `useful` needs it; otherwise it is not kept.
         """
         if self._order != "useful" or predicted is None:
             return
@@ -394,18 +395,18 @@ class OpenQuestions:
                 self._queues.add(body)
 
     def may_be_first(self, event: EventKey, request: Request, annotator: str | None) -> bool:
-        """Say whether no other annotator is known to have answered a request before."""
+        """Return whether no other annotator is known to have answered a request before."""
         past = self._past.get(event) or self._older.get(event)
         names = () if past is None else past.answered.get(request.request_id, ())
         first = next((name for name in names if self._may_answer(request, name)), annotator)
         return first == annotator
 
     def settle(self, event: EventKey, *, before: float, taught: bool, at: float) -> None:
-        """Take note that what was asked about an event before a moment has ended.
+        """Record that everything asked about an event before a time has ended.
 
-        `taught` says that the label request has ended in any case. Compared are the moments at
-        which an annotator said something about the event; a challenge has the time of the answer
-        that it doubts. Of two annotators one of whose clocks is wrong, one may miss a question.
+        With `taught`, the label request has ended in any case. The times compared are those of
+        annotators' answers; a challenge has the time of the answer that it doubts. If an
+        annotator's clock is wrong, a question may be missed.
         """
         past = self._past_of(event, at)
         past.before = max(past.before, before)
@@ -415,14 +416,14 @@ class OpenQuestions:
                 self._end(event, request_id)
 
     def end(self, key: str | None, request_id: str, *, at: float, why: str | None = None) -> None:
-        """Take note that a request has ended, and why."""
+        """Record that a request has ended, and why."""
         event_id = event_id_of(request_id)
         if event_id is not None:
             self._past_of((key, event_id), at).over[request_id] = why
             self._end((key, event_id), request_id)
 
     def why_ended(self, key: str | None, request_id: str) -> str | None:
-        """Return the reason for which a request was taken back; None if none is known."""
+        """Return the reason why a request was cancelled; None if none is known."""
         event_id = event_id_of(request_id)
         if event_id is None:
             return None
@@ -430,7 +431,7 @@ class OpenQuestions:
         return None if past is None else past.over.get(request_id)
 
     def remove(self, event: EventKey, request_id: str) -> Question | None:
-        """Take a question away, and return it."""
+        """Remove and return a question."""
         bodies = self._bodies.get(event, {})
         body = bodies.pop(request_id, None)
         if body is None:
@@ -442,7 +443,7 @@ class OpenQuestions:
         return body.question
 
     def forget(self, key: str | None, at: float) -> None:
-        """Forget what the topics got about a key until a moment."""
+        """Forget everything about a key that was written up to a time."""
         for event in [event for event in self._bodies if event[0] == key]:
             for request_id in [r for r, body in self._bodies[event].items() if body.at <= at]:
                 self.remove(event, request_id)
@@ -471,7 +472,7 @@ class OpenQuestions:
                 self.remove(event, request_id)
 
     def _note_served(self, event: EventKey, request_id: str) -> None:
-        """Count the class of a label request that is answered, and forget one of long ago."""
+        """Count the class of an answered label request, and drop the oldest one."""
         body = self._bodies.get(event, {}).get(request_id)
         if body is None or body.over or not body.is_label_request:
             return
@@ -493,9 +494,9 @@ class OpenQuestions:
         *,
         of_labels: bool | None = None,
     ) -> list[_Queue]:
-        """Return queues of what can be answered at a moment, by an annotator or by anybody.
+        """Return queues of the questions that an annotator, or anyone, can answer at a time.
 
-        `of_labels` says whether label requests or challenges are wanted; None for both.
+        `of_labels` selects label requests or challenges; None selects both.
         """
         was, self._now = self._now, now
         first, last = (bisect_left(self._untils, (at,)) for at in sorted((was, now)))

@@ -1,8 +1,7 @@
 """Answers of one annotator that can still be taken back.
 
-Which answer a correction supersedes follows from the table in
-`streamgp/interactive/transitions.py`: the last label that was given, or, where a label request was
-declined, that answer.
+The table in `streamgp/interactive/transitions.py` determines which answer a correction supersedes:
+the last label given or, if a label request was declined, that answer.
 
 """
 
@@ -22,9 +21,9 @@ from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Request
 
 PAGE = "page/"
-"""How ids of answers begin that clients of a desk have chosen."""
+"""Prefix of answer ids that a desk's clients have chosen."""
 N_KEPT = 200
-"""Events whose answers are kept; older ones cannot be taken back."""
+"""Number of events whose answers are kept; older ones cannot be taken back."""
 
 
 class CannotUndoError(Exception):
@@ -33,7 +32,7 @@ class CannotUndoError(Exception):
     Parameters
     ----------
     text
-        The reason, in words.
+        The reason as text.
     code
         The reason, for programs: `none` (there is no such answer), `answered_since`, `unknown` (its
         question is not known), `not_yours` (another annotator's label stands), `forgotten`, or
@@ -55,9 +54,9 @@ class Undone:
     answer
         The answer that was taken back.
     question
-        The question, open again.
+        The reopened question.
     message
-        What has to be sent; None where nothing has to, as nothing was learned from the answer.
+        The message to send; None if there is none, as nothing was learned from the answer.
 
     """
 
@@ -67,12 +66,12 @@ class Undone:
 
 
 class _Thread:
-    """The answers about one event, from the annotator's first one on."""
+    """The answers about one event, starting with the annotator's first."""
 
-    # said      answers, everybody's, in their order, each once
-    # at        when the topic got each of them
-    # bodies    the questions among them that can be shown again, by request id
-    # reopened  what answering them would supersede, where declining was taken back
+    # said      all annotators' answers, in order, each once
+    # at        when each of them was written to the topic
+    # bodies    the questions that can be shown again, by request id
+    # reopened  the answer that a new one would supersede, if declining was taken back
     __slots__ = ("at", "bodies", "reopened", "said")
 
     def __init__(self) -> None:
@@ -83,29 +82,29 @@ class _Thread:
 
 
 class OwnAnswers:
-    """The answers of one annotator about the last events they answered.
+    """The answers of one annotator about the last events that they answered.
 
     Parameters
     ----------
     annotator
-        How they sign.
+        The annotator's name.
     n_kept
         Number of events to keep.
 
     """
 
-    # _threads  by event; at most `n_kept`, those with the latest answers
+    # _threads  by event; those with the latest answers, at most `n_kept`
     def __init__(self, annotator: str, n_kept: int = N_KEPT) -> None:
         self.annotator = annotator
         self._n_kept = n_kept
         self._threads: dict[EventKey, _Thread] = {}
 
     def take(self, answer: Answer, at: float) -> EventKey | None:
-        """Take note of an answer, of whichever annotator; a known one changes nothing.
+        """Record an answer of any annotator; a known one changes nothing.
 
         Returns
         -------
-        The event whose answers are kept no longer, None if there is none.
+        The event whose answers are no longer kept, None if there is none.
 
         """
         event = (answer.key, answer.event_id)
@@ -127,12 +126,12 @@ class OwnAnswers:
         return dropped
 
     def said(self, event: EventKey) -> list[Answer]:
-        """Return what all annotators have said about an event that this one has answered."""
+        """Return all annotators' answers about an event that this one has answered."""
         thread = self._threads.get(event)
         return [] if thread is None else thread.said
 
     def wants(self, event: EventKey, request_id: str) -> bool:
-        """Say whether the annotator has answered a request."""
+        """Return whether the annotator has answered a request."""
         thread = self._threads.get(event)
         return thread is not None and any(a.request_id == request_id for a in self._own(thread))
 
@@ -152,21 +151,21 @@ class OwnAnswers:
         answer_id: str | None = None,
         **details: Any,
     ) -> Answer | None:
-        """Make the answer to a question.
+        """Create the answer to a question.
 
         Parameters
         ----------
         question, y, now
             See `AnnotationInbox.answer`.
         answer_id
-            Its id; None for one that is derived from the request and the number of answers to it.
+            Its id; None to derive it from the request and the number of answers to it.
         details
             Further fields of the `Answer`.
 
         Returns
         -------
-        The answer, or None where nothing has to be sent: a question that the annotator declined,
-        wanted back and declines again.
+        The answer, or None if nothing has to be sent: the annotator declined the question, reopened
+        it and declines again.
 
         """
         request = question.request
@@ -179,7 +178,7 @@ class OwnAnswers:
         return replace(answer, **details)
 
     def reopened(self) -> Iterator[Question]:
-        """Return the questions that the annotator has taken an answer back from."""
+        """Return the questions whose answers the annotator has taken back."""
         for thread in self._threads.values():
             last = thread.said[-1]
             if not self._is_own(last):
@@ -193,9 +192,10 @@ class OwnAnswers:
     def undo(
         self, now: float, answer: Answer | None = None, *, answer_id: str | None = None
     ) -> Undone:
-        """Take an answer back, the last one if none is named.
+        """Take back an answer, by default the last one.
 
-        A label is taken back by a message; declining is not: the question is only open again.
+        Taking back a label needs a message; taking back declining does not: the question is only
+        reopened.
 
         Parameters
         ----------
@@ -204,12 +204,12 @@ class OwnAnswers:
         answer
             The answer, one of the annotator's own.
         answer_id
-            Id of the message that takes it back; None for one derived as those of answers are.
+            Id of the message that takes it back; None to derive it like those of answers.
 
         Raises
         ------
         CannotUndoError
-            If there is none, or it no longer stands, or it cannot be known what to supersede.
+            If there is none, if it is no longer current, or if it is not known what to supersede.
 
         """
         thread = self._last_thread() if answer is None else self._thread_of(answer)
@@ -226,7 +226,7 @@ class OwnAnswers:
         return Undone(answer=answer, question=reopened, message=None)
 
     def change(self, answer: Answer) -> Question:
-        """Return the question of an own answer, such that a reply to it replaces that answer.
+        """Return the question of an own answer, so that a new reply replaces that answer.
 
         Raises
         ------
@@ -241,22 +241,22 @@ class OwnAnswers:
         return replace(question, supersedes=self._standing(thread, answer, question.request))
 
     def question_of(self, answer: Answer) -> Question | None:
-        """Return the question that an answer was given to, None if it is not known here."""
+        """Return the question to which an answer was given, None if it is not known here."""
         thread = self._threads.get((answer.key, answer.event_id))
         return None if thread is None else thread.bodies.get(answer.request_id or "")
 
     def latest(self, n: int) -> list[Answer]:
-        """Return the answers that stand, one per event, the newest first, `n` at most."""
+        """Return the current answers, one per event, the newest first, at most `n`."""
         lasts = [self._own(t)[-1] for t in self._threads.values() if not self._is_undone(t)]
         return nlargest(n, lasts, key=lambda answer: answer.answered_at)
 
     def standing(self, event: EventKey) -> Answer | None:
-        """Return the last answer about an event, None if there is none that stands."""
+        """Return the current answer about an event, None if there is none."""
         thread = self._threads.get(event)
         return None if thread is None or self._is_undone(thread) else self._own(thread)[-1]
 
     def forget(self, event: EventKey, at: float) -> bool:
-        """Forget what was said about an event until a moment; return whether that was all."""
+        """Forget answers about an event written up to a time; return whether none are left."""
         if max(self._threads[event].at) <= at:
             del self._threads[event]
             return True
@@ -314,7 +314,7 @@ class OwnAnswers:
         if thread is not None:
             own = self._own(thread)
             n += sum(answer.request_id == request.request_id for answer in own)
-            # What is said about one event has an order, whatever the clock does.
+            # Answers about one event keep their order, whatever the clock does.
             now = max(now, nextafter(own[-1].answered_at, inf))
         # Derived from its cause: the same answer sent twice counts once.
         cause = f"{request.request_id}/answer/{quote(self.annotator, safe='')}/{n}"
@@ -332,10 +332,10 @@ class OwnAnswers:
         )
 
     def _standing(self, thread: _Thread, answer: Answer, request: Request) -> str:
-        """Return the answer that stands after the annotator declined."""
+        """Return the id of the answer that is current after the annotator declined."""
         if not isinstance(request, Challenge) or answer.supersedes is not None:
             return answer.answer_id
-        # The challenge was not answered: the label stands as it was first given.
+        # The challenge was not answered: the label first given remains current.
         given = thread.said[-2:-1]
         if not (given and self._is_own(given[0]) and given[0].y is not None):
             who = request.annotator or "another annotator"
@@ -360,7 +360,7 @@ class OwnAnswers:
 
 
 def short_id(cause: str) -> str:
-    """Return an id that is no longer than the wire allows: its cause, or the hash of it.
+    """Return an id that is short enough for the wire: its cause, or the hash of it.
 
     Examples
     --------
@@ -372,15 +372,15 @@ def short_id(cause: str) -> str:
 
 
 def derived_id(cause: str) -> str:
-    """Return the id of a reply of a client, or of what takes an answer back or changes it.
+    """Return the id of a client's reply, or of a message that takes back or changes an answer.
 
-    The hash of a very long one begins as ids of replies do: it is unique among all keys, too.
+    The hash of a very long id has the prefix of replies' ids: it is unique across keys too.
     """
     return cause if len(cause) <= MAX_NAME else PAGE + short_id(cause)
 
 
 def _takes_back(thread: _Thread, answer: Answer) -> bool:
-    """Say whether an answer takes back the label before it, rather than declines to give one."""
+    """Return whether an answer takes back the label before it, not just declines to give one."""
     n_before = thread.said.index(answer)
     before = thread.said[n_before - 1] if n_before else None
     return (

@@ -1,8 +1,7 @@
-"""Rest of a budget of questions, as the topics tell it.
+"""Rest of a question budget, according to the topics.
 
-Budgets like those of the workers count the label requests that were written, each once, and hear
-which ended without an answer. Where the topics hold too little of the past, more seems to be left
-than is.
+Copies of the workers' budgets count each written label request once, and are told which requests
+ended without an answer. If the topics no longer hold enough of the past, the rest is overestimated.
 
 """
 
@@ -25,8 +24,8 @@ from streamgp.interactive.messages import (
 )
 
 N_REQUESTS = 100_000
-"""Requests of which it is kept that they were counted, or ended; then they count once."""
-_ASKED_BACK = "ReservoirAsk"  # such questions have a budget of their own
+"""Number of requests remembered as counted or ended, so that they count once."""
+_ASKED_BACK = "ReservoirAsk"  # such questions have their own budget
 _WISH = Decision(ask=True, score=1.0, threshold=0.0, criterion="LabelRequest")
 
 
@@ -37,13 +36,13 @@ class _Counted:
 
 
 class QuestionBudget:
-    """What annotators can still be asked.
+    """The number of questions that annotators can still be asked.
 
     Parameters
     ----------
     of_key
-        The budget of each key, or of all events where workers are not keyed; None if it cannot say
-        what is left.
+        The budget of each key, or of all events if workers are not keyed; None if its rest cannot
+        be computed.
     total
         The budget of all keys together, likewise.
 
@@ -63,9 +62,9 @@ class QuestionBudget:
 
     """
 
-    # _counted  the budget of each key that was asked something
-    # _asked    when each request was made, as budgets count
-    # _ended    whether each request that has ended was answered; this may be read first
+    # _counted  the budget of each key with a question
+    # _asked    when each request was made, as counted by the budgets
+    # _ended    for each ended request, whether it was answered; the end may be read first
     def __init__(
         self, of_key: CountingBudget | None = None, total: CountingBudget | None = None
     ) -> None:
@@ -76,11 +75,11 @@ class QuestionBudget:
         self._ended: Latest[RequestKey, bool] = Latest(N_REQUESTS)
 
     def take(self, message: Input | Message) -> None:
-        """Take what stands in the topics; what costs no question changes nothing."""
+        """Process a message from the topics; messages that cost no question change nothing."""
         if self._of_key is None and self._total is None:
             return
         if isinstance(message, LabelRequest):
-            if not message.is_second:  # which no budget has allowed
+            if not message.is_second:  # which need no budget
                 self._ask(message)
         elif isinstance(message, Expired | Cancel):
             self._end(message.key, message.request_id, is_answered=False)
@@ -88,7 +87,7 @@ class QuestionBudget:
             self._end(message.key, message.request_id, is_answered=not message.declined)
 
     def left(self, key: str | None, now: float) -> QuestionsLeft | None:
-        """Return how many questions are left for a key; None if that cannot be said."""
+        """Return how many questions are left for a key; None if that is not known."""
         counted = self._counted.get(key)
         of_key = self._of_key if counted is None else counted.budget
         budgets = (of_key, None if self._total is None else self._total.budget)
@@ -96,7 +95,7 @@ class QuestionBudget:
         return min(found, key=lambda each: each.left, default=None)
 
     def forget(self, key: str | None) -> None:
-        """Forget a key, whose budget starts over; that of all keys was spent all the same."""
+        """Forget a key, whose budget starts over; its share of the total budget remains spent."""
         self._counted.pop(key, None)
         of_key: tuple[dict[Any, Any], ...] = (self._asked, self._ended)
         for known in of_key:

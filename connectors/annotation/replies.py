@@ -1,4 +1,4 @@
-"""Replies of annotators to cards, what becomes of them, and how they are checked."""
+"""Annotators' replies to cards, their checks and their effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_NOTE = 2_000
 
 
 class CardGoneError(Exception):
-    """The question waits for no answer any more."""
+    """The question no longer waits for an answer."""
 
 
 class DifferentBodyError(Exception):
@@ -48,31 +48,31 @@ class BadReplyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What an annotator says to a card.
+    """An annotator's reply to a card.
 
     Parameters
     ----------
     card
         Id of the card.
     answer_id
-        Id of the reply, chosen by the client; the same again for a repeat of the same reply.
+        Id of the reply, chosen by the client; a repeat of the same reply has the same id.
     action
         `label` (give `label`), `number` (give `number`), `keep` or `change` (of a challenge: the
         label given, or the one suggested), `decline` (don't know).
     label, number
-        The answer, for these actions. A text that is no known label is read as if it was typed.
+        The answer, for these actions. Text that is no known label is parsed as if typed.
     std
-        How exact the number is, as a standard deviation.
+        Precision of the number, as a standard deviation.
     confidence
-        How sure the annotator is, from 0 (guessed) to 1 (certain).
+        The annotator's confidence, from 0 (guessed) to 1 (certain).
     response_s
-        For how many seconds the question had been shown.
+        How long the question had been shown, in seconds.
     shown
         What else was shown: `suggestion`, `examples`, `excerpt` and the like.
     flag, note
-        Whether it should be looked at again, and what the annotator wrote about it.
+        Whether it should be reviewed, and the annotator's remark.
     why_not
-        Why it was declined: `unclear`, `not_applicable`, `bad_data`, or other words.
+        Why it was declined: `unclear`, `not_applicable`, `bad_data`, or other text.
 
     """
 
@@ -97,11 +97,11 @@ class Accepted:
     Parameters
     ----------
     answer
-        What has to be sent; None where nothing has to be.
+        The answer to send; None if there is nothing to send.
     partition
-        Where it belongs to.
+        Its partition.
     again
-        Whether it was known already: it was sent, or is on its way.
+        Whether it was already known: it was sent, or is being sent.
 
     """
 
@@ -111,7 +111,7 @@ class Accepted:
 
 
 def check(reply: Reply) -> None:
-    """Check the fields of a reply that mean the same for every card.
+    """Check the fields of a reply whose meaning does not depend on the card.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def check(reply: Reply) -> None:
 
 
 def details_of(reply: Reply) -> dict[str, Any]:
-    """Return what an answer says beside the label."""
+    """Return the fields of an answer besides the label."""
     known = {RESPONSE_S: reply.response_s, CONFIDENCE: reply.confidence}
     privileged = {name: value for name, value in known.items() if value is not None}
     return {
@@ -162,7 +162,7 @@ def label_of(
     Parameters
     ----------
     reply, request
-        The reply, and what it answers.
+        The reply, and the request that it answers.
     known
         The labels to choose from.
     of_numbers
@@ -171,7 +171,7 @@ def label_of(
     Raises
     ------
     BadReplyError
-        If the reply is none to such a request.
+        If the reply does not fit such a request.
 
     """
     if reply.action == "decline":
@@ -191,12 +191,12 @@ def label_of(
 
 
 def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Label:
-    """Return the label that a client means: JSON has no types of numbers, and a text is typed.
+    """Return the label that a client means: JSON has one type of number, and text was typed.
 
     Raises
     ------
     BadReplyError
-        If it is none.
+        If it is not valid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Answers on their way to the broker, in the background: an annotator need not wait for it."""
+"""Background sender of answers, so that annotators need not wait for the broker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PAUSE_S = 1.0
 
 
 class AnswerSender:
-    """Writes records in their order, and writes them again if it is not certain that they are safe.
+    """Writes records in order, and writes them again if it is not certain that they are stored.
 
-    A record may be written twice; what is sent here has an id that counts once.
+    A record may be written twice; the messages sent here have ids, so that they count once.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class AnswerSender:
 
     """
 
-    # _unsent   what is not safe yet, the oldest first, with what to call once it is
+    # _unsent   records not stored yet, the oldest first, with their callbacks
     # _trouble  why the last attempt failed
-    # _failure  what ended the thread, where it was no trouble with the broker
-    # _is_done  whether to leave as soon as nothing is unsent
-    # _gives_up whether to leave at once
+    # _failure  the error that ended the thread, if the broker did not cause it
+    # _is_done  whether to end once nothing is unsent
+    # _gives_up whether to end at once
     def __init__(self, open_writer: Callable[[], Writer], *, pause_s: float = PAUSE_S) -> None:
         self._open_writer = open_writer
         self._pause_s = pause_s
@@ -46,14 +46,14 @@ class AnswerSender:
 
     @property
     def n_unsent(self) -> int:
-        """Number of records that are not safe yet."""
+        """Number of records that are not stored yet."""
         with self._news:
             self._check()
             return len(self._unsent)
 
     @property
     def trouble(self) -> str | None:
-        """Trouble with the broker, None if there is none."""
+        """The current problem with the broker, None if there is none."""
         with self._news:
             self._check()
             return self._trouble
@@ -66,7 +66,7 @@ class AnswerSender:
         record
             The record.
         on_safe
-            Called in the sender's thread as soon as the broker has it.
+            Called in the sender's thread once the broker has stored it.
 
         """
         with self._news:
@@ -75,7 +75,7 @@ class AnswerSender:
             self._news.notify()
 
     def finish(self, timeout_s: float) -> int:
-        """Take no more, and wait until all is sent; return how many records were not in time."""
+        """Accept no more records, and wait until all are sent; return how many were not."""
         with self._news:
             self._is_done = True
             self._news.notify()
@@ -83,7 +83,7 @@ class AnswerSender:
         return self.n_unsent
 
     def close(self) -> None:
-        """Give up what is not sent."""
+        """End without sending the remaining records."""
         with self._news:
             self._gives_up = True
             self._news.notify()
@@ -101,13 +101,13 @@ class AnswerSender:
                 self._failure = failure
 
     def _wait(self) -> bool:
-        """Return whether there is something to send, once that is known."""
+        """Wait for records to send, or for the end; return whether there are any."""
         with self._news:
             self._news.wait_for(lambda: self._unsent or self._is_done or self._gives_up)
             return bool(self._unsent) and not self._gives_up
 
     def _work(self) -> None:
-        """Send until there is trouble, or nothing is left and no more will be sent."""
+        """Send until the broker fails, or until everything is sent and nothing more will come."""
         writer: Writer | None = None
         try:
             writer = self._open_writer()

@@ -1,7 +1,7 @@
-"""Labels of the events of each key, in the order of time: what was answered about a day.
+"""Labels of the events of each key, in order of time.
 
-Of each event stands the last label that was given, by any annotator. A label that no event has any
-longer, as after a typing error was renamed or taken back, is no choice any more.
+Each event has the last label given by any annotator. A label that no event has any more, for
+example after a typing error was renamed or taken back, is no longer offered.
 
 """
 
@@ -15,26 +15,26 @@ from typing import TypeAlias
 from streamgp.base import Label
 
 MAX_EVENTS = 100_000
-"""Events whose labels are kept, of all keys together."""
+"""Number of events whose labels are kept, over all keys."""
 
 Typed: TypeAlias = tuple[str, Label]
-"""A label with the name of its type: in Python 1, 1.0 and True are one label, on the wire not."""
+"""A label with the name of its type: 1, 1.0 and True are equal in Python, but not on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What was answered about an event.
+    """The current label of an event.
 
     Parameters
     ----------
     event_id
         The event.
     occurred_at
-        When it was, POSIX seconds.
+        When the event occurred, POSIX seconds.
     label
-        The label that stands.
+        The current label.
     annotator
-        Who gave it, None where that is not known.
+        Who gave it, None if not known.
     answered_at
         When it was given, POSIX seconds.
 
@@ -48,10 +48,10 @@ class Moment:
 
 
 class _Event:
-    """What is known of an event.
+    """Everything known about an event.
 
-    `of_request` says that `occurred_at` is certain; `answer_id` is what a correction supersedes;
-    `got` is when the topics got the last of this.
+    `of_request`: whether `occurred_at` is certain; `answer_id`: the answer that a correction
+    supersedes; `got`: when the last of this was written to the topics.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class _Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """An answer that gave the label which an event has now."""
+    """The answer that gave an event its current label."""
 
     event_id: str
     request_id: str | None
@@ -93,10 +93,10 @@ class Standing:
 
 class _OfKey:
     # events  by id, in the order of their first mention
-    # times   (occurred_at, event id) of those that have a label, sorted
-    # counts  number of events that have each label now
+    # times   (occurred_at, event id) of those with a label, sorted
+    # counts  number of events that currently have each label
     # seen    when each label was last mentioned
-    # got     when the topics got that
+    # got     when that was written to the topics
     # left    when an event last changed from each label to another
     def __init__(self) -> None:
         self.events: dict[str, _Event] = {}
@@ -107,7 +107,7 @@ class _OfKey:
         self.left: dict[Typed, float] = {}
 
     def has_choice(self, typed: Typed) -> bool:
-        """Return whether an event has a label, or it was spoken of since one had it."""
+        """Return whether an event has a label, or it was mentioned since one had it."""
         seen = self.seen.get(typed, -inf)
         return bool(self.counts.get(typed)) or seen > self.left.get(typed, -inf)
 
@@ -118,7 +118,7 @@ class Timeline:
     Parameters
     ----------
     max_events
-        Number of events to keep; the one that was mentioned first goes first.
+        Number of events to keep; the one mentioned first is dropped first.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Timeline:
     """
 
     # _of     by key
-    # _keys   of each label the keys for which it was mentioned, as far as it may be a choice there
+    # _keys   for each label, the keys where it was mentioned and may be offered
     # _order  all events, in the order of their first mention
     def __init__(self, max_events: int = MAX_EVENTS) -> None:
         self._max_events = max_events
@@ -155,7 +155,7 @@ class Timeline:
         partition: int | None = None,
         got: float = 0.0,
     ) -> None:
-        """Take note of when an event was, as the topics told it at `got`."""
+        """Record when an event occurred, from a message written at `got`."""
         found = self._of.setdefault(key, _OfKey())
         event = self._event(found, key, event_id, got)
         if not event.of_request:
@@ -171,7 +171,7 @@ class Timeline:
         event_id: str | None = None,
         got: float = 0.0,
     ) -> None:
-        """Take note of a label that was spoken of; not of one that its event has no longer."""
+        """Record that a label was mentioned, unless its event no longer has it."""
         found = self._of.setdefault(key, _OfKey())
         event = None if event_id is None else found.events.get(event_id)
         if event is not None and event.answered_at > -inf and not is_same(event.label, label):
@@ -190,10 +190,10 @@ class Timeline:
         request_id: str | None = None,
         got: float = 0.0,
     ) -> None:
-        """Take note of the label that was given to an event at a moment; None takes it back.
+        """Record a label given to an event at a time; None takes it back.
 
-        A label that is older than the one known changes nothing but that it was there. A line of
-        the consensus log repeats an answer, and has no `answer_id`: then that of the answer stays.
+        A label older than the known one is only recorded as mentioned. A line of the consensus log
+        repeats an answer and has no `answer_id`: the answer's id is then kept.
         """
         found = self._of.setdefault(key, _OfKey())
         event = self._event(found, key, event_id, got)
@@ -216,7 +216,7 @@ class Timeline:
         event.annotator = annotator
 
     def forget(self, key: str | None, at: float) -> None:
-        """Forget what the topics got about a key until a moment."""
+        """Forget everything about a key that was written up to a time."""
         found = self._of.get(key)
         if found is None:
             return
@@ -230,25 +230,25 @@ class Timeline:
             del self._of[key]
 
     def choices(self, key: str | None) -> set[Typed]:
-        """Return the labels that an event of a key has, or that were spoken of since it had."""
+        """Return the labels that a key's events have, or that were mentioned since one had them."""
         found = self._of.get(key)
         if found is None:
             return set()
         return {typed for typed in found.seen if found.has_choice(typed)}
 
     def all_choices(self) -> set[Typed]:
-        """Return the labels of all keys; it takes time for each label, not for each key."""
+        """Return the labels of all keys; the time grows with the labels, not with the keys."""
         return {typed for typed in [*self._keys] if self._is_choice(typed)}
 
     def _is_choice(self, typed: Typed) -> bool:
-        """Return whether any key has a label; keys that have it no longer are not asked again."""
+        """Return whether any key has a label; keys that no longer have it are dropped."""
         keys = self._keys[typed]
         while keys:
             key = next(iter(keys))
             found = self._of.get(key)
             if found is not None and found.has_choice(typed):
                 return True
-            # It is a choice there again only once it was mentioned again, which puts the key back.
+            # It is offered there again only after a new mention, which adds the key again.
             del keys[key]
         del self._keys[typed]
         return False
@@ -259,7 +259,7 @@ class Timeline:
         return 0 if found is None else found.counts.get(_typed(label), 0)
 
     def between(self, key: str | None, start: float, end: float) -> list[Moment]:
-        """Return what was answered about the events of a key from `start` on, before `end`."""
+        """Return the labels of a key's events from `start` to before `end`."""
         found = self._of.get(key)
         if found is None:
             return []
@@ -271,7 +271,7 @@ class Timeline:
     ) -> tuple[Moment | None, Moment | None]:
         """Return the labelled events of a key just before and just after an event.
 
-        `occurred_at` is when it was, where that is not known here.
+        `occurred_at` is used if the time of the event is not known here.
         """
         found = self._of.get(key)
         if found is None:
@@ -285,7 +285,7 @@ class Timeline:
         return _first(found, before), _first(found, behind)
 
     def standing(self, key: str | None, label: Label) -> list[Standing]:
-        """Return the answers that gave a label to the events of a key that have it now."""
+        """Return the answers that gave a label to those events of a key that currently have it."""
         found = self._of.get(key)
         if found is None:
             return []
@@ -304,13 +304,13 @@ class Timeline:
         ]
 
     def find(self, key: str | None, event_id: str) -> Moment | None:
-        """Return what was answered about an event, None if it has no label."""
+        """Return the label of an event, None if it has none."""
         found = self._of.get(key)
         if found is None or event_id not in found.events:
             return None
         return None if found.events[event_id].label is None else _moment(found, event_id)
 
-    # --- inside
+    # --- internal
 
     def _event(self, found: _OfKey, key: str | None, event_id: str, got: float) -> _Event:
         event = found.events.get(event_id)
@@ -318,7 +318,7 @@ class Timeline:
             event = found.events[event_id] = _Event()
             self._order[key, event_id] = None
             if len(self._order) > self._max_events:
-                self._drop(*next(iter(self._order)))  # its label stays a choice
+                self._drop(*next(iter(self._order)))  # its label is still offered
         event.got = max(event.got, got)
         return event
 
@@ -339,7 +339,7 @@ class Timeline:
     def _move(
         cls, found: _OfKey, event_id: str, event: _Event, at: float, label: Label | None
     ) -> None:
-        """Put an event where it belongs with a time and a label; the label is not set here."""
+        """Re-sort an event by a time and a label; the label is not set here."""
         cls._remove_time(found, event_id, event)
         event.occurred_at = at
         if label is not None:
@@ -362,7 +362,7 @@ def _typed(label: Label) -> Typed:
 
 
 def is_same(a: Label | None, b: Label | None) -> bool:
-    """Say whether two labels are the same on the wire, types included."""
+    """Return whether two labels are the same on the wire, types included."""
     return type(a) is type(b) and a == b
 
 
