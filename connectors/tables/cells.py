@@ -1,8 +1,7 @@
-"""Cells of a table: numbers, texts, times, labels and keys.
+"""Cells of a table: numbers, text, times, labels and keys.
 
-A missing cell (empty, null or NaN) is None; a cell that means nothing raises `ValueError` with a
-text that goes on after the column's name. Text cells come from CSV, typed ones from JSON lines and
-Parquet.
+A missing cell (empty, null or NaN) is None; an invalid cell raises `ValueError` with a text that
+continues after the column's name. Text cells come from CSV, typed ones from JSON lines and Parquet.
 
 """
 
@@ -22,16 +21,17 @@ from streamgp.interactive.validation import LARGEST_LABEL
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
-# What follows the number begins like no date, time, fraction or version does.
+# What follows the number must not begin like a date, time, fraction or version.
 _WITH_UNIT = re.compile(r"\s*[+-]?[0-9]+(?:[.,][0-9]+)?\s?([^\s0-9.,:;/_+-]\S{0,7})\s*")
 _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
-# What programs write in place of a number. Among texts each may be a value: none is a fault code.
+# What programs write in place of a number. In a text column each may be a value, such as the fault
+# code "none".
 _NO_NUMBER = frozenset(["na", "n/a", "#n/a", "null", "none", "-", "?"])
 
 
 def is_missing(cell: Any) -> bool:
-    """Say whether there is nothing in a cell.
+    """Return whether a cell is empty.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def is_no_number(cell: Any) -> bool:
-    """Say whether a cell is missing, or holds what stands for a missing number.
+    """Return whether a cell is missing, or a placeholder for a missing number.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def is_no_number(cell: Any) -> bool:
 
 
 def is_number(cell: Any) -> bool:
-    """Say whether a cell that is not missing holds a number or a boolean, finite or not.
+    """Return whether a cell that is not missing holds a number, finite or not, or a boolean.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def is_number(cell: Any) -> bool:
 
 
 def is_integer_text(text: str) -> bool:
-    """Say whether a text is an integer that reads back the same: `-7`, not `007` or `1_000`."""
+    """Return whether text is an integer in its standard form: `-7`, not `007` or `1_000`."""
     return _INTEGER.fullmatch(text.strip()) is not None
 
 
 def with_point(cell: str) -> str:
-    """Return a text with the point in place of a decimal comma, others as they are.
+    """Return text with a decimal comma replaced by a point; other text unchanged.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def with_point(cell: str) -> str:
 
 
 def has_decimal_commas(cells: Sequence[Any]) -> bool:
-    """Say whether most cells are texts that a decimal point in place of a comma makes numbers.
+    """Return whether most cells are text that would be a number with a point as decimal sign.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def first_with(sign: str, cells: Sequence[Any]) -> str | None:
 
 
 def has_units(cells: Sequence[Any]) -> bool:
-    """Say whether most cells are texts that would be numbers without the one unit behind them.
+    """Return whether most cells are numbers followed by one common unit.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def has_units(cells: Sequence[Any]) -> bool:
 
 
 def float_of_text(cell: str) -> float | None:
-    """Return the number in a text, 1 and 0 for true and false.
+    """Return the number in text, 1 and 0 for true and false.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def float_of_text(cell: str) -> float | None:
         if is_no_number(text):
             return None
         raise ValueError(f"must be a number, got {cell!r:.60}") from None
-    if "_" in cell:  # Python alone reads 1_000 as a number
+    if "_" in cell:  # only Python reads 1_000 as a number
         raise ValueError(f"must be a number, got {cell!r:.60}")
     if isfinite(value):
         return value
@@ -162,7 +162,7 @@ def float_of_text(cell: str) -> float | None:
 
 
 def integer_of_text(cell: str) -> float | None:
-    """Return the number in a text, as an integer if it is one."""
+    """Return the number in text, as an integer if it is one."""
     if len(cell) < 18 and "_" not in cell:
         try:
             return int(cell)
@@ -233,7 +233,7 @@ def time_of(cell: Any) -> float:
 
 
 def seconds_of(cell: Any) -> float | None:
-    """Return POSIX seconds, as `time_of` does, or None if there is no time in a cell."""
+    """Return POSIX seconds, as `time_of` does, None if the cell is no time."""
     return None if is_missing(cell) else time_of(cell)
 
 
@@ -274,7 +274,7 @@ def label_of(cell: Any) -> Label | None:
 
 
 def target_of(cell: Any) -> float | None:
-    """Return the number to be predicted in a cell; a truth value is none.
+    """Return the regression target in a cell; a boolean is not allowed.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def key_of(cell: Any) -> str:
 
 
 def text_of(cell: Any) -> str | None:
-    """Return the text in a cell of a column of texts; a number is what one would write.
+    """Return the text in a cell of a text column; numbers are written as usual.
 
     Examples
     --------
@@ -331,7 +331,7 @@ def text_of(cell: Any) -> str | None:
 
 
 def _in_words(cell: Any) -> str | None:
-    """Return a text, number or boolean as text, None for what is none of them."""
+    """Return text, a number or a boolean as text, None for anything else."""
     if isinstance(cell, str):
         return _text(cell)
     if isinstance(cell, float | Decimal) and isfinite(cell) and cell == cell // 1:
@@ -342,6 +342,6 @@ def _in_words(cell: Any) -> str | None:
 def _text(cell: str) -> str:
     try:
         cell.encode()
-    except UnicodeEncodeError:  # JSON can escape half a surrogate pair
+    except UnicodeEncodeError:  # JSON can escape half of a surrogate pair
         raise ValueError(f"must be valid Unicode, got {cell!r:.60}") from None
     return cell.strip()

@@ -1,7 +1,6 @@
 """Columns of a log: their roles, and rows as events.
 
-What the features are is decided in `connectors.tables.columns`. In CSV the labels are integers if
-all labels of the first rows are, else text.
+In CSV the labels are integers if all labels of the first rows are, otherwise text.
 
 """
 
@@ -41,24 +40,24 @@ from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
 from streamgp.base import FeatureName, Label, check_kind
 from streamgp.interactive.messages import Event, Rejected
 
-# --- Kind of a column, judged by its first cells: numbers, texts, or nothing to learn from.
+# --- Kind of a column, judged by its first cells: numbers, text, or nothing to learn from.
 #
-# A column holds numbers if at least half of its cells do; else what most of the others are
-# decides. A text that stands in one row only says nothing about any other, so a column of texts
-# that hardly ever repeat is no feature. Nor is a number that rises with every row, as row numbers
-# and times do: what is learned of its past values holds for none to come.
+# A column holds numbers if at least half of its cells do; otherwise the majority of the other cells
+# decides. Text that occurs in only one row says nothing about other rows, so a column of text that
+# hardly ever repeats is no feature. Neither is a number that rises with every row, like row numbers
+# and times: nothing learned from past values applies to future ones.
 
 
 ENOUGH = 20
-"""Cells from which on it can be said that hardly any is like another."""
+"""The smallest number of cells from which a column can be judged to hardly ever repeat."""
 
 MOST_DIFFERENT = 0.9
-"""Share of different values up to which a column says something about other rows."""
+"""The largest share of distinct values in a column that is a feature."""
 
 MOST_NAMED = 30
-"""Columns that are named where one is missing."""
+"""The largest number of columns listed when one is missing."""
 
-_POSIX = 1e9  # seconds since 1970 in 2001: times may have fractions, counters do not
+_POSIX = 1e9  # POSIX seconds in 2001: times may have fractions, counters do not
 
 
 class Kind(Enum):
@@ -74,12 +73,12 @@ class Kind(Enum):
 
 
 def kind_of(cells: Sequence[Any]) -> Kind:
-    """Return what a column holds.
+    """Return the kind of a column.
 
     Parameters
     ----------
     cells
-        Its first cells, without the missing ones, in order.
+        Its first cells, without missing ones, in order.
 
     Examples
     --------
@@ -109,7 +108,7 @@ def _differ(values: Sequence[Any]) -> bool:
 
 
 def _rises(cells: Sequence[Any]) -> bool:
-    """Whether cells are whole numbers, or times, of which hardly any is the last one again."""
+    """Return whether cells are rising whole numbers or times that hardly ever repeat."""
     numbers = []
     for cell in cells:
         try:
@@ -136,9 +135,8 @@ def _is_time(cell: Any) -> bool:
 
 # --- Feature columns of a log, and conversion of their cells to values.
 #
-# What a column holds is judged by the first rows (`connectors.tables.columns`), and one that is
-# empty there by its first cell. From then on a column keeps its kind: a text among numbers makes
-# the row unusable, a number among texts is a text.
+# A column's kind is judged by the first rows, or, if it is empty there, by its first cell. From
+# then on it keeps its kind: text among numbers makes the row unusable, a number among text is text.
 
 
 Parser: TypeAlias = Callable[[Any], float | str | None]
@@ -155,19 +153,19 @@ class FeatureColumns:
     names
         The columns that may be features.
     rows
-        The first rows, by which they are judged.
+        The first rows, by which the columns are judged.
     named
-        Whether the user named these columns: then they are features even if their kind is none.
+        Whether the user named these columns: then they are features whatever their kind.
     texts
-        Whether columns of texts are features without being named.
+        Whether text columns are features without being named.
     typed
         Whether cells have types; else all are text.
     notes
-        Called with a line about columns that are left out, or texts.
+        Called with a line about columns that are left out, or are text.
 
     """
 
-    # left_out    names of columns that are no features, by the reason.
+    # left_out    names of columns that are not features, by reason.
     # _plan       parser of each feature; grows when an undecided column shows its first cell.
     # _undecided  columns that have been empty so far.
 
@@ -211,7 +209,7 @@ class FeatureColumns:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing that is or may become a feature."""
+        """Whether no column is or may become a feature."""
         return not self._plan and not self._undecided
 
     def why_empty(self) -> str:
@@ -225,16 +223,16 @@ class FeatureColumns:
         )
 
     def add(self, names: Iterable[str]) -> None:
-        """Take in columns that turn up late; their first cells will tell what they are."""
+        """Add columns that first appear in later rows; their first cells determine their kind."""
         self._undecided.update(names)
 
     def read(self, cells: Cells) -> dict[FeatureName, float | str]:
-        """Return the features of a row, without the missing ones.
+        """Return the features of a row, without missing ones.
 
         Raises
         ------
         ValueError
-            If a cell is not what its column holds.
+            If a cell does not fit its column's kind.
 
         """
         if self._undecided:
@@ -253,7 +251,7 @@ class FeatureColumns:
         return x
 
     def _judge(self, name: str, cells: list[Any]) -> tuple[str, str] | None:
-        """Decide what a column is; return what is to be said, and the column in these words."""
+        """Decide the kind of a column; return a note for the user and the column's name in it."""
         kind = kind_of([cell for cell in cells if not is_no_number(cell)])
         if kind is Kind.EMPTY:
             self._undecided.add(name)
@@ -269,11 +267,11 @@ class FeatureColumns:
         return None
 
     def _decide(self, cells: Cells) -> None:
-        """Judge columns that were empty so far by their first cell that says something."""
+        """Judge columns that have been empty so far by their first usable cell."""
         for name in [n for n in cells if n in self._undecided and not is_no_number(cells[n])]:
             self._undecided.discard(name)
             kind = kind_of([cells[name]])
-            # Not whole, whatever the cell: one number says nothing about the fractions to come.
+            # Never whole: a single number does not show whether fractions will follow.
             parse = self._parser(kind, whole=False)
             example = f"{name} (for example {cells[name]!r:.40})"
             if parse is None:
@@ -284,7 +282,7 @@ class FeatureColumns:
                 self._notes(f"{_TEXTS}: {example}")
 
     def _parser(self, kind: Kind, *, whole: bool) -> Parser | None:
-        """Return what reads the cells of a column, None if it is no feature."""
+        """Return the parser of a column's cells, None if it is no feature."""
         if kind in (Kind.TEXT, Kind.UNIQUE):
             return text_of if self._named or (self._texts and kind is Kind.TEXT) else None
         if kind is Kind.TIME:
@@ -298,7 +296,7 @@ class FeatureColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """Roles of columns, as the user gave them."""
+    """Roles of columns, as given by the user."""
 
     label: str | None
     time: str | None
@@ -306,11 +304,11 @@ class Roles:
     ignore: frozenset[str]
     features: tuple[str, ...] | None
     numbers: bool = False
-    """Whether labels are numbers to be predicted, not names of classes."""
+    """Whether labels are regression targets instead of names of classes."""
     channels: tuple[str, ...] = ()
     """Features that windows need."""
 
-    # A name with a `*` stands for the columns that it matches and that have no role of their own.
+    # A name with a `*` stands for the columns that it matches and that have no other role.
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -328,7 +326,7 @@ class Roles:
         return named + [("features", name) for name in self.features or ()]
 
     def among(self, columns: Collection[str]) -> Roles:
-        """Return the roles with the columns that names with a `*` stand for.
+        """Return the roles with names with a `*` expanded to columns.
 
         Examples
         --------
@@ -349,18 +347,18 @@ class Roles:
 
 
 def _matched(names: Iterable[str], columns: Collection[str], taken: set[str]) -> list[str]:
-    """Replace names with a `*` by the columns that they match, but those that are taken."""
+    """Replace names with a `*` by the columns that they match, except those taken."""
     found: list[str] = []
     for name in names:
         is_pattern = "*" in name and name not in columns
         matches = [column for column in columns if fits(column, name)] if is_pattern else []
-        # What matches nothing is missed as it was written.
+        # A pattern without a match is reported as missing, as it was written.
         found += [column for column in matches if column not in taken] if matches else [name]
     return list(dict.fromkeys(found))
 
 
 def fits(column: str, pattern: str) -> bool:
-    """Whether a column is what a pattern stands for, in which `*` is any text."""
+    """Return whether a column matches a pattern, in which `*` stands for any text."""
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), column, re.DOTALL) is not None
 
@@ -373,28 +371,28 @@ class RowReader:
     table
         The table; only its description is used.
     path
-        What to call it.
+        Its name in messages.
     roles
-        What the user said about its columns.
+        The roles of its columns.
     texts
-        Whether columns of texts are features; one that the user names is in any case.
+        Whether text columns are features; one that the user names always is.
     first
         Its first rows, by which the columns are judged.
     notes
-        Called with a line about columns that are left out, or texts.
+        Called with a line about columns that are left out, or are text.
 
     """
 
-    # _open      whether rows bring columns of their own
-    # _patterns  what is ignored, where it holds a `*`: it holds for columns that come later, too.
-    # _known     every column judged or not to be judged; only where rows bring their own columns.
+    # _open      whether rows name their own columns
+    # _patterns  ignored names with a `*`, which also apply to columns that appear later.
+    # _known     every column judged or excluded; only if rows name their own columns.
     # _integers  whether text labels are integers; None before the first label.
-    # _classes   every label of a typed log, by itself
+    # _classes   every label of a typed log, keyed by itself
     # _commas    whether numbers may have decimal commas
-    # _written   columns whose commas stay: they name a key or a class.
-    # _last_at   time of the last good row, for rows whose own time cannot be read.
-    # _last_of   time of the last good row of each key.
-    # n_backwards  good rows that are earlier than the one before of their key.
+    # _written   columns whose commas are kept: they hold keys or classes.
+    # _last_at   time of the last valid row, for rows whose own time cannot be read.
+    # _last_of   time of the last valid row of each key.
+    # n_backwards  number of valid rows earlier than the previous one of their key.
 
     def __init__(
         self,
@@ -428,7 +426,7 @@ class RowReader:
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = list(roles.features or (c for c in columns if c not in apart))
-        if not self._open:  # others may have a column that begins later
+        if not self._open:  # otherwise a column may appear later
             check_columns(names, [("windows", name) for name in roles.channels], path)
         self._features = FeatureColumns(
             dict.fromkeys(names),
@@ -449,7 +447,7 @@ class RowReader:
     def _hints(
         self, features: list[str], given: list[Cells], rows: list[Cells]
     ) -> Iterator[str | None]:
-        """Say what the first rows may mean otherwise than they are read."""
+        """Yield notes on how the first rows may be misread."""
         roles = self._roles
         if roles.label is not None and not roles.numbers:
             yield _hint_of_numbers(roles.label, rows)
@@ -461,7 +459,7 @@ class RowReader:
             yield _hint_of_times(roles.time, rows)
 
     def read(self, row: Row | BadRow) -> Received:
-        """Return a row as an event, or as rejected."""
+        """Convert a row to an event, or to a rejection."""
         roles, at, key = self._roles, self._last_at, None
         if roles.time is None:
             at = float(row.number)
@@ -539,9 +537,9 @@ class RowReader:
 
 
 def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
-    """Return a line if some numbers have a decimal comma, and others a decimal point.
+    """Return a note if some numbers have a decimal comma, and others a decimal point.
 
-    One of the two may part thousands.
+    One of the two may separate thousands.
     """
     found = []
     for sign in (",", "."):
@@ -555,7 +553,7 @@ def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
     )
 
 
-# Upwards of these, numbers are no seconds (the year 5138), no milliseconds, and so on.
+# Numbers above these cannot be seconds (the year 5138), milliseconds, and so on.
 _UNITS = [
     (1e11, "milliseconds", 10**3),
     (1e14, "microseconds", 10**6),
@@ -568,7 +566,7 @@ _DATE = re.compile(
 
 
 def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
-    """Return a line if times look like something that can hardly be seconds."""
+    """Return a note if times can hardly be in seconds."""
     cells = [row.get(name) for row in rows]
     texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
     if texts and all(map(_DATE.fullmatch, texts)):
@@ -586,12 +584,12 @@ def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
     return None
 
 
-# What programs write where nothing is known; "none" and "null" are classes as well.
+# What programs write for an unknown label; "none" and "null" are left out, as they may be classes.
 _NO_LABELS = frozenset(["na", "n/a", "#n/a", "?", "-"])
 
 
 def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
-    """Return a line if classes look like what stands for a missing label."""
+    """Return a note if classes look like placeholders for missing labels."""
     labels = {str(row.get(name)).strip() for row in rows}
     found = sorted(label for label in labels if label.lower() in _NO_LABELS)
     if not found:
@@ -602,12 +600,12 @@ def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
     )
 
 
-# Classes come again: of fewer labels, or where most have a second, nothing can be told.
+# Classes repeat: with fewer labels, or if most of them repeat, nothing can be concluded.
 _LEAST_DIFFERENT = 20
 
 
 def _hint_of_numbers(name: str, rows: list[dict[str, Any]]) -> str | None:
-    """Return a line that names the option for numbers, if labels look like numbers."""
+    """Return a note that names the option for numbers, if labels look like numbers."""
     cells = [row[name] for row in rows if not is_missing(row.get(name))]
     try:
         different = {target_of(cell) for cell in cells}
@@ -622,7 +620,7 @@ def _hint_of_numbers(name: str, rows: list[dict[str, Any]]) -> str | None:
 
 
 def check_columns(columns: list[str], named: list[tuple[str, str]], path: object) -> None:
-    """Refuse roles whose column is not there."""
+    """Refuse roles whose column is missing."""
     for role, name in named:
         if name not in columns:
             near = get_close_matches(name, columns, n=1)

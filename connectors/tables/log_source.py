@@ -42,45 +42,45 @@ BATCH = 256
 class LogSource:
     """Events from a CSV, JSON lines or Parquet file, in the order of its rows.
 
-    Event ids are row numbers as text, from "1". Labels go to `truth`: they are learned on request
-    only. A row that cannot be used comes as `Rejected`.
+    Event ids are row numbers as text, from "1". Labels become the `truth` of events: they are
+    learned only on request. A row that cannot be used is returned as `Rejected`.
 
     Parameters
     ----------
     path
         The file, plain or compressed with gzip or zstd.
     label
-        Column of the labels; an empty cell is an event without a label. None: no event has one.
+        Column of the labels; an empty cell means no label. None: no event has one.
     time
-        Column of the times, POSIX seconds or ISO 8601 (UTC where no zone is given); without it,
-        the row number counts as seconds.
+        Column of the times, POSIX seconds or ISO 8601 (UTC without a zone); without it, the row
+        number is the time in seconds.
     key
-        Column that tells whose event it is.
+        Column of the keys.
     ignore
         Columns to leave out.
     features
-        The only columns to use as features, if given, whatever they hold.
+        If given, the only columns to use as features, whatever they hold.
     channels
-        Columns that must be among them.
+        Columns that must be among the features.
     texts
-        Whether columns of texts are features that need not be named.
+        Whether text columns are features without being named.
     numbers
-        Whether labels are numbers to be predicted, not names of classes.
+        Whether labels are regression targets instead of names of classes.
     limit
         Number of rows to read, if not all.
     in_order
-        Whether the rows of a key should be in the order of their times; that they are not is
-        noted at the end.
+        Whether the rows of a key should be in order of time; if they are not, a note at the end
+        says so.
     notes
-        Called with a line about each thing that a user should know, such as columns left out, and
-        texts that are features.
+        Called with a line about everything that a user should know, such as columns left out and
+        text columns used as features.
 
     Raises
     ------
     TableError
-        If the file cannot be read, or a column is not there.
+        If the file cannot be read, or a column is missing.
     TypeError
-        If the limit is no number.
+        If the limit is not a number.
     ValueError
         If a column is given two roles, or the limit is not positive.
 
@@ -141,7 +141,7 @@ class LogSource:
                 raise self._error or TableError(f"{path} has a header but no rows; expected rows")
             unread = [row for row in first if isinstance(row, BadRow)]
             if self._table.columns is None and len(unread) == len(first):
-                # Rows name the columns, and none has named any.
+                # Rows name the columns, but no row has named any.
                 raise TableError(
                     f"none of the first {len(first)} rows of {path} could be read, expected JSON "
                     f"objects; {place_of(unread[0])}: {unread[0].reason}"
@@ -163,13 +163,13 @@ class LogSource:
         first: list[Row | BadRow] = []
         try:
             for row in islice(rows, N_FIRST):
-                first.append(row)  # one by one: what came before an error is kept
+                first.append(row)  # one by one, to keep the rows before an error
         except TableError as error:
             self._error = error
         return first
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002
-        """Return the next rows; a file never makes anyone wait.
+        """Return the next rows; reading a file never waits.
 
         Raises
         ------
@@ -233,16 +233,16 @@ def _say_nothing(note: str) -> None:
 
 
 class WindowedLog:
-    """Events of the windows of a log's rows, as their rows close them.
+    """Events of windows over a log's rows, in the order in which rows close them.
 
-    Rows that cannot be read come as they are, as `Rejected`.
+    Rows that cannot be read are passed on as `Rejected`.
 
     Parameters
     ----------
     log
         The rows.
     windows
-        Makes events of them.
+        Turns rows into events.
     notes
         Called at the end with a line about rows that could not be used.
 
@@ -255,7 +255,7 @@ class WindowedLog:
         self._has_windows = False
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        """Return the next windows; there may be none among the next rows.
+        """Return the next windows; the next rows may not close any.
 
         Raises
         ------
@@ -314,18 +314,18 @@ class WindowedLog:
         self._log.close()
 
 
-# --- A log with an annotator in it, so that a recorded log can be replayed as if it were live.
+# --- A log with an annotator, so that a recorded log can be replayed as if it were live.
 #
-# Answers come between the events at the time at which they were given; what happened at the same
-# time is answered before the next event. One record at a time, since an answer may lead to a
+# Answers are inserted between the events by their times; an answer given at the time of an event
+# comes before the next one. Records are delivered one at a time, since an answer may lead to a
 # question whose answer comes before the next event.
 
 
 class Answers(Protocol):
-    """Answers on their way: `streamgp.simulation.answer_queue.AnswerQueue` is one."""
+    """Protocol of pending answers, such as `streamgp.simulation.answer_queue.AnswerQueue`."""
 
     def see(self, event: Event) -> None:
-        """Learn about an event, its truth included, before anything is asked about it."""
+        """Show an event, its truth included, before anything is asked about it."""
         ...
 
     def ask(self, request: Request, now: float) -> None:
@@ -333,23 +333,23 @@ class Answers(Protocol):
         ...
 
     def cancel(self, cancel: Cancel) -> None:
-        """Drop the answer to a question that was taken back."""
+        """Drop the answer to a cancelled question."""
         ...
 
     def due(self, until: float) -> Iterable[Answer]:
-        """Hand out the answers given until a time, that time included, in their order."""
+        """Remove and return the answers given up to and including a time, in order."""
         ...
 
     def next_at(self) -> float | None:
-        """Return when the next answer will be given, None if none is under way."""
+        """Return when the next answer will be given, None if none is pending."""
         ...
 
     def state(self) -> State:
-        """Return what must survive a restart, but for the events shown."""
+        """Return the state that must survive a restart, except the events shown."""
         ...
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from, the events having been shown again."""
+        """Restore a state, after the events have been shown again."""
         ...
 
 
@@ -359,17 +359,17 @@ class AnnotatedLog:
     Parameters
     ----------
     log
-        Where the events come from.
+        Source of the events.
     sink
-        Where all messages go, the answers included.
+        Receives all messages, the answers included.
     queue
-        Who answers.
+        The pending answers.
 
     """
 
-    # _n_taken   records of the log delivered so far.
+    # _n_taken   number of the log's records delivered so far.
     # _upcoming  polled from the log, not yet delivered.
-    # _given     taken from the queue, not yet delivered; all of them given at one time.
+    # _given     answers taken from the queue, not yet delivered; all given at the same time.
 
     def __init__(self, log: Source, sink: Sink, queue: Answers) -> None:
         self._log = log
@@ -404,9 +404,9 @@ class AnnotatedLog:
         return received
 
     def _take_answers(self) -> None:
-        """Take the answers of the earliest moment, if they come before the next event.
+        """Take the answers with the earliest time, if they come before the next event.
 
-        No later ones: an answer to a question that these bring about may come in between.
+        Not later ones: they may lead to a question whose answer comes in between.
         """
         at = self._queue.next_at()
         if at is None or (not self._upcoming and not self._log.exhausted):
@@ -415,7 +415,7 @@ class AnnotatedLog:
             self._given.extend(self._queue.due(at))
 
     def state(self) -> State:
-        """Return how far the log was taken, and the answers on their way."""
+        """Return the position in the log, and the pending answers."""
         return {
             "n_taken": self._n_taken,
             "given": [asdict(answer) for answer in self._given],
@@ -423,17 +423,16 @@ class AnnotatedLog:
         }
 
     def load_state(self, state: State) -> Iterator[Event]:
-        """Become what the state was taken from: the log, opened again, is read as far as before.
+        """Restore a state: the log, opened again, is read up to the same position.
 
         Returns
         -------
-        The events that were delivered before; when all of them have been taken from the iterator,
-        the state is loaded.
+        The events that were delivered before; once the iterator is exhausted, the state is loaded.
 
         Raises
         ------
         ValueError
-            If the log is shorter than it was.
+            If the log is shorter than before.
 
         """
         while self._n_taken < state["n_taken"]:
@@ -459,13 +458,13 @@ class AnnotatedLog:
         self._log.commit()
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Pass a message on; a question goes to the annotator too."""
+        """Pass a message on; a question also goes to the annotator."""
         self._sink.send(message, cause=cause)
         if isinstance(message, LabelRequest | Challenge):
             self._queue.ask(message, message.requested_at)
         elif isinstance(message, Cancel):
             self._queue.cancel(message)
-            # Of answers that are given at the same time, the first may make the others needless.
+            # The first of several simultaneous answers may make the others unnecessary.
             name = message.key, message.request_id
             self._given = deque(a for a in self._given if (a.key, a.request_id) != name)
 

@@ -1,8 +1,7 @@
-"""Rows of a file, as they stand there: CSV, JSON lines and Parquet, plain, gzip or zstd.
+"""Raw rows of a file: CSV, JSON lines and Parquet; plain, gzip or zstd.
 
-A table is read once, from the front, in constant memory. What makes one row unusable becomes a
-`BadRow`; what makes the file unusable raises `TableError`. What the cells mean is decided in
-`connectors.tables.log_source`.
+A table is read once, from the start, in constant memory. An unusable row becomes a `BadRow`; an
+unusable file raises `TableError`. `connectors.tables.columns` interprets the cells.
 
 """
 
@@ -31,15 +30,15 @@ else:
 
 _BUFFER = 1 << 17
 DAMAGES: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
-"""What a damaged or unreadable file raises while it is read."""
+"""Errors raised while reading a damaged or unreadable file."""
 
 
 class TableError(ValueError):
-    """A file that holds no readable table; its text says what is wrong and what to do."""
+    """A file without a readable table; the text says what is wrong and what to do."""
 
 
 class BinaryFile:
-    """A file opened for reading, whatever its compression.
+    """A file opened for reading, with any compression.
 
     Attributes
     ----------
@@ -83,13 +82,13 @@ class BinaryFile:
 
     @property
     def progress(self) -> float:
-        """Share of the file's own bytes that were read; 1 for what has no size, such as a pipe."""
+        """Share of the file's bytes that have been read; 1 if it has no size, like a pipe."""
         if self._raw.closed or self._size == 0:
             return 1.0
         return min(1.0, self._raw.tell() / self._size)
 
     def seekable(self) -> IO[bytes]:
-        """Return the decompressed bytes as a file that can seek: a temporary one if need be."""
+        """Return the decompressed bytes as a seekable file, if necessary a temporary one."""
         if self._inner is None:
             return self._raw
         unpacked = tempfile.TemporaryFile()  # noqa: SIM115
@@ -114,7 +113,7 @@ class BinaryFile:
 
 
 class _Unpacked(RawIOBase):
-    """Hands on what the decompressor has, so that nothing before a damage is lost in a buffer."""
+    """Unbuffered decompressed bytes, so that no data before a damaged place is lost in a buffer."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -133,7 +132,7 @@ class _Unpacked(RawIOBase):
 
 
 class Row(NamedTuple):
-    """One row: its number from 1, its first and last line (0 where there are none), its cells."""
+    """One row: its number from 1, its first and last line (0 if it has none), its cells."""
 
     number: int
     start: int
@@ -151,7 +150,7 @@ class BadRow(NamedTuple):
 
 
 def place_of(row: Row | BadRow) -> str:
-    """Say where a row stands.
+    """Return the position of a row as text.
 
     Examples
     --------
@@ -168,7 +167,7 @@ Rows: TypeAlias = Iterator[Row | BadRow]
 
 
 def refuse_duplicates(columns: list[str], path: Path) -> None:
-    """Refuse a table two of whose columns have the same name."""
+    """Refuse a table with two columns of the same name."""
     twice = sorted(name for name, n in Counter(columns).items() if n > 1)
     if twice:
         raise TableError(f"{path} has several columns named {twice[0]!r}; rename all but one")
@@ -181,17 +180,17 @@ PEEK = 1 << 16
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
 _UNCLOSED = "a quote is not closed"
-# What spreadsheets take from the line before the header, in whatever country they are.
+# The line before the header from which spreadsheets of all locales read the delimiter.
 _TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
-_N_SEEN = 20  # rows that may tell the delimiter
+_N_SEEN = 20  # rows from which the delimiter may be determined
 
 
 class _Lines:
-    """The lines of a text file; how many there were, and what is wrong with those of a row."""
+    """The lines of a text file, their number, and problems with those of the current row."""
 
-    # _row    the lines of the row at hand
-    # _again  lines to be read once more, the next one last
+    # _row    the lines of the current row
+    # _again  lines to read again, the next one last
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
         self.damage: str | None = None
@@ -200,12 +199,12 @@ class _Lines:
         self._again: list[bytes] = []
 
     def begin_row(self) -> None:
-        """Forget the lines of the row before."""
+        """Forget the lines of the previous row."""
         self._row.clear()
         self.damage = None
 
     def again_from(self, n: int) -> None:
-        """Have the lines of the row at hand read once more, without the first `n`."""
+        """Read the lines of the current row again, without the first `n`."""
         later = self._row[n:]
         self._again += reversed(later)
         self.number -= len(later)
@@ -231,7 +230,7 @@ class _Lines:
         except UnicodeDecodeError:
             self.damage = "is not UTF-8 text"
             line = data.decode(errors="replace")
-        if b"\0" in data:  # what a crash leaves of lines that were not written yet
+        if b"\0" in data:  # left by a crash where lines were not written yet
             self.damage = "holds a NUL byte"
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
@@ -242,8 +241,8 @@ _SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
 class CsvTable:
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
-    If that does not part the first rows as it parts the header, another one of them may. A first
-    line `sep=|` names another one. Spreadsheets write semicolons where the comma is the
+    If it does not split the first rows like the header, another one of the three may. A first line
+    such as `sep=|` names any other delimiter. Spreadsheets write semicolons where the comma is the
     decimal sign.
     """
 
@@ -257,7 +256,7 @@ class CsvTable:
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
-        # Seen, not read: what is wrong with these lines is told in their turn.
+        # Only peeked at: problems with these lines are reported when they are read.
         seen = self._file.stream.peek(PEEK).decode(errors="replace").split("\n")[:-1]
         later = [line for line in seen if line.strip()][1 : _N_SEEN + 1]
         full = (line for line in self._lines if line.strip())
@@ -292,8 +291,8 @@ class CsvTable:
     def rows(self) -> Rows:
         """Read the rows; blank lines are skipped.
 
-        A row that is no CSV costs its first line only: a quote that is not closed would take the
-        lines up to the next quote, or all the others, with it.
+        Only the first line of an invalid row is lost: otherwise an unclosed quote would consume all
+        lines up to the next quote, or to the end.
         """
         lines, reader, columns = self._lines, self._reader, self._columns
         width, number = len(columns), 0
@@ -385,9 +384,9 @@ class JsonTable:
 
 
 def _delimiter_of(header: str, rows: list[str]) -> str:
-    """Return the delimiter that a header has most of, or else one that parts most rows like it.
+    """Return the most frequent delimiter of a header, or one that splits most rows like the header.
 
-    Delimiters within quotes do not count; the earlier of equals is taken.
+    Delimiters within quotes do not count; among equals, the earlier one is taken.
     """
     first, *others = (_QUOTED.sub("", line) for line in (header, *rows))
     candidates = sorted(",;\t", key=first.count, reverse=True)
@@ -399,18 +398,18 @@ def _delimiter_of(header: str, rows: list[str]) -> str:
 
 
 def _with_room(line: str) -> str:
-    """Let a cell be as long as its line, which is given to `csv` at once.
+    """Allow a cell to be as long as its line, which is passed to `csv` immediately.
 
-    The limit of `csv` is one for all readers, and low: a long text, though left out, would cost its
-    row. It stays as it is for cells over several lines, or else a quote that is not closed would
-    take the rest of the file into memory.
+    The limit of `csv` is global and low: a long text, even in an unused column, would cost its row.
+    The limit is not raised for cells over several lines, as an unclosed quote would read the rest
+    of the file into memory.
     """
     csv.field_size_limit(max(_MAX_OVER_LINES, len(line)))
     return line
 
 
 def _decode_slowly(line: str) -> Any:
-    """Decode a line that may hold NaN or Infinity, as the standard library writes them."""
+    """Decode a line that may contain NaN or Infinity, as the standard library writes them."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -438,14 +437,14 @@ def _plain(error: csv.Error) -> str:
     return text
 
 
-# --- Rows of a Parquet file, by pyarrow (optional: `streamgp[parquet]`).
+# --- Rows of a Parquet file, read with pyarrow (optional: `streamgp[parquet]`).
 
 
 _BATCH = 1024
 
 
 class ParquetTable:
-    """Rows of Parquet; a compressed file is unpacked to a temporary one, for Parquet must seek."""
+    """Rows of Parquet, which needs to seek: a compressed file is unpacked to a temporary one."""
 
     typed = True
     decimal_comma = False
@@ -495,13 +494,13 @@ class ParquetTable:
 
     def _plain(self, column: Any) -> list[Any]:
         if self._arrow.types.is_timestamp(column.type):
-            # Python's times have no nanoseconds
+            # Python's datetimes have no nanoseconds
             column = column.cast(self._arrow.timestamp("us", column.type.tz), safe=False)
         return column.to_pylist()  # type: ignore[no-any-return]
 
     @property
     def progress(self) -> float:
-        """Share of the rows that has been read."""
+        """Share of the rows that have been read."""
         return self._n_read / self._n_rows if self._n_rows else 1.0
 
     def close(self) -> None:
@@ -519,16 +518,16 @@ class Table(Protocol):
     """A file of rows."""
 
     columns: list[str] | None
-    """Names of all columns, in order; None where every row brings its own."""
+    """Names of all columns, in order; None if every row names its own."""
 
     unnamed: list[str]
-    """Columns that had no name, under the names made up for them."""
+    """Columns without a name, by the names generated for them."""
 
     typed: bool
     """Whether cells have types; else all are text."""
 
     decimal_comma: bool
-    """Whether a number may have a comma in place of the point."""
+    """Whether a number may have a comma as decimal sign."""
 
     def rows(self) -> Rows:
         """Read the rows; may be called once."""
@@ -545,7 +544,7 @@ class Table(Protocol):
 
 
 def open_table(path: str | Path) -> Table:
-    """Open a file by what it holds, and where that does not tell, by its name.
+    """Open a file; its contents, and if they do not tell, its name determine the format.
 
     Raises
     ------
@@ -572,7 +571,7 @@ def _open_by_content(file: BinaryFile, head: bytes) -> Table:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{file.path} is UTF-16 text; {_SAVE_AS.format('UTF-16')}")
     kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
-    # Beyond its first line a text may hold some, where a crash has cut it.
+    # A text file may contain null bytes after its first line, if a crash truncated it.
     if b"\0" in head.lstrip().partition(b"\n")[0]:
         raise TableError(f"{file.path} is binary, or UTF-16 text; expected {kinds}, in UTF-8")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
