@@ -1,1 +1,1 @@
-"""Answers of people in a browser."""
+"""The annotation page: people answer in a browser."""

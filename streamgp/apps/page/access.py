@@ -1,8 +1,8 @@
 """Access to the page: hosts, tokens, origins, sizes and rates; every refused request is logged.
 
-Middleware around the whole application. What it lets pass comes from an annotator who is known,
-from the page itself, in the form that is expected, and not too often. The annotator's name comes
-from here alone, never from what a request says.
+Middleware around the whole application. Requests that it passes on come from a known annotator and
+from the page itself, have the expected form, and are not too frequent. Only this module sets the
+annotator's name, which is never taken from a request.
 
 """
 
@@ -28,14 +28,15 @@ from streamgp.apps.page.address import LOOPBACK_NAMES, host_name
 from streamgp.apps.page.invites import Invites, Person
 
 MAX_BODY = 64 * 1024
-"""Bytes that a request may bring."""
+"""The largest body of a request, in bytes."""
 MAX_STREAMS = 4
-"""Streams of events that one token may have open."""
+"""The largest number of open event streams per token."""
 RATE, BURST = 20.0, 300.0
-"""Requests a second that one token may go on with, and how many at once."""
+"""Sustained requests a second per token, and the size of a burst."""
 HEADER = "x-streamgp"
 AS_HEADER = "x-streamgp-as"
-"""Whose answer the page believes to send, percent-encoded; it gives no one a name."""
+"""Name of the annotator whose answer the page means to send, percent-encoded; only compared, never
+trusted."""
 COOKIE_AGE_S = 400 * 86_400
 """The longest that browsers keep a cookie."""
 SECURITY_HEADERS = {
@@ -57,7 +58,7 @@ def say(level: int, event: str, /, **fields: Any) -> None:
     _log.log(level, event, extra={"fields": fields})
 
 
-class Refused(Exception):  # noqa: N818 (an answer to the client, and no error of ours)
+class Refused(Exception):  # noqa: N818 (a response to the client, not an error of ours)
     """A request that is answered with an error.
 
     Parameters
@@ -65,13 +66,13 @@ class Refused(Exception):  # noqa: N818 (an answer to the client, and no error o
     status
         The HTTP status.
     error
-        What it is, in one word for programs.
+        The error code, one word for programs.
     what
         What was wrong.
     expected
         What was expected instead, or what to do.
     retry_after_s
-        After how many seconds it may go well, None if it never will.
+        After how many seconds a retry may succeed, None if it never will.
 
     """
 
@@ -92,7 +93,7 @@ class Refused(Exception):  # noqa: N818 (an answer to the client, and no error o
         self.retry_after_s = retry_after_s
 
     def response(self) -> Response:
-        """Return what the client gets."""
+        """Return the HTTP response."""
         headers = {}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
@@ -103,7 +104,7 @@ class Refused(Exception):  # noqa: N818 (an answer to the client, and no error o
 def json_response(
     body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a JSON response that is kept nowhere."""
+    """Return a JSON response that must not be cached."""
     return Response(
         msgspec.json.encode(body),
         status_code=status,
@@ -114,20 +115,20 @@ def json_response(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """Where the page is reached, and by whom.
+    """How the page is reached, and who may use it.
 
     Parameters
     ----------
     hosts
-        Names that a request may ask for, in lower case and without ports.
+        Allowed values of the header Host, in lower case and without ports.
     any_address
-        Whether any IP address may be asked for, too; a name of another site's cannot be one.
+        Whether any IP address is allowed too; another site's name cannot be one.
     port
-        Where it listens; part of the cookie's name, as cookies know no ports.
+        The port that it listens on; part of the cookie's name, as cookies ignore ports.
     is_tls
-        Whether TLS ends in front of it.
+        Whether a proxy terminates TLS.
     local
-        The annotator where there is no login; None where invites count.
+        The annotator if there is no login; None if invites are required.
 
     """
 
@@ -139,16 +140,16 @@ class Door:
 
     @property
     def scheme(self) -> str:
-        """How browsers reach it."""
+        """The scheme of the page's URL."""
         return "https" if self.is_tls else "http"
 
     @property
     def cookie(self) -> str:
-        """What the cookie is called; browsers take the prefix with TLS only."""
+        """The name of the cookie; browsers accept the prefix only with TLS."""
         return "__Host-streamgp" if self.is_tls else f"streamgp-{self.port}"
 
     def set_cookie(self, response: Response, token: str) -> None:
-        """Let a browser keep a token."""
+        """Store a token in the browser."""
         response.set_cookie(
             self.cookie,
             token,
@@ -160,7 +161,7 @@ class Door:
         )
 
     def allows(self, host: str) -> bool:
-        """Say whether the header Host names this page."""
+        """Return whether the header Host names this page."""
         name = host_name(host)
         return name in self.hosts or (self.any_address and _is_address(name))
 
@@ -174,7 +175,7 @@ def _is_address(name: str) -> bool:
 
 
 class Rates:
-    """Token buckets: each client may do so much a second, and a burst at once.
+    """Token buckets: each client has a sustained rate and a burst.
 
     Examples
     --------
@@ -184,14 +185,14 @@ class Rates:
 
     """
 
-    # _buckets  what is left of each client's burst, and when that was so
+    # _buckets  what was left of each client's burst, and when
     def __init__(self, *, rate: float = RATE, burst: float = BURST) -> None:
         self._rate = rate
         self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, client: str, now: float) -> float:
-        """Take one from a client's bucket, or return for how long it has to wait for it."""
+        """Take a token from a client's bucket; return 0, or how long to wait for one."""
         left, at = self._buckets.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         is_due = left >= 1.0
@@ -203,7 +204,7 @@ class Rates:
 
 @dataclass(slots=True)
 class Traffic:
-    """Counts of requests, of all annotators together.
+    """Counts of requests, over all annotators.
 
     Attributes
     ----------
@@ -212,7 +213,7 @@ class Traffic:
     refused
         By error.
     streams
-        Open streams of events, by token.
+        Open event streams, by token.
 
     """
 
@@ -235,13 +236,13 @@ def note_response(
     Parameters
     ----------
     traffic
-        What is counted.
+        The counts.
     route, method, status
         The request, and how it was answered.
     error
-        Why it was refused, if it was.
+        The error code if it was refused.
     cause
-        What has failed in the server, None if nothing has.
+        The server's own error, None if there was none.
 
     """
     traffic.requests[route, method, status] += 1
@@ -259,22 +260,22 @@ def note_response(
 
 
 class Guard:
-    """ASGI middleware that lets in whom the door is for.
+    """ASGI middleware that enforces a `Door`.
 
     Parameters
     ----------
     app
         The application.
     door
-        Where the page is reached.
+        How the page is reached.
     invites
-        Who is invited; None where there is no login.
+        The invites; None if there is no login.
     traffic
-        What is counted.
+        The counts.
     routes
-        Those of the page: their templates are what a log may hold of a path.
+        The page's routes: a log may contain only their templates, not paths.
     clock
-        Seconds that never go back.
+        A monotonic clock, in seconds.
 
     """
 
@@ -319,10 +320,10 @@ class Guard:
         except Refused as refused:
             scope["streamgp.error"] = refused.error
             await refused.response()(scope, receive, send_secured)
-        # Whatever fails in answering one request must not tell the client, or the log, of the rest.
+        # A failure must not reveal data of other requests to the client or the log.
         except Exception as error:
             if status:
-                raise  # half an answer was given; the connection ends
+                raise  # part of a response was sent; the connection ends
             scope["streamgp.error"] = "internal"
             scope["streamgp.cause"] = place_of(error)
             failed = Refused(500, "internal", "the server failed", "tell who runs this page")
@@ -331,7 +332,7 @@ class Guard:
             self._note(scope, status)
 
     def _check(self, scope: Scope) -> None:
-        """Raise Refused for what may not come in; say in the scope who it is."""
+        """Raise Refused for a request that is not allowed; put the annotator into the scope."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._door.allows(host):
@@ -356,7 +357,7 @@ class Guard:
                 "a link as `streamgp invite` prints it",
             )
         scope["streamgp.person"] = person
-        # On a shared device, what one annotator has left behind must not be sent as another's.
+        # On a shared device, one annotator's unsent answers must not be sent as another's.
         if unquote(headers.get(AS_HEADER, quote(person.name))) != person.name:
             raise Refused(
                 403,
@@ -402,8 +403,8 @@ class Guard:
 
     def _note(self, scope: Scope, status: int) -> None:
         """Count a request, and log it if it was refused."""
-        # Paths hold ids, and links are secrets: only the route is logged and counted.
-        # What is refused here never comes to the router, which says what matches.
+        # Paths contain ids, and links are secrets: only the route is logged and counted. A request
+        # refused here never reaches the router, so the route is matched here.
         matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
         route = next((route.path for route in matching), "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -421,7 +422,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 def too_large() -> Refused:
-    """Return what is said to too large a body."""
+    """Return the refusal of too large a body."""
     return Refused(413, "too_large", "the body is too large", f"at most {MAX_BODY} bytes")
 
 
@@ -434,6 +435,6 @@ def _cookie(headers: Headers, name: str) -> str | None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where an error was raised, and no text of it: that may hold what annotators said."""
+    """Return where an error was raised, without its text, which may quote annotators."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {frame.filename}:{frame.lineno}"

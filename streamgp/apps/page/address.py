@@ -1,4 +1,4 @@
-"""Address of the page: where it is bound, how it is reached, and what is refused."""
+"""Address of the page: where it is bound, how it is reached, and which addresses are refused."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a page is to be reached.
+    """Address and reachability of a page.
 
     Parameters
     ----------
     host, port
-        The address to bind; port 0 for one that is free.
+        The address to bind; port 0 for any free port.
     behind_proxy
-        Whether a proxy in front ends TLS.
+        Whether a proxy in front terminates TLS.
     plain_http
-        Whether others may reach it without TLS, as within a private network.
+        Whether other machines may reach it without TLS, for example within a private network.
     names
-        Further names under which browsers ask for it.
+        Further host names that browsers use for it.
 
     """
 
@@ -39,12 +39,12 @@ class Address:
 
 
 def check_address(address: Address, *, has_login: bool) -> None:
-    """Refuse to be reached by others without TLS, or without a login.
+    """Refuse an address that other machines could reach without TLS or without a login.
 
     Raises
     ------
     click.UsageError
-        If that could happen.
+        If they could.
 
     """
     local = is_loopback(address.host)
@@ -68,7 +68,7 @@ def listening(address: Address) -> Iterator[socket.socket]:
     Raises
     ------
     click.ClickException
-        If that cannot be done.
+        If it cannot be bound.
 
     """
     where = f"{address.host}:{address.port}"
@@ -100,7 +100,7 @@ def listening(address: Address) -> Iterator[socket.socket]:
 
 
 def url_of(address: Address, port: int) -> str:
-    """Return what to open in a browser."""
+    """Return the URL to open in a browser."""
     scheme = "https" if address.behind_proxy else "http"
     if address.names:
         name = address.names[0]
@@ -126,12 +126,12 @@ def host_name(host: str) -> str:
 
 
 def hosts_of(bound: str, names: Iterable[str], machine: str) -> tuple[frozenset[str], bool]:
-    """Return the names under which a page is reached, and whether any IP address is one.
+    """Return the host names of a page, and whether any IP address is allowed.
 
     Parameters
     ----------
     bound
-        The address to which it is bound.
+        The bound address.
     names
         Further names.
     machine
@@ -156,7 +156,7 @@ def _written(address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address is reached from this machine only."""
+    """Return whether an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:

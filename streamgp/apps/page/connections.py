@@ -1,8 +1,8 @@
-"""Connections of the page: none is kept for a client that sends or reads too slowly.
+"""Connections of the page, closed if a client sends or reads too slowly.
 
-Anyone who reaches the page may open connections, with an invite or without, and the server holds so
-many of them at most. So each needs an end: uvicorn has one for a connection that is idle after a
-request, but none for a client that never sends one to its end, or that reads no response.
+Anyone who can reach the page may open connections, with or without an invite, and the server holds
+only a limited number. Each therefore needs a timeout: uvicorn has one for a connection that is idle
+after a request, but none for a client that never completes a request or never reads the response.
 
 """
 
@@ -17,15 +17,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from streamgp.apps.page.access import SECURITY_HEADERS, Refused, Traffic, note_response
 
 HEAD_S = 10.0
-"""How long the head of a request may take to come, from the connection or its first byte on."""
+"""How long the head of a request may take, from the connection or its first byte on."""
 STALL_S = 60.0
-"""How long a client may leave unread what was sent to it."""
+"""How long a client may leave sent data unread."""
 
 _NO_HTTP = Refused(400, "bad_http", "this is not an HTTP request", "HTTP/1.1")
 
 
 def connections(traffic: Traffic) -> type[asyncio.Protocol]:
-    """Return the class of the connections of a page whose requests are counted in `traffic`."""
+    """Return the connection class of a page whose requests are counted in `traffic`."""
     return type("PageConnection", (_Connection,), {"traffic": traffic})
 
 
@@ -39,8 +39,8 @@ class _Connection(H11Protocol):
 
     """
 
-    # _head_due   ends the connection unless the head of a request has come by then
-    # _stall_due  ends it unless the client has read by then
+    # _head_due   timer that ends the connection unless the head of a request has arrived
+    # _stall_due  timer that ends it unless the client has read
     traffic: ClassVar[Traffic]
     _head_due: asyncio.TimerHandle | None = None
     _stall_due: asyncio.TimerHandle | None = None
@@ -57,7 +57,7 @@ class _Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            # Part of a head, or of a body that no route has wanted.
+            # Part of a head, or of a body that no route has read.
             self._await_head()
         else:
             self._head_has_come()
@@ -76,7 +76,7 @@ class _Connection(H11Protocol):
             self._client_reads()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (that of uvicorn has it)
-        """Answer what is no HTTP as anything else is refused, and end the connection."""
+        """Answer invalid HTTP like other refused requests, and close the connection."""
         if self.conn.our_state is h11.IDLE:
             response = _NO_HTTP.response()
             headers = [*response.raw_headers, (b"connection", b"close")]
@@ -94,11 +94,12 @@ class _Connection(H11Protocol):
                 status=response.status_code,
                 error=_NO_HTTP.error,
             )
-        # Amid a body the request has its response, or its route sees that the client has gone.
+        # In the middle of a body, the request already has its response, or its route notices that
+        # the client has gone.
         self._close()
 
     def _close(self) -> None:
-        """Close the connection, which waits for the client to read what was sent before."""
+        """Close the connection after the client has read what was sent before."""
         self.transport.close()
         self._await_reader()
 

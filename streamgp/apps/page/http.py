@@ -1,4 +1,4 @@
-"""Requests and replies over HTTP: bodies, what errors mean to clients, and the page's files."""
+"""HTTP requests and responses: bodies, error responses, and the page's files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamgp.apps.page.access import MAX_BODY, Refused, too_large
 from streamgp.apps.page.live import NotReadyError, NotSavedError
 
 BODY_S = 10.0
-"""How long a body may take to come."""
+"""How long a body may take to arrive."""
 _MAX_NAME = 10_000
 
 Id = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
@@ -32,7 +32,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What stands beside an answer; see `connectors.annotation.replies.Reply`."""
+    """Fields beside an answer; see `connectors.annotation.replies.Reply`."""
 
     label: PlainLabel | None = None
     number: Finite | None = None
@@ -46,7 +46,7 @@ class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers`; how sure it is from 1 (guessed) to 5 (certain)."""
+    """Body of `POST /api/answers`; confidence from 1 (guessed) to 5 (certain)."""
 
     card: Id
     answer_id: AnswerId
@@ -54,7 +54,7 @@ class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers/{answer_id}/revise`; one of them."""
+    """Body of `POST /api/answers/{answer_id}/revise`; either a label or a number."""
 
     label: PlainLabel | None = None
     number: Finite | None = None
@@ -75,7 +75,7 @@ class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Body of a request that says everything in its path: an empty object."""
+    """Body of a request whose path says everything: an empty object."""
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
@@ -84,7 +84,7 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     Raises
     ------
     Refused
-        If it is too large, too slow, or something else than expected.
+        If it is too large, too slow, or not as expected.
 
     """
     data = bytearray()
@@ -119,12 +119,12 @@ def gone() -> Refused:
 
 
 def other_key() -> Refused:
-    """Return the refusal of what belongs to another key than that of the invite."""
+    """Return the refusal of a request for another key than the invite's."""
     return Refused(403, "other_key", "this invite is for another key", "the key in /api/me")
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Answer with what an error means to a client."""
+    """Return the response for an error."""
     refused = error if isinstance(error, Refused) else _meaning(error)
     request.scope["streamgp.error"] = refused.error
     return refused.response()
@@ -182,16 +182,16 @@ ERRORS: tuple[type[Exception], ...] = (
     NotSavedError,
     StateError,
 )
-"""What the parts below the routes raise, and `refuse` translates."""
+"""Errors that the layers below the routes raise and `refuse` handles."""
 
 
 # --- files
 
 
 def static_files(directory: Path) -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of a directory by their names: their bytes, their kind, and an ETag.
+    """Return the files of a directory by name: content, media type, and ETag.
 
-    They are read once: no request can name anything else.
+    They are read once, so that no request can name any other file.
     """
     files = {}
     for path in sorted(directory.rglob("*")):

@@ -1,8 +1,8 @@
-"""Invites: who may answer in a browser, kept in a file as hashes of secrets.
+"""Invites: who may answer in a browser, stored in a file as hashes of secrets.
 
 An invite is a link that works once. Opening it gives the browser a token, which it sends with every
-request. Links and tokens are 256 random bits, so a plain hash protects them; the file tells nothing
-with which a reader of it could come in.
+request. Links and tokens are 256 random bits, so a plain hash protects them; a reader of the file
+cannot log in with its contents.
 
 """
 
@@ -31,28 +31,28 @@ from streamgp.config.settings import WorkerConfig
 INVITES = "invites.json"
 """The file, in the directory of the workers' state unless another one is named."""
 LINK_VALID_S = 7 * 86_400.0
-"""For how long a link can be opened."""
+"""How long a link is valid."""
 _VERSION = 1
 _N_BYTES = 32
 _LONGEST_SECRET = 100
 
 
 class InviteError(Exception):
-    """An invite that cannot be made or revoked; the text says why, and what to do."""
+    """An invite that cannot be created or revoked; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """An annotator at a browser.
+    """An annotator in a browser.
 
     Parameters
     ----------
     name
-        How the answers are signed.
+        The annotator's name in answers.
     key
         The only key whose events they may see; None for all.
     token_id
-        What tells their browser from others: part of a hash, no secret.
+        Id of their browser: part of a hash, not a secret.
 
     """
 
@@ -81,15 +81,15 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Invites:
     """The invites of a deployment, in a file that the page and `streamgp invite` share.
 
-    The file is replaced as a whole and looked at with every question, so that what another process
-    has changed counts at once. One that is there and cannot be read lets no annotator in.
+    The file is replaced as a whole and checked at every request, so that another process's changes
+    take effect at once. If it exists and cannot be read, no annotator is let in.
 
     Parameters
     ----------
     path
-        The file; made, for its owner alone, with the first invite.
+        The file; created with the first invite, with access for its owner only.
     clock
-        Tells the time, POSIX seconds.
+        Returns the time, POSIX seconds.
 
     Examples
     --------
@@ -103,8 +103,8 @@ class Invites:
 
     """
 
-    # _seen     what tells the file as it was read from the one that lies there now
-    # _people   annotators by the hash of their token, as of then
+    # _seen     version of the file when it was last read
+    # _people   annotators in that version, by the hash of their token
     # _trouble  why the file could not be read, None if it could
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path = path
@@ -121,7 +121,7 @@ class Invites:
 
     @property
     def seen(self) -> tuple[int, int, int] | None:
-        """Mark of the file as it is now; another one when it has changed."""
+        """Version of the file now; it differs once the file has changed."""
         self._look()
         return self._seen
 
@@ -131,21 +131,21 @@ class Invites:
         return self._people.get(_hash(token))
 
     def holds(self, person: Person) -> bool:
-        """Say whether a browser that was let in still may be here."""
+        """Return whether a browser that was let in still has access."""
         self._look()
         return person in self._people.values()
 
     def names(self) -> list[str]:
-        """Return the names that are invited."""
+        """Return the invited names."""
         return [] if self.trouble is not None else [each.name for each in self._read().invites]
 
     def invite(self, name: str, *, key: str | None = None) -> str:
-        """Return the secret of a new link; those that the name has already stay as they are.
+        """Create a link and return its secret; existing links of the name stay valid.
 
         Raises
         ------
         InviteError
-            If the name is invited to other events.
+            If the name is invited to another key's events.
         StateError
             If the file cannot be read or written.
 
@@ -164,12 +164,12 @@ class Invites:
         return link
 
     def revoke(self, name: str) -> bool:
-        """Take the links and tokens of a name back; return whether there were any."""
+        """Revoke the links and tokens of a name; return whether there were any."""
         with self._changing() as invites:
             return invites.pop(name, None) is not None
 
     def redeem(self, link: str) -> str | None:
-        """Return the token for which a link stands; None if it is unknown, too old, or was used."""
+        """Exchange a link for a token; None if the link is unknown, expired or used."""
         digest = _hash(link)
         if not any(digest == each.sha256 for i in self._read().invites for each in i.links):
             return None
@@ -186,13 +186,13 @@ class Invites:
                     return token
         return None
 
-    # --- inside
+    # --- internal
 
     def _valid(self, links: tuple[_Link, ...]) -> tuple[_Link, ...]:
         return tuple(link for link in links if self._clock() <= link.until)
 
     def _look(self) -> None:
-        """Read the file if it is not the one that was read last."""
+        """Read the file if it has changed since it was last read."""
         seen = file_version(self.path)
         if seen == self._seen and self._trouble is None:
             return
@@ -227,7 +227,7 @@ class Invites:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, _Invite]]:
-        """Give the invites by name, to be changed, and keep them; other processes wait."""
+        """Yield the invites by name for changes, and store them; other processes wait."""
         with locked(self.path):
             before = self._read()
             invites = {invite.name: invite for invite in before.invites}
@@ -243,10 +243,10 @@ def state_of(config: WorkerConfig) -> Path:
 
 
 def invites_of(config: WorkerConfig, file: Path | None) -> Invites:
-    """Return the invites of a deployment, from a file or from where they are usually."""
+    """Return the invites of a deployment, from a file or from the usual place."""
     return Invites(state_of(config) / INVITES if file is None else file)
 
 
 def _hash(secret: str) -> str:
-    # What is longer than any secret of ours is not worth hashing.
+    # Longer input than our secrets is not worth hashing.
     return sha256(secret[:_LONGEST_SECRET].encode("utf-8", "replace")).hexdigest()

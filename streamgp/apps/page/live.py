@@ -1,9 +1,9 @@
-"""Live desk: the topics, as they grow, in front of many annotators; their answers on the way back.
+"""Live desk: keeps a desk up to date with the topics, and writes annotators' answers.
 
-One event loop owns the desk. A thread reads the topics and hands over what they hold; while they
-are read from the start, at the beginning and after the broker was away, it fills a desk of its own,
-which takes the place of the old one once it knows everything. Another thread writes: what was
-accepted meanwhile leaves together, with one flush.
+One event loop owns the desk. A thread reads the topics and passes on the messages; while they are
+read from the start, at the beginning and after an outage of the broker, it fills a new desk, which
+replaces the old one once it is complete. Another thread writes: answers accepted in the meantime
+are sent together, with one flush.
 
 """
 
@@ -30,11 +30,11 @@ from streamgp.interactive.messages import Answer
 
 SOURCE = "/streamgp/page"
 PROGRAM = "page"
-"""How answers are marked as coming from here."""
+"""Program name in answers given on the page."""
 LOOK_S = 0.1
 RETRY_S = 1.0
 SAVE_S = 5.0
-"""How long an annotator's browser waits for the broker; then it sends the answer again."""
+"""How long an annotator's browser waits for the broker before it sends the answer again."""
 _N_KEPT = 1000
 
 T = TypeVar("T")
@@ -45,30 +45,30 @@ class NotReadyError(Exception):
 
 
 class NotSavedError(Exception):
-    """The broker has not confirmed an answer in time; it is sent on in the background."""
+    """The broker has not confirmed an answer in time; sending continues in the background."""
 
 
 class Board:
-    """A desk, and when each annotator has answered."""
+    """A desk, and the times of each annotator's answers."""
 
     def __init__(self, desk: AnnotationDesk) -> None:
         self.desk = desk
         self.times = AnswerTimes()
 
     def take(self, received: Received) -> None:
-        """Take what was read from the topics."""
+        """Process a message read from the topics."""
         hand_over(self.desk, received)
         if isinstance(received.message, Answer):
             self.note(received.message)
 
     def note(self, answer: Answer) -> None:
-        """Take note of the time of a reply to a question; corrections are none."""
+        """Record the time of a reply to a question; corrections do not count."""
         is_first = answer.supersedes is None and answer.request_id is not None
         if is_first and answer.annotator is not None:
             self.times.note(answer.annotator, answer.answered_at)
 
     def turn_over(self) -> None:
-        """Forget what is settled; call it once a minute or so."""
+        """Forget what was settled before the last turn; call it about once a minute."""
         self.desk.turn_over()
 
 
@@ -80,29 +80,29 @@ class LiveDesk:
     topics
         The topics.
     make_desk
-        Makes an empty desk.
+        Creates an empty desk.
     keyed
         Whether the workers have a learner for each key.
     signatures
-        Signs and verifies answers; None where they are not signed.
+        Signs and verifies answers; None if they are not signed.
     clock
-        Tells the time, POSIX seconds.
+        Returns the time, POSIX seconds.
 
     Attributes
     ----------
     trouble
-        Why the topics cannot be read now, None if they can.
+        Why the topics cannot be read at the moment, None if they can.
     n_read
-        Records read so far while the topics are read from their start, then None.
+        Number of records read so far while the topics are read from their start, then None.
     failure
-        What ended one of the threads or tasks, where it was no trouble with the broker.
+        The error that ended one of the threads or tasks, if the broker did not cause it.
 
     """
 
-    # _board      None until everything was read for the first time
+    # _board      None until everything has been read for the first time
     # _unsafe     accepted answers that the broker has not confirmed, by id
-    # _recent     the last answers, with their partition: a desk that is rebuilt has them at once
-    # _listeners  events to be set when something has changed
+    # _recent     the last answers, with their partition, for a desk that is rebuilt
+    # _listeners  events to set when something has changed
     def __init__(
         self,
         topics: Topics,
@@ -129,17 +129,17 @@ class LiveDesk:
         self._reader = threading.Thread(target=self._read, name="page-reader", daemon=True)
 
     def start(self) -> None:
-        """Begin to read; in the event loop that will own the desk."""
+        """Start reading; call it in the event loop that will own the desk."""
         self._loop = asyncio.get_running_loop()
         try:
             self._sender = AnswerSender(lambda: self._topics.writer(PROGRAM))
             self._reader.start()
-        except RuntimeError as failure:  # no thread can be had: the server ends without a reason
+        except RuntimeError as failure:  # no more threads: the server would not say why
             self.failure = failure
             raise
 
     async def stop(self, timeout_s: float) -> int:
-        """End; return how many accepted answers were not sent in time."""
+        """Stop; return how many accepted answers were not sent in time."""
         self._stopping.set()
         n_unsent = 0
         if not self.has_failed:
@@ -150,7 +150,7 @@ class LiveDesk:
 
     @property
     def board(self) -> Board:
-        """The desk and the times of answers; another one after the broker was away.
+        """The desk and the times of answers; replaced after an outage of the broker.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class LiveDesk:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the topics were read once."""
+        """Whether the topics have been read once."""
         return self._board is not None
 
     @property
@@ -174,7 +174,7 @@ class LiveDesk:
 
     @property
     def has_failed(self) -> bool:
-        """Whether one of the threads has ended, which `failure` tells."""
+        """Whether one of the threads has failed; see `failure`."""
         if self.failure is None:
             try:
                 _ = self._sender.trouble
@@ -184,7 +184,7 @@ class LiveDesk:
 
     @property
     def sending_trouble(self) -> str | None:
-        """Why answers cannot be written now, None if they can."""
+        """Why answers cannot be written at the moment, None if they can."""
         return self._sender.trouble
 
     def listen(self, event: asyncio.Event) -> None:
@@ -192,11 +192,11 @@ class LiveDesk:
         self._listeners.add(event)
 
     def unlisten(self, event: asyncio.Event) -> None:
-        """Leave an event alone."""
+        """No longer set an event."""
         self._listeners.discard(event)
 
     def watch(self, task: asyncio.Task[None]) -> None:
-        """Take what has ended a task, if it was not cancelled, for a failure of the page."""
+        """Treat the end of a task, unless it was cancelled, as a failure of the page."""
         if not task.cancelled() and (failure := task.exception()) is not None:
             self._fail(failure)
 
@@ -206,29 +206,29 @@ class LiveDesk:
             event.set()
 
     async def save(self, accepted: Iterable[Accepted]) -> None:
-        """Return when the broker has what was accepted.
+        """Return once the broker has stored the accepted answers.
 
         Raises
         ------
         NotSavedError
-            If that takes too long. The answers are not given up: the same ones, accepted once more,
-            are not sent a second time.
+            If that takes too long. Sending continues: the same answers, accepted again, are not
+            sent a second time.
 
         """
         waiting = [future for each in accepted if (future := self._send(each)) is not None]
         self.notify()
         if waiting:
-            # Shielded: what one client waits for in vain another may still wait for.
+            # Shielded: when one client stops waiting, another may still wait for the same answer.
             saved = asyncio.gather(*map(asyncio.shield, waiting))
             try:
                 await asyncio.wait_for(saved, SAVE_S)
             except TimeoutError:
                 raise NotSavedError from None
 
-    # --- inside, in the event loop
+    # --- internal, in the event loop
 
     def _send(self, accepted: Accepted) -> asyncio.Future[None] | None:
-        """Send an answer unless it was sent; return what tells that it is safe, None if it is."""
+        """Send an answer unless it was sent; return a future of its storage, None if stored."""
         answer = accepted.answer
         if answer is None:
             return None
@@ -271,20 +271,20 @@ class LiveDesk:
         self.failure = failure
         self.notify()
 
-    # --- inside, in the reader's thread
+    # --- internal, in the reader's thread
 
     def _post(self, do: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it everybody who waits
+        with suppress(RuntimeError):  # the loop has ended, and nothing waits any more
             self._loop.call_soon_threadsafe(do)
 
     def _call(self, do: Callable[[], T]) -> None:
-        """Do something in the event loop, and return when it is done."""
+        """Call a function in the event loop, and wait until it is done."""
         done = threading.Event()
 
         def run() -> None:
             try:
                 do()
-            except Exception as failure:  # told where the process can be ended
+            except Exception as failure:  # reported by the code that ends the process
                 self._fail(failure)
                 self._stopping.set()
             finally:
@@ -302,14 +302,14 @@ class LiveDesk:
                     self._follow()
                 except BrokerError as error:
                     if isinstance(error, RefusedError) and self._board is None:
-                        raise  # there has been no page yet, and starting again would not help
+                        raise  # there was no page yet, and retrying would not help
                     self._post(partial(self._lose, " ".join(str(error).split())))
                     self._stopping.wait(RETRY_S)
-        except Exception as failure:  # told where the process can be ended
+        except Exception as failure:  # reported by the code that ends the process
             self._post(partial(self._fail, failure))
 
     def _follow(self) -> None:
-        """Read the topics from their start, until the page ends or the broker is lost."""
+        """Read the topics from their start until the page ends or the broker fails."""
         feed = TopicFeed(
             self._topics, keyed=self._keyed, with_predictions=True, signatures=self._signatures
         )

@@ -1,4 +1,4 @@
-"""Measures of the page in the text format of Prometheus; none of them names a person or a label."""
+"""Metrics of the page in Prometheus's text format; none of them names a person or a label."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Durations:
         self._counts[bisect_left(BOUNDS_S, seconds)] += 1
 
     def cumulated(self) -> list[int]:
-        """Return how many durations were at most as long as each bound."""
+        """Return how many durations were at most each bound."""
         n, found = 0, []
         for count in self._counts[:-1]:
             n += count
@@ -44,16 +44,16 @@ class Durations:
 
 
 def prometheus(traffic: Traffic, answers: Durations, gauges: Mapping[str, float]) -> str:
-    """Return everything that is measured.
+    """Return all metrics as text.
 
     Parameters
     ----------
     traffic
         Counts of requests.
     answers
-        How long answers took, from the request until the broker had them.
+        How long answers took, from the request until the broker had stored them.
     gauges
-        What goes up and down, by name.
+        Values of gauges, by name.
 
     Examples
     --------

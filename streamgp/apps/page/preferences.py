@@ -1,6 +1,6 @@
-"""Preferences of annotators: quiet hours, questions a day, least gap; and what follows from them.
+"""Preferences of annotators: quiet hours, questions a day, smallest gap; and the resulting pauses.
 
-A question that an annotator does not want now waits, or goes to another one.
+A question that an annotator does not want now waits, or goes to another annotator.
 
 """
 
@@ -21,25 +21,25 @@ from connectors.storage.snapshots import StateError, locked, read_snapshot, writ
 PREFERENCES = "preferences.json"
 """The file, beside the invites."""
 _DAY_S = 86_400.0
-# A day of 25 hours, where summer time ends, in the time zone that is farthest behind.
+# Enough for a day of 25 hours, when summer time ends, in the westernmost time zone.
 _KEPT_S = 2 * _DAY_S
 
 Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d\Z", max_length=5)]
 
 
 class Preferences(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one annotator wants.
+    """Preferences of one annotator.
 
     Parameters
     ----------
     quiet_from, quiet_to
-        Between these times of the day, "HH:MM", nothing is asked; None for no quiet hours.
+        Times of day, "HH:MM", between which nothing is asked; None for no quiet hours.
     time_zone
-        Where the annotator is, by its name in the IANA database.
+        The annotator's time zone, by its name in the IANA database.
     per_day
-        Most questions answered on one of the annotator's days; None for any number.
+        The largest number of questions per day of the annotator; None for no limit.
     gap_s
-        Least time between an answer and the next question, in seconds.
+        The shortest time between an answer and the next question, in seconds.
 
     """
 
@@ -66,7 +66,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ) from None
 
     def day_start(self, now: float) -> float:
-        """Return when the annotator's day has begun, POSIX seconds.
+        """Return the start of the annotator's current day, POSIX seconds.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerTimes:
-    """When each annotator has answered, over the last two days.
+    """Times of each annotator's answers over the last two days.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class AnswerTimes:
         self._times: dict[str, list[float]] = {}
 
     def note(self, annotator: str, at: float) -> None:
-        """Take note of an answer; one that is noted again changes nothing."""
+        """Record an answer; recording it again changes nothing."""
         times = self._times.setdefault(annotator, [])
         place = bisect_left(times, at)
         if times[place : place + 1] != [at]:
@@ -109,12 +109,12 @@ class AnswerTimes:
         del times[: bisect_left(times, times[-1] - _KEPT_S)]
 
     def last(self, annotator: str) -> float | None:
-        """Return when an annotator answered last, None if that is not known."""
+        """Return when an annotator last answered, None if not known."""
         times = self._times.get(annotator)
         return times[-1] if times else None
 
     def n_since(self, annotator: str, start: float) -> int:
-        """Return how many answers an annotator has given from a moment on."""
+        """Return how many answers an annotator has given from a time on."""
         times = self._times.get(annotator, [])
         return len(times) - bisect_left(times, start)
 
@@ -122,7 +122,7 @@ class AnswerTimes:
 def pause_of(
     preferences: Preferences, annotator: str, times: AnswerTimes, now: float
 ) -> Pause | None:
-    """Return why an annotator is not asked now, None if nothing speaks against it.
+    """Return why an annotator is not asked now, None if they may be asked.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _midnight(here: datetime) -> datetime:
 
 
 def _quiet_end(preferences: Preferences, here: datetime) -> float | None:
-    """Return when the quiet hours end in which a moment lies, None if it lies in none."""
+    """Return the end of the current quiet hours, None outside of quiet hours."""
     if preferences.quiet_from is None or preferences.quiet_to is None:
         return None
     start, end = (time.fromisoformat(t) for t in (preferences.quiet_from, preferences.quiet_to))
@@ -168,12 +168,12 @@ class PreferenceFile:
     Parameters
     ----------
     path
-        The file; None to keep them for as long as the process runs.
+        The file; None to keep them only while the process runs.
 
     Raises
     ------
     StateError
-        If the file is there and cannot be read.
+        If the file exists and cannot be read.
 
     """
 
@@ -182,11 +182,11 @@ class PreferenceFile:
         self._all = {} if path is None else _read(path)
 
     def get(self, annotator: str) -> Preferences:
-        """Return what an annotator wants."""
+        """Return an annotator's preferences."""
         return self._all.get(annotator, Preferences())
 
     def put(self, annotator: str, preferences: Preferences) -> None:
-        """Keep what an annotator wants.
+        """Store an annotator's preferences.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class PreferenceFile:
 
 
 def _check(preferences: Preferences) -> None:
-    """Raise ValueError for what has the right form and means nothing."""
+    """Raise ValueError for values of the right form but without meaning."""
     preferences.zone()
     if (preferences.quiet_from is None) != (preferences.quiet_to is None):
         raise ValueError("quiet_from and quiet_to belong together; give both or neither")
@@ -222,7 +222,7 @@ def _read(path: Path) -> dict[str, Preferences]:
     for annotator, preferences in found.items():
         try:
             _check(preferences)
-        except ValueError as error:  # it was edited, or this machine knows fewer time zones
+        except ValueError as error:  # the file was edited, or this machine knows fewer time zones
             raise StateError(f"{path}: {annotator!r}: {error}; correct the entry") from None
     return found
 

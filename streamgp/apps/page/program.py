@@ -41,7 +41,7 @@ from streamgp.config.build import build_counting_budgets
 from streamgp.config.settings import WorkerConfig
 
 SEND_FOR_S = 15.0
-"""How long to go on trying to send the last answers."""
+"""How long to keep trying to send the last answers."""
 _LOOK_S = 0.1
 _GRACE_S = 3
 _MOST_CONNECTIONS = 1000
@@ -68,18 +68,18 @@ def run_page(
     broker
         Address of the broker; replaces the configured one.
     annotator
-        Who answers, where there is no login; None where invites count.
+        The annotator if there is no login; None if invites are required.
     invites_file
         The file of invites; None for the one in the directory of the workers' state.
     asks_confidence
-        Whether to ask how sure an answer is.
+        Whether to ask for the confidence of an answer.
     notes_response_time
-        Whether answers tell how long they took.
+        Whether answers contain the response time.
 
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
     check_address(address, has_login=annotator is None)
@@ -160,15 +160,15 @@ def serve(
     address
         Where to serve.
     annotator, invites, preferences
-        Who answers where there is no login, who is invited, and what annotators want.
+        The annotator if there is no login, the invites, and the annotators' preferences.
     make_desk
-        Makes an empty desk.
+        Creates an empty desk.
     is_ready
-        Called with the address of the page once it can be opened.
+        Called with the URL of the page once it can be opened.
     trouble
-        Returns what else keeps the program from going on, None while nothing does.
+        Returns any other reason why the program cannot continue, None while there is none.
     signatures
-        Signs and verifies answers; None where they are not signed.
+        Signs and verifies answers; None if they are not signed.
 
     """
     with listening(address) as bound, Stop() as stop:
@@ -222,7 +222,7 @@ def serve_alone(
     address
         Where to serve, a loopback address.
     annotator
-        Who answers.
+        The annotator.
     accuracy, truth
         As in `PageSettings`.
     is_ready, trouble
@@ -244,7 +244,7 @@ def serve_alone(
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the program around it."""
+    """A server that leaves signals to the surrounding program."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -259,7 +259,7 @@ async def run_server(
     is_over: Callable[[], bool],
     is_ready: Callable[[], None],
 ) -> int:
-    """Serve until it is over; return how many answers could not be sent."""
+    """Serve until the end; return how many answers could not be sent."""
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     server = _Server(
         uvicorn.Config(
@@ -291,9 +291,9 @@ async def run_server(
 
 
 async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
-    """Serve until told to end; return whether the page could start, which `failure` tells."""
+    """Serve until told to stop; return whether the page could start (see `failure`)."""
     try:
         await server.serve(sockets=[bound])
-    except SystemExit:  # how uvicorn says that it could not
+    except SystemExit:  # raised by uvicorn if it could not start
         return False
     return True

@@ -1,7 +1,7 @@
 """Server of the page: its routes.
 
-A Starlette application. Who may come in is the business of `access`; what is asked and answered
-that of the desk. `openapi.json` beside this module describes every route for other clients.
+A Starlette application. `access` decides who may use it, and the desk what is asked and answered.
+`openapi.json` beside this module describes every route for other clients.
 
 """
 
@@ -72,19 +72,19 @@ class PageSettings:
     keyed
         Whether the workers have a learner for each key.
     of_numbers
-        Whether numbers are asked for, not names of classes.
+        Whether the answers are numbers instead of names of classes.
     asks_confidence
-        Whether it is asked how sure an answer is.
+        Whether to ask for the confidence of an answer.
     notes_response_time
-        Whether answers tell how long they took.
+        Whether answers contain the response time.
     supervisors
         Names of annotators who may rename labels that others gave.
     accuracy
-        Returns pairs of a number of events and the accuracy up to there, where the truth is known;
-        None where it is not.
+        Returns pairs of a number of events and the accuracy up to there; None if the truth is not
+        known.
     truth
-        Returns the true label of an event, None if that is not known; every card then tells it.
-        For demonstrations: elsewhere it would be the answer.
+        Returns the true label of an event, None if not known; every card then shows it. Only for
+        demonstrations, as it gives away the answer.
 
     """
 
@@ -103,17 +103,17 @@ class Page:
     Parameters
     ----------
     live
-        The desk, as the topics fill it.
+        The live desk.
     settings
-        What the page is like.
+        Settings of the page.
     door
-        Where it is reached.
+        How it is reached.
     invites
-        Who is invited; None where there is no login.
+        The invites; None if there is no login.
     preferences
-        What the annotators want.
+        The annotators' preferences.
     clock
-        Tells the time, POSIX seconds.
+        Returns the time, POSIX seconds.
 
     Attributes
     ----------
@@ -124,8 +124,8 @@ class Page:
 
     """
 
-    # _herald     tells the browsers what has changed
-    # _durations  how long answers took, from the request to what is sent back
+    # _herald     notifies the browsers of changes
+    # _durations  durations of answers, from the request to the response
     def __init__(
         self,
         live: LiveDesk,
@@ -164,7 +164,7 @@ class Page:
         self.app.router.redirect_slashes = False
 
     def end_streams(self) -> None:
-        """End all streams of events, so that the server can stop."""
+        """End all event streams, so that the server can stop."""
         self._herald.end_all()
 
     def _routes(self) -> list[Route]:
@@ -204,7 +204,7 @@ class Page:
             telling.cancel()
             await asyncio.gather(telling, return_exceptions=True)
 
-    # --- files, the door, and what machines ask
+    # --- files, login, and requests of other machines
 
     async def index(self, request: Request) -> Response:
         """Return the page."""
@@ -215,11 +215,11 @@ class Page:
         return self._file(request, request.path_params["name"])
 
     async def service_worker(self, request: Request) -> Response:
-        """Return the service worker; only from here it may work for the whole page."""
+        """Return the service worker; only from this path may it control the whole page."""
         return self._file(request, "sw.js")
 
     async def manifest(self, request: Request) -> Response:
-        """Return what a phone wants to know to install the page."""
+        """Return the manifest that a phone needs to install the page."""
         return self._file(request, "manifest.webmanifest")
 
     async def join(self, request: Request) -> Response:
@@ -241,7 +241,7 @@ class Page:
         return response
 
     async def health(self, _request: Request) -> Response:
-        """Say whether questions and answers come through."""
+        """Report whether questions and answers get through."""
         live = self._live
         if not live.is_ready:
             return json_response({"status": "reading"}, status=503)
@@ -280,10 +280,10 @@ class Page:
             return Response(status_code=304, headers=headers)
         return Response(data, media_type=kind, headers=headers)
 
-    # --- who asks, and what they want
+    # --- the annotator and their preferences
 
     async def me(self, request: Request) -> Response:
-        """Return who the annotator is, and how the page is to be."""
+        """Return the annotator and the settings of the page."""
         person, settings = person_of(request), self._settings
         return json_response(
             {
@@ -300,7 +300,7 @@ class Page:
         )
 
     async def prefer(self, request: Request) -> Response:
-        """Keep when, how often and how much an annotator wants to be asked."""
+        """Store when, how often and how much an annotator wants to be asked."""
         person = person_of(request)
         preferences = await read_body(request, Preferences)
         try:
@@ -339,11 +339,11 @@ class Page:
         return json_response({"card": self._json_of(card, person)})
 
     async def skip(self, request: Request) -> Response:
-        """Put a card behind all others."""
+        """Move a card behind all others."""
         person = person_of(request)
         body = await read_body(request, SkipBody)
         self._check_key(person, body.card)
-        with suppress(CardGoneError):  # what was to be seen later is over
+        with suppress(CardGoneError):  # the skipped card is no longer open
             self._desk.skip(person.name, body.card, self._clock())
         self._live.notify()
         return self._accept(person)
@@ -351,7 +351,7 @@ class Page:
     # --- answers
 
     async def answer(self, request: Request) -> Response:
-        """Take an answer; it is in the topic when this returns."""
+        """Accept an answer; it is in the topic when this returns."""
         start = time.perf_counter()
         person = person_of(request)
         body = await read_body(request, AnswerBody)
@@ -381,7 +381,7 @@ class Page:
         return response
 
     async def undo(self, request: Request) -> Response:
-        """Take an answer back, and open its question again."""
+        """Take back an answer, and reopen its question."""
         person, answer_id = person_of(request), request.path_params["answer_id"]
         await read_body(request, NoBody)
         past = self._own(person, answer_id)
@@ -392,7 +392,7 @@ class Page:
         )
 
     async def revise(self, request: Request) -> Response:
-        """Give another label, or number, in place of an earlier one."""
+        """Replace an earlier label or number."""
         person, answer_id = person_of(request), request.path_params["answer_id"]
         body = await read_body(request, ReviseBody)
         label = body.label if body.number is None else body.number
@@ -404,7 +404,7 @@ class Page:
         return self._accept(person, accepted, answer_id=answer_id)
 
     async def rename(self, request: Request) -> Response:
-        """Give all examples of one label another one."""
+        """Rename a label in all its examples."""
         person = person_of(request)
         body = await read_body(request, RenameBody)
         if person.key is not None and body.key != person.key:
@@ -420,7 +420,7 @@ class Page:
         await self._live.save(changed)
         return json_response({"accepted": True, "changed": len(changed), **self._upcoming(person)})
 
-    # --- what was, and how far it is
+    # --- history and progress
 
     async def history(self, request: Request) -> Response:
         """Return the annotator's last answers."""
@@ -432,7 +432,7 @@ class Page:
         return json_response({"history": past})
 
     async def timeline(self, request: Request) -> Response:
-        """Return what was answered about one day of a key."""
+        """Return the labels of one day of a key."""
         person, query = person_of(request), request.query_params
         key = query.get("key") or None
         if person.key is not None and key != person.key:
@@ -450,7 +450,7 @@ class Page:
         return json_response({"moments": moments})
 
     async def stats(self, request: Request) -> Response:
-        """Return how good the predictions were, where the truth is known."""
+        """Return the accuracy of predictions, if the truth is known."""
         person = person_of(request)
         accuracy = self._settings.accuracy
         return json_response(
@@ -461,7 +461,7 @@ class Page:
         )
 
     async def stream(self, request: Request) -> Response:
-        """Return a stream of events."""
+        """Return an event stream."""
         person, streams = person_of(request), self.traffic.streams
         if streams[person.token_id] >= MAX_STREAMS:
             raise Refused(
@@ -488,21 +488,21 @@ class Page:
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
-    # --- what the herald tells of
+    # --- the view of the herald
 
     def is_gone(self, person: Person, card_id: str) -> bool:
-        """Say whether a card can no longer be answered by an annotator."""
+        """Return whether a card can no longer be answered by an annotator."""
         desk = self._desk_or_none()
         return desk is not None and not desk.is_open(person.name, card_id, self._clock())
 
     def why_gone(self, card_id: str) -> str | None:
-        """Return the reason for which the question of a card was taken back, None if none."""
+        """Return the reason why a card's question was cancelled, None if none is known."""
         desk = self._desk_or_none()
         why = None if desk is None else desk.why_ended(card_id)
         return None if why is None else printable(why)
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
-        """Return the id of the card that comes after another one, None if there is none."""
+        """Return the id of the card after another one, None if there is none."""
         desk = self._desk_or_none()
         if desk is None or self._pause(person) is not None:
             return None
@@ -510,7 +510,7 @@ class Page:
         return None if card is None else card.id
 
     def progress(self, person: Person) -> Mapping[str, Any]:
-        """Return how far it is."""
+        """Return the annotator's progress."""
         desk = self._desk_or_none()
         if desk is None:
             return NO_PROGRESS
@@ -526,31 +526,31 @@ class Page:
         }
 
     def _set_aside(self, person: Person, desk: AnnotationDesk) -> dict[str, Any]:
-        """Return whether answers of the annotator are not learned, and for a supervisor of whom."""
+        """Return whether the annotator is quarantined and, for a supervisor, who else is."""
         settings = self._settings
         counts = desk.quarantined(only_key=person.key)
         mine: str | None = None
         if person.name in counts:
-            # With a learner for each key, those of other keys may be learned.
+            # With a learner for each key, answers for other keys may be learned.
             mine = "some" if settings.keyed and person.key is None else "all"
         is_supervisor = person.name in settings.supervisors
         return {"mine": mine, "of": sorted(counts) if is_supervisor else []}
 
     def others(self, person: Person) -> list[str]:
-        """Return who else is here."""
+        """Return the other active annotators."""
         desk = self._desk_or_none()
         return [] if desk is None else desk.others(self._clock(), than=person.name)
 
     def stats_mark(self) -> object:
-        """Return the number of points of the accuracy curve, None where there is none."""
+        """Return the number of points of the accuracy curve, None without a curve."""
         accuracy = self._settings.accuracy
         return None if accuracy is None else len(accuracy())
 
     def may_stay(self, person: Person) -> bool:
-        """Say whether an annotator is still let in."""
+        """Return whether an annotator still has access."""
         return self._invites is None or self._invites.holds(person)
 
-    # --- inside
+    # --- internal
 
     @property
     def _desk(self) -> AnnotationDesk:
@@ -564,7 +564,7 @@ class Page:
         return pause_of(preferences, person.name, self._live.board.times, self._clock())
 
     def _upcoming(self, person: Person, *, first: str | None = None) -> dict[str, Any]:
-        """Return the next card, or one that is asked for, and what belongs to it."""
+        """Return the next card, or a requested one, with its context."""
         now, desk = self._clock(), self._desk
         pause = self._pause(person)
         card: Card | None = None
@@ -584,7 +584,7 @@ class Page:
         }
 
     def _json_of(self, card: Card, person: Person) -> dict[str, Any]:
-        """Return a card as clients get it."""
+        """Return a card as sent to clients."""
         truth = self._settings.truth
         examples = [
             {**one, "answer_id": one["answer_id"] and client_id(one["answer_id"], person.name)}
@@ -609,7 +609,7 @@ class Page:
         return json_response({**body, **self._upcoming(person, first=first)})
 
     def _action(self, body: AnswerBody) -> Action:
-        """Return the action of a reply; a change to another label than suggested gives that one."""
+        """Return the action of a reply; a change to a label of one's own becomes `label`."""
         if body.action != "change" or (body.label is None and body.number is None):
             return body.action
         return "number" if self._settings.of_numbers else "label"
@@ -629,7 +629,7 @@ class Page:
         ]
 
     def _own(self, person: Person, answer_id: str) -> Past | None:
-        """Return an answer of the annotator's, None if it is not known."""
+        """Return one of the annotator's answers, None if it is not known."""
         past = self._desk.past(person.name, answer_id, self._clock())
         if person.key is not None and (past is None or past.key != person.key):
             raise gone()
@@ -637,7 +637,7 @@ class Page:
 
 
 def client_id(answer_id: str, annotator: str) -> str:
-    """Return the id that the client has chosen for an answer, or the one that it has elsewhere.
+    """Return the id that the client chose for an answer, or its id from another program.
 
     Examples
     --------
@@ -651,7 +651,7 @@ def client_id(answer_id: str, annotator: str) -> str:
 
 
 def person_of(request: Request) -> Person:
-    """Return who asks, as the guard has found out."""
+    """Return the annotator of a request, as determined by the guard."""
     person: Person = request.scope["streamgp.person"]
     return person
 
@@ -669,11 +669,11 @@ NO_PROGRESS: Mapping[str, Any] = {
     "unsent": 0,
     "set_aside": {"mine": None, "of": []},
 }
-"""How far it is while the topics have not been read."""
+"""Progress while the topics have not been read."""
 
 
 def _language(request: Request) -> str:
-    """Return the first language that the browser asks for, or English."""
+    """Return the first language that the browser requests, or English."""
     first = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0].strip()
     return first[:20] if first and first.replace("-", "").isalnum() and first.isascii() else "en"
 

@@ -1,7 +1,7 @@
-"""Streams of events to the browsers: new card, card gone, progress, who else is here.
+"""Event streams to the browsers: new card, card gone, progress, other annotators.
 
-Server-sent events. A stream tells that there is something to fetch, hardly what: a browser that was
-away fetches the same afterwards, and has missed nothing.
+These are server-sent events. A stream mostly tells that there is something to fetch, not what: a
+browser that was disconnected fetches the same afterwards, and has missed nothing.
 
 """
 
@@ -18,11 +18,11 @@ import msgspec
 from streamgp.apps.page.invites import Person
 
 MOST_GIVEN = 20
-"""Cards of which a browser is told that they are gone."""
+"""Number of recent cards for which a browser is told when they are gone."""
 MOST_UNREAD = 200
-"""Events that a browser may leave unread; then it has to connect again."""
+"""The largest number of events that a browser may leave unread before it must reconnect."""
 BEAT_S = 15.0
-"""Longest silence, so that nothing between server and browser takes a stream for dead."""
+"""The longest silence, so that no proxy takes a stream for dead."""
 TICK_S = 1.0
 PROGRESS_S = 1.0
 _LEAST_PAUSE_S = 0.05
@@ -30,7 +30,7 @@ _SHARE = 10.0
 
 
 class View(Protocol):
-    """Protocol of what streams tell of."""
+    """Protocol of the data behind the streams."""
 
     def is_gone(self, person: Person, card_id: str) -> bool:
         """Say whether a card can no longer be answered by an annotator."""
@@ -53,7 +53,7 @@ class View(Protocol):
         ...
 
     def stats_mark(self) -> object:
-        """Return what changes whenever the statistics do."""
+        """Return a value that changes whenever the statistics do."""
         ...
 
     def may_stay(self, person: Person) -> bool:
@@ -62,17 +62,17 @@ class View(Protocol):
 
 
 class Stream:
-    """Events on their way to one browser.
+    """Queue of events for one browser.
 
     Parameters
     ----------
     person
-        Whose browser it is.
+        The annotator at the browser.
 
     """
 
-    # _queue  what was not sent; None ends the stream
-    # told    the last state that was told, by kind of event
+    # _queue  unsent events; None ends the stream
+    # told    the last state sent, by kind of event
     def __init__(self, person: Person) -> None:
         self.person = person
         self.told: dict[str, Any] = {}
@@ -87,13 +87,13 @@ class Stream:
             self.end()
 
     def tell_new(self, kind: str, data: Any) -> None:
-        """Send a state, if it is not the one that was sent last."""
+        """Send a state if it differs from the last one sent."""
         if kind not in self.told or self.told[kind] != data:
             self.told[kind] = data
             self.tell(kind, data)
 
     def tell_progress(self, progress: Mapping[str, Any]) -> None:
-        """Send how far it is, unless only time has passed."""
+        """Send the progress, unless only time has passed."""
         counts = {name: value for name, value in progress.items() if name != "oldest_s"}
         if self.told.get("progress") != counts:
             self.told["progress"] = counts
@@ -104,7 +104,7 @@ class Stream:
         self._queue.put_nowait(None)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield what the browser gets."""
+        """Yield the bytes for the browser."""
         yield b"retry: 1000\n\n"
         while True:
             try:
@@ -117,18 +117,18 @@ class Stream:
 
 
 class Herald:
-    """Tells every stream what has changed.
+    """Notifies all streams of changes.
 
     Parameters
     ----------
     view
-        What to tell of.
+        The data behind the streams.
     clock
-        Seconds that never go back.
+        A monotonic clock, in seconds.
 
     """
 
-    # _given    the last cards that each annotator was given, the current one last but one
+    # _given    the last cards given to each annotator, the current one last but one
     # _streams  open streams
     def __init__(self, view: View, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.news = asyncio.Event()
@@ -138,7 +138,7 @@ class Herald:
         self._streams: set[Stream] = set()
 
     def gave(self, person: Person, *card_ids: str) -> None:
-        """Take note of cards that an annotator's browser was given."""
+        """Record cards given to an annotator's browser."""
         given = self._given.setdefault(person.name, {})
         for card_id in card_ids:
             given.pop(card_id, None)
@@ -154,7 +154,7 @@ class Herald:
         return stream
 
     def close(self, stream: Stream) -> None:
-        """Tell a stream nothing any more."""
+        """No longer notify a stream."""
         self._streams.discard(stream)
         if all(other.person.name != stream.person.name for other in self._streams):
             self._given.pop(stream.person.name, None)
@@ -165,7 +165,7 @@ class Herald:
             stream.end()
 
     async def run(self) -> None:
-        """Tell until cancelled; of many changes together, and never for most of the time."""
+        """Notify until cancelled; changes are batched, with a pause after each batch."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), TICK_S)
@@ -176,7 +176,7 @@ class Herald:
             await asyncio.sleep(max(_LEAST_PAUSE_S, _SHARE * took_s))
 
     def tell_all(self) -> None:
-        """Tell every stream what has changed since it was told."""
+        """Notify every stream of changes since its last notification."""
         by_name: dict[str, list[Stream]] = {}
         for stream in list(self._streams):
             if self._view.may_stay(stream.person):
