@@ -1,1 +1,1 @@
-"""Answers of a person in a terminal."""
+"""Annotation in a terminal or through a pipe, by a person or a simulation."""

@@ -1,4 +1,4 @@
-"""Choices of labels: their keys, and how sure an answer is."""
+"""Choices of labels with their keys, and the confidence of an answer."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from connectors.annotation.label_text import shown_label
 from streamgp.base import Label
 
 COMMAND_LETTERS = "dmnqrsux"
-"""Letters that mean something else than a label."""
+"""Letters of commands, which are not available for labels."""
 KEEP, CHANGE, ANOTHER = "k", "c", "o"
-"""Letters for the answers to a challenge: the label given, the one suggested, one of the others."""
+"""Letters for the answers to a challenge: the label given, the suggested one, another one."""
 CHARACTERS = "123456789" + "".join(c for c in ascii_lowercase if c not in COMMAND_LETTERS)
 _MAX_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A label that may be given.
+    """A label on offer.
 
     Parameters
     ----------
     character
-        The key to press; None if the label has to be typed.
+        The key to press; None if the label must be typed.
     label
         The label.
     is_here
-        Whether it is known for the key of the question, not only elsewhere.
+        Whether it is known for the question's key, not only for others.
 
     """
 
@@ -39,10 +39,10 @@ class Choice:
 
 
 class Choices:
-    """Gives every label a key to press, the same for as long as possible.
+    """Assigns every label a key to press, and keeps it for as long as possible.
 
     A label has the same key in every conversation, unless two labels of one conversation would
-    have to share it. One that is written as a key, as 2 is, has that key as long as it is free.
+    share it. A label that is written like a key, such as 2, gets that key if it is free.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Choices:
 
     """
 
-    # _usual   the key that each label got first
+    # _usual   the first key of each label
     # _of_key  the labels of each conversation with their keys
     def __init__(self) -> None:
         self._usual: dict[tuple[str, Label], str] = {}
@@ -68,11 +68,11 @@ class Choices:
         Parameters
         ----------
         key
-            Whose event it is.
+            Key of the event.
         here
             The labels known for that key.
         elsewhere
-            Labels of others; they are offered as far as there are keys left.
+            Labels of other keys; they are offered while there are keys left to press.
 
         """
         given = self._of_key.setdefault(key, {})
@@ -109,7 +109,7 @@ class Choices:
         elif (written := shown_label(typed[1])) in free:
             character = written
         elif free:
-            # One that stands for nothing yet, so that no two labels share theirs.
+            # Prefer an unused one, so that no two labels share a key.
             used = set(self._usual.values())
             character = next((c for c in free if c not in used), free[0])
         elif spare:
@@ -129,25 +129,25 @@ def _rank(choice: Choice) -> tuple[bool, int]:
     return not choice.is_here, len(CHARACTERS) if character is None else CHARACTERS.index(character)
 
 
-# --- Confidence of an answer: a key, or what stands behind a label.
+# --- Confidence of an answer: a key, or a suffix of a label.
 
 
 WORDS = {"1": "guessed", "2": "doubtful", "3": "rather sure", "4": "sure", "5": "certain"}
-"""What the keys mean."""
+"""Meanings of the keys."""
 CONFIDENCES = {key: i / (len(WORDS) - 1) for i, key in enumerate(WORDS)}
-"""The number between 0 and 1 that each key stands for."""
+"""The confidence, between 0 and 1, of each key."""
 IN_A_LINE = "how sure: ?1 (guessed) to ?5 (certain) after the answer, or nothing"
-"""How it is said where an answer is a line."""
+"""Instruction if answers are lines."""
 _BEHIND = re.compile(r"(.*\S)\s+\?(\d+)")
 
 
 def split_confidence(text: str) -> tuple[str, float | None]:
-    """Return what was typed without what stands behind it, and how sure that says to be.
+    """Split typed text into the answer and its confidence.
 
     Raises
     ------
     ValueError
-        If there is no such number.
+        If there is no such confidence.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def split_confidence(text: str) -> tuple[str, float | None]:
 
 
 def in_words(confidence: float) -> str:
-    """Return the confidence in words.
+    """Return a confidence as a word.
 
     Examples
     --------

@@ -21,22 +21,22 @@ from streamgp.interactive.messages import Challenge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Command of the annotator.
+    """A command of the annotator.
 
     Parameters
     ----------
     kind
-        What it is.
+        Kind of the command.
     label
-        The label, where one is given; when renaming, the new one.
+        The label, if one is given; when renaming, the new one.
     old
-        The label to be renamed.
+        The label to rename.
     std
-        How exact it is, where it is a number and that was said.
+        Precision of a number, if given.
     confidence
-        How sure it is, from 0 to 1, where that was said.
+        Confidence, from 0 to 1, if given.
     response_s
-        For how many seconds the question had been shown when the label was chosen, or declined.
+        How long the question had been shown when it was answered or declined, in seconds.
 
     """
 
@@ -49,7 +49,7 @@ class Command:
 
 
 def said(command: Command) -> str:
-    """Return a label, or that none is known, as text.
+    """Return an answer as text.
 
     Examples
     --------
@@ -71,11 +71,11 @@ COMMANDS = {
     "u": Command(kind="undo"),
     "q": Command(kind="quit"),
 }
-"""By key, beside the labels."""
+"""Commands by key, besides the labels."""
 
 
 class UnclearLineError(Exception):
-    """A line without a meaning, where no person can write another one."""
+    """An invalid line in a pipe, which no person can correct."""
 
 
 class Face(Protocol):
@@ -86,31 +86,31 @@ class Face(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
     def show(self, view: View) -> None:
-        """Show what there is to see."""
+        """Show a view."""
         ...
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return what the annotator wants about what was shown, None if nothing in time.
+        """Return the annotator's command for the question shown, None if none came in time.
 
         Raises
         ------
         UnclearLineError
-            If what was said means nothing, and what follows may be about another question.
+            If a line is invalid, and the following lines may belong to other questions.
 
         """
         ...
 
     def question_ended(self) -> None:
-        """Hear that the question shown has ended by itself."""
+        """React to the end of the question shown."""
         ...
 
     def release(self) -> None:
-        """Give back whatever is held; also in the middle of something."""
+        """Release the terminal, even in the middle of an operation."""
         ...
 
 
 def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
-    """Return the label that a key stands for; None if it stands for none."""
+    """Return the command for a label's key; None if the key has no label."""
     for choice in choices:
         if choice.character == character:
             return Command(kind="label", label=choice.label)
@@ -118,7 +118,7 @@ def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
 
 
 def answer_to_challenge(character: str, view: View) -> Command | None:
-    """Return the answer to a challenge that a key stands for; None if it stands for none."""
+    """Return the answer to a challenge for a key; None if the key is no answer."""
     request = None if view.question is None else view.question.request
     if isinstance(request, Challenge):
         if character == KEEP:
@@ -129,7 +129,7 @@ def answer_to_challenge(character: str, view: View) -> Command | None:
 
 
 def typed_label(text: str, view: View) -> Command:
-    """Return the label, or the number, that was typed; raises ValueError if it is none."""
+    """Parse a typed label or number; raise ValueError if it is invalid."""
 
     def read(text: str) -> Command:
         if view.of_numbers:
@@ -141,7 +141,7 @@ def typed_label(text: str, view: View) -> Command:
 
 
 def line_of(text: str, view: View) -> Command:
-    """Return what a line says about a question; raises ValueError if it is nothing."""
+    """Parse a line about a question; raise ValueError if it is invalid."""
     read = number_of_line if view.of_numbers else command_of_line
 
     def read_line(line: str) -> Command:
@@ -153,13 +153,13 @@ def line_of(text: str, view: View) -> Command:
 
 
 def challenge_of_line(line: str, view: View) -> Command:
-    """Return what a line says to a challenge: `k`, `c`, a command, `n LABEL`, or a label in full.
+    """Parse a line about a challenge: `k`, `c`, a command, `n LABEL`, or a label in full.
 
     Raises
     ------
     ValueError
-        If it says nothing, or two things. The key of a label says nothing here: a slip of the hand
-        would be the last word.
+        If it is invalid or ambiguous. A label's key is invalid here, as a typing error would be
+        final.
 
     """
     word = line.strip()
@@ -184,7 +184,7 @@ def challenge_of_line(line: str, view: View) -> Command:
 
 
 def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> Command:
-    """Read what was typed, and how sure it is where that is asked for."""
+    """Parse typed text, with a confidence if it is asked for."""
     if not view.asks_confidence:
         return read(text)
     rest, confidence = split_confidence(text)
@@ -204,7 +204,7 @@ def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> C
 
 
 def renaming(old: str, new: str, choices: Sequence[Choice]) -> Command:
-    """Return the command that gives a label another name; raises ValueError if it is not known."""
+    """Return the command that renames a label; raise ValueError if the label is not known."""
     known = [choice.label for choice in choices]
     for label in known:
         if old in (label, shown_label(label)):
@@ -216,12 +216,12 @@ def renaming(old: str, new: str, choices: Sequence[Choice]) -> Command:
 
 
 def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
-    """Return what a line says where numbers are asked for: a key, or a number.
+    """Parse a line if answers are numbers: a key, or a number.
 
     Raises
     ------
     ValueError
-        If it says nothing; the text says what could be meant.
+        If it is invalid; the text lists what is possible.
 
     Examples
     --------
@@ -240,12 +240,12 @@ def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
 
 
 def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
-    """Return what a line says: a key, `n LABEL`, or a known label written out.
+    """Parse a line: a key, `n LABEL`, or a known label in full.
 
     Raises
     ------
     ValueError
-        If it says nothing, or two things; the text says what could be meant.
+        If it is invalid or ambiguous; the text lists what is possible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The features of an event as a table: beside each value what it can be compared to."""
+"""Table of an event's features, with comparison values beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamgp.common.printable import printable
 from streamgp.interactive.messages import Challenge, Request
 
 MAX_COLUMNS = 5
-"""Classes whose averages stand beside the event."""
+"""The largest number of classes whose averages are shown beside the event."""
 _WIDEST = 24
 _UNBOUND = 10_000
 
@@ -32,22 +32,22 @@ def feature_table(
     start: int = 0,
     most: int | None = None,
 ) -> RenderableType:
-    """Return the features of the event: value, and averages or nearest examples beside it.
+    """Return the features of the event: values, with averages or nearest examples beside them.
 
-    Of a challenge only those in which the examples differ from the event.
+    For a challenge, only features in which the examples differ from the event are included.
 
     Parameters
     ----------
     request
         The label request or challenge.
     averages
-        What is usual in each class.
+        The usual values of each class.
     choices
         The classes, in the order in which they are offered.
     start
-        Number of features to leave out before.
+        Number of features to skip.
     most
-        Number of features to show, None for all.
+        The largest number of features to show, None for all.
 
     """
     names = averages.order(request.key, request.x)
@@ -73,9 +73,9 @@ def feature_table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FittingTable:
-    """An event, with as much beside it as there is room for: no number is cut.
+    """An event with as many comparison columns as fit without cutting a number.
 
-    `beside` returns so many columns at most, those that are nearest to the event.
+    `beside` returns at most this many columns, those nearest to the event.
     """
 
     names: Sequence[FeatureName]
@@ -87,7 +87,7 @@ class _FittingTable:
         yield self._fitting(console, options)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return how wide that is."""
+        """Return the width of that table."""
         return self._fitting(console, options).__rich_measure__(console, options)
 
     def _fitting(self, console: Console, options: ConsoleOptions) -> Table:
@@ -112,7 +112,7 @@ class _FittingTable:
 
 
 def _examples(request: Challenge, n: int) -> list[tuple[str, Features]]:
-    """Return the nearest earlier examples, under their labels."""
+    """Return the nearest earlier examples, with their labels as headings."""
     return [
         (f"{cut(shown_label(near.y))}\n{cut(_name_of(near.event_id))}", near.x)
         for near in request.neighbours[: min(n, MAX_EXAMPLES)]
@@ -152,5 +152,5 @@ def _value(x: Features, name: FeatureName) -> str:
 
 
 def cut(text: str) -> str:
-    """Return a text that fits into a column."""
+    """Return text cut to the width of a column."""
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."

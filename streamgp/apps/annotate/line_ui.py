@@ -1,4 +1,4 @@
-"""Questions in a pipe: printed as text, answered by one line each."""
+"""Line interface for pipes: questions are printed as text, and answered by one line each."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _WIDTH = 100
 
 
 class Lines:
-    """The lines of a stream, as they come.
+    """The lines of a stream, as they arrive.
 
     Parameters
     ----------
     stream
-        A file, a pipe or a terminal; anything else is read to its end at once.
+        A file, a pipe or a terminal; anything else is read to its end immediately.
 
     Attributes
     ----------
     n_dropped
-        Lines left behind.
+        Number of lines dropped.
     is_typed
-        Whether a person writes them now, and sees what becomes of them.
+        Whether a person types them at a terminal.
 
     """
 
-    # _fd      what is read; None if nothing more comes
-    # _unread  read, and not taken
+    # _fd      the descriptor to read; None if nothing more comes
+    # _unread  lines read from the stream, but not used yet
     def __init__(self, stream: TextIO) -> None:
         self.n_dropped = 0
         self.is_typed = stream.isatty()
@@ -50,21 +50,21 @@ class Lines:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is no line, and none will come."""
+        """Whether there is no line left, and none will come."""
         return self._fd is None and not self._unread
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is something to be read already."""
+        """Whether a line can be read without waiting."""
         return bool(self._unread) or self.is_waiting_in_pipe
 
     @property
     def is_waiting_in_pipe(self) -> bool:
-        """Whether something has come that was not taken out of the pipe, its end included."""
+        """Whether the pipe holds unread data, or has ended."""
         return self._fd is not None and bool(select.select([self._fd], [], [], 0.0)[0])
 
     def first(self, timeout_s: float) -> str | None:
-        """Return the first line that was not dropped, None if none comes in time."""
+        """Return the first line that was not dropped, None if none arrives in time."""
         while b"\n" not in self._unread and self._fd is not None:
             if not select.select([self._fd], [], [], timeout_s)[0]:
                 return None
@@ -74,7 +74,7 @@ class Lines:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether no line will come but those that have come already."""
+        """Whether no further line will come."""
         if self._fd is not None and self.is_waiting_in_pipe:
             self._fill()
         return self._fd is None
@@ -87,28 +87,28 @@ class Lines:
             self._fd = None
 
     def drop(self) -> None:
-        """Leave the first line behind."""
+        """Drop the first line."""
         self._unread = self._unread.partition(b"\n")[2]
         self.n_dropped += 1
 
 
 class LineFace:
-    """Prints every question once; a line answers the question printed last.
+    """Prints every question once; a line answers the last question printed.
 
     Parameters
     ----------
     lines
-        Where the answers come from.
+        Source of the answers.
     out
-        Where the questions go.
+        Stream to which the questions are printed.
     watch
-        Measures how long questions are shown; None for one of its own.
+        Measures how long questions are shown; None for a new one.
 
     """
 
-    # _shown        the question printed last
-    # _was_written  whether a line was waiting for it: its time would say nothing
-    # _said         the note and the trouble printed last
+    # _shown        the last question printed
+    # _was_written  whether a line was already waiting, so that its response time is meaningless
+    # _said         the last note and trouble printed
     def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
         from rich.console import Console
 
@@ -147,13 +147,13 @@ class LineFace:
         self._watch.look(request if view.n_read is None else None)
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return what the next line says. Lines for which there is no question yet wait.
+        """Parse the next line. Lines for which there is no question yet are kept.
 
         Raises
         ------
         UnclearLineError
-            If it says nothing and was not typed: the lines behind it were written for the questions
-            that follow, and would answer this one.
+            If it is invalid and was not typed: the lines after it were written for later questions,
+            and would answer this one.
 
         """
         if view.n_read is not None:
@@ -163,7 +163,7 @@ class LineFace:
             return Command(kind="quit") if self._lines.has_ended else None
         word = line.strip()
         if view.question is None and word not in ("", "?", "q", "u"):
-            # Who wrote it beforehand has left: unless told to wait, leave as well.
+            # The input was prepared in advance and has ended: end too, unless told to wait.
             done = self._lines.is_at_end and not view.is_patient
             return Command(kind="quit") if done else None
         self._lines.drop()
@@ -199,7 +199,7 @@ class LineFace:
         """Do nothing: the next line is about the next question."""
 
     def release(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _print(self, text: str) -> None:
         self._console.print(looks.printable_lines(text), markup=False)

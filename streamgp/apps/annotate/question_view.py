@@ -1,6 +1,6 @@
-"""View of a question: text only, the same on a terminal and in a pipe.
+"""Text view of a question, the same on a terminal and in a pipe.
 
-Names, labels and features come from outside; what could do something to a terminal is replaced.
+Names, labels and features come from outside; characters that could control a terminal are replaced.
 
 """
 
@@ -30,8 +30,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.query.registry import reasons
 
-# --- The labels and commands below a question, with their keys: as many in a line as there is
-# room.
+# --- Legend: the labels and commands below a question with their keys, as many per line as fit.
 
 
 _GAP = "   "
@@ -39,18 +38,18 @@ _GAP = "   "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legend:
-    """Entries beside each other; a line ends between two of them.
+    """Entries side by side; lines break between entries.
 
     Parameters
     ----------
     entries
-        What stands in it.
+        The entries.
     title
-        What stands before the first one.
+        Text before the first entry.
     most_lines
-        Lines at most; None for all that are needed.
+        The largest number of lines; None for no limit.
     more
-        What stands in for `n` entries without room.
+        Returns the text that replaces `n` entries that do not fit.
 
     Examples
     --------
@@ -67,7 +66,7 @@ class Legend:
     more: str = "{n} more: / searches"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return the lines; the last one says how many entries there was no room for."""
+        """Return the lines; the last one says how many entries did not fit."""
         lines = list(self._lines(self.entries, options.max_width))
         if self.most_lines is not None and len(lines) > self.most_lines:
             for n in range(len(self.entries) - 1, -1, -1):
@@ -90,27 +89,27 @@ class Legend:
         yield line
 
 
-# What those in charge do about it stands in docs/annotators.md.
+# docs/annotators.md says what operators can do about it.
 _SET_ASIDE = (
     "answers that you gave are set aside for now, because they often differ from those of other "
     "people; they are kept, and the questions go to others"
 )
 MOST_IN_LINES = 12
-"""Features that are shown where no key can be pressed for more."""
-# From which on it is likelier that a label is wrong than that it is right.
+"""Number of features shown if no key can be pressed for more."""
+# Above this a label is more likely wrong than right.
 _MORE_LIKELY = 0.5
-# Seconds that are too few to be told.
+# Shorter delays are not reported, in seconds.
 _NOTICED_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything there is to see.
+    """Everything that is shown.
 
     Parameters
     ----------
     annotator
-        Who is asked.
+        The annotator.
     question
         The question, None if there is none.
     choices
@@ -118,14 +117,14 @@ class View:
     averages
         What is usual in each class.
     n_open, n_answered, n_unsent
-        Questions that wait, this one included; answers given, and of these the ones that have not
-        reached the broker.
+        Numbers of waiting questions, this one included; of answers given; and of those that have
+        not reached the broker.
     n_read
-        Records read so far, while the topics are read from their start; then None.
+        Number of records read so far while the topics are read from their start, then None.
     note
         What has just happened.
     trouble
-        What is wrong with the broker.
+        Current problem with the broker.
     now
         The time, POSIX seconds.
 
@@ -143,17 +142,17 @@ class View:
     trouble: str | None
     now: float
     of_numbers: bool = False
-    """Whether numbers are asked for, not names of classes."""
+    """Whether the answers are numbers instead of names of classes."""
     asks_confidence: bool = False
-    """Whether it is asked how sure an answer is."""
+    """Whether to ask for the confidence of an answer."""
     is_patient: bool = False
     """Whether to wait for questions after the last line of a pipe."""
     is_set_aside: bool = False
-    """Whether the annotator is in quarantine, in some key at least."""
+    """Whether the annotator is quarantined for at least one key."""
 
 
 def heading(view: View, *, is_expert: bool = False) -> Text:
-    """Return what is asked, about what, and why; for experts with the numbers of the rule."""
+    """Return the question, its subject and its reason; for experts with the rule's numbers."""
     question = view.question
     assert question is not None
     request = question.request
@@ -182,10 +181,10 @@ _WITHOUT_RULE = (ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR)
 
 
 def expert(view: View) -> str:
-    """Return the rule that asks, with its numbers."""
+    """Return the rule that asked, with its numbers."""
     assert view.question is not None
     request = view.question.request
-    if request.reason in _WITHOUT_RULE:  # without its numbers
+    if request.reason in _WITHOUT_RULE:  # no numbers
         return explain.TEXTS[explain.CODES[request.reason]]
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
     words = reasons().get(request.reason)
@@ -193,7 +192,7 @@ def expert(view: View) -> str:
 
 
 def _doubt(view: View, request: Challenge) -> Text:
-    """Say what the annotator said, and what speaks against it."""
+    """Return the given label, and the evidence against it."""
     given, suggested = shown_label(request.given), shown_label(request.suggested)
     text = Text.assemble(_whose_label(request, view.annotator), (given, "bold"))
     text.append(f" {ago(view.now - request.requested_at)}.\n")
@@ -217,7 +216,7 @@ def _doubt(view: View, request: Challenge) -> Text:
 
 
 def ago(seconds: float) -> str:
-    """Say how long ago something was.
+    """Return how long ago something was.
 
     Examples
     --------
@@ -229,7 +228,7 @@ def ago(seconds: float) -> str:
 
 
 def _when(view: View) -> str:
-    """Say when the event was, where the question came noticeably later."""
+    """Return when the event occurred, if the question came noticeably later."""
     assert view.question is not None
     request = view.question.request
     at = request.occurred_at
@@ -265,11 +264,11 @@ def labels(view: View, *, is_list: bool = False, most_lines: int | None = None) 
     Parameters
     ----------
     view
-        What there is to see.
+        The view.
     is_list
-        Whether to list the labels also at a challenge, which offers two of them otherwise.
+        Whether to list the labels even for a challenge, which otherwise offers two of them.
     most_lines
-        Lines of labels at most, None for all that are needed.
+        The largest number of lines of labels, None for no limit.
 
     """
     request = None if view.question is None else view.question.request
@@ -300,14 +299,14 @@ def _commands(*commands: str) -> Legend:
 
 
 def _pair(request: Challenge) -> Legend:
-    """Return the two labels of a challenge with their keys, and the way to the others."""
+    """Return the two labels of a challenge with their keys, and the key for the others."""
     given, suggested = cut(shown_label(request.given)), cut(shown_label(request.suggested))
     words = ((KEEP, f"keep {given}"), (CHANGE, f"change to {suggested}"), (ANOTHER, "another"))
     return Legend(entries=[Text.assemble((key, "bold magenta"), f" {what}") for key, what in words])
 
 
 def _entries(view: View, *, is_here: bool) -> list[Text]:
-    """Return the labels that are known here, or only elsewhere; those with a key first."""
+    """Return the labels known for this key, or only for others; those with a key to press first."""
     choices = [choice for choice in view.choices if choice.is_here == is_here]
     choices.sort(key=lambda choice: choice.character is None)
     entries = []
@@ -320,7 +319,7 @@ def _entries(view: View, *, is_here: bool) -> list[Text]:
 
 
 def status(view: View) -> Text:
-    """Return how many questions wait, and what goes on."""
+    """Return the number of waiting questions, and what is going on."""
     if view.n_read is not None:
         return Text(f"reading what was asked and answered so far: {number(view.n_read, 'record')}")
     waiting = "nothing waits" if not view.n_open else f"{view.n_open} wait"
@@ -345,9 +344,9 @@ def whole(
     below: RenderableType | None = None,
     is_expert: bool = False,
 ) -> RenderableType:
-    """Return the question with everything that belongs to it; `below` stands in for its keys.
+    """Return the question with everything that belongs to it; `below` replaces its keys.
 
-    A challenge is in a frame: it is another question, with other keys.
+    A challenge is framed: it is a different kind of question, with other keys.
     """
     if view.question is None:
         return Text("no question is open; new ones appear here")
@@ -367,7 +366,7 @@ def whole(
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of several lines such that it cannot do anything to a terminal."""
+    """Return text of several lines without characters that could control a terminal."""
     return "\n".join(printable(line) for line in text.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Answers of a simulated annotator on their way: to their moment, then to the broker."""
+"""Scheduled answers of a simulated annotator: held until they are due, then sent to the broker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgp.interactive.messages import Answer, Challenge
 
 SOURCE = "/streamgp/annotate"
 PROGRAM = "annotate"
-"""How answers are marked as coming from here."""
+"""Program name in answers given here."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Counts:
     Parameters
     ----------
     n_answered
-        Answers sent, of all kinds.
+        Number of answers sent, of all kinds.
     n_challenges
         How many of them were about challenges.
     n_declined
@@ -43,7 +43,7 @@ class Counts:
 
 
 class ScheduledAnswers:
-    """Answers that have been thought of, and are not safe with the broker.
+    """Answers that have been decided, but are not stored by the broker yet.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class ScheduledAnswers:
     Attributes
     ----------
     counts
-        What was done.
+        Counts of the answers.
 
     """
 
-    # _waiting  heap of (answered_at, number, question, answer); numbers keep equal moments apart
-    # _unsure   answers of which it is not certain that they are safe, with their partition
+    # _waiting  heap of (answered_at, number, question, answer); numbers order equal times
+    # _unsure   answers that may not be stored, with their partition
     def __init__(self, *, keyed: bool, signatures: Signatures | None = None) -> None:
         self.counts = Counts()
         self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
@@ -69,32 +69,32 @@ class ScheduledAnswers:
         self._n_added = 0
 
     def __len__(self) -> int:
-        """Return the number of answers whose moment has not come."""
+        """Return the number of answers that are not due yet."""
         return len(self._waiting)
 
     @property
     def next_at(self) -> float | None:
-        """Time of the next answer, None if none is due."""
+        """Time of the next answer, None if there is none."""
         return self._waiting[0][0] if self._waiting else None
 
     def add(self, question: Question, answer: Answer) -> None:
-        """Take an answer, to be sent at its moment if the question is still open then."""
+        """Add an answer, to be sent when it is due if the question is still open then."""
         self._n_added += 1
         heapq.heappush(self._waiting, (answer.answered_at, self._n_added, question, answer))
 
     def start_over(self, desk: AnnotationInbox) -> None:
-        """Forget what waits: it will be drawn again. What may have been sent, a desk knows."""
+        """Forget waiting answers, which will be drawn again; tell the desk those possibly sent."""
         self._waiting.clear()
         for answer, partition in self._unsure:
             desk.take(answer, partition=partition, at=answer.answered_at)
 
     def send(self, writer: Writer, desk: AnnotationInbox, now: float) -> int:
-        """Send what is due; return how many answers that were.
+        """Send the answers that are due; return their number.
 
         Raises
         ------
         BrokerError
-            If the broker cannot be worked with; they are sent again the next time.
+            If the broker cannot be used; they are sent again next time.
 
         """
         while self._waiting and self._waiting[0][0] <= now:

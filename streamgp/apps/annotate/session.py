@@ -43,45 +43,45 @@ from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Request
 
-# --- What `streamgp annotate` does for a person: show a question, take the answer, send it.
+# --- `streamgp annotate` for a person: show a question, read the answer, send it.
 
 
 class Answering:
-    """One annotator at work.
+    """Session of one annotator.
 
     Parameters
     ----------
     topics
         The topics.
     sitting
-        Who answers, and what.
+        Settings of the session.
     face
-        Where questions are shown and commands come from.
-    courier
-        Takes the answers to the broker.
+        The user interface.
+    sender
+        Sends the answers to the broker.
     clock
         Tells the time, POSIX seconds.
 
     Attributes
     ----------
     n_answered
-        Answers given.
+        Number of answers given.
     lost
-        Why it was left, where the broker was away for longer than the session waits without a
-        question; else None.
+        Why the session ended, if the broker was away for longer than the session waits without a
+        question; otherwise None.
 
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
 
-    # _live      the desk, and what fills it
-    # _question  what is shown; it stays until it is answered, skipped or over
+    # _live      the desk, with the feed that fills it
+    # _question  the question shown, until it is answered, skipped or over
     # _n_skipped how many questions were skipped since the last answer
-    # _is_empty  whether there was no question when the last one was looked for
-    # _idle_at   when there was a question last, by the clock
+    # _is_empty  whether the last search found no question
+    # _idle_at   when there was last a question, on the clock
     def __init__(
         self,
         topics: Topics,
@@ -108,12 +108,12 @@ class Answering:
         self._live = Subscription(topics, sitting, clock)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
-        """Ask until the annotator leaves, or something else wants an end.
+        """Ask until the annotator leaves, or the session must end for another reason.
 
         Raises
         ------
         RefusedError
-            If the topics cannot be read any longer, and waiting would not help.
+            If the topics can no longer be read, and waiting would not help.
 
         """
         with self._face as face:
@@ -125,36 +125,36 @@ class Answering:
                 if self._is_idle_for_too_long(view):
                     self.lost = self._live.trouble
                     return
-                # While there is much to read, a look whether a key was pressed is enough.
+                # While there is much to read, checking for a pressed key without waiting is enough.
                 is_busy = view.n_read is not None or view.question is None
                 command = face.read(view, 0.0 if is_busy else LOOK_S)
                 if command is not None and not self._obey(command):
                     return
 
     def finish(self, timeout_s: float) -> int:
-        """Let the last answers be sent; return how many were not in time."""
+        """Wait for the last answers to be sent; return how many were not."""
         return self._sender.finish(timeout_s)
 
     def close(self) -> None:
-        """Let go; what is not sent is given up."""
+        """Close the session without sending the remaining answers."""
         self._sender.close()
         self._live.close()
 
     def n_open(self) -> int:
-        """Return the number of questions that wait."""
+        """Return the number of waiting questions."""
         return self._live.desk.n_open(self._clock())
 
-    # --- inside
+    # --- internal
 
     def _read_on(self) -> None:
-        # Who has just answered waits for nothing while there are further questions.
+        # After an answer the annotator does not wait while there are further questions.
         self._live.read_on(LOOK_S if self._is_empty else 0.0)
         if self._live.trouble is not None and self._question is not None:
             self._question = None
             self._face.question_ended()
 
     def _choose(self) -> None:
-        """Go on to the next question, once the one that is shown is over."""
+        """Go on to the next question once the one shown is over."""
         if self._live.is_behind:
             return
         now = self._clock()
@@ -172,7 +172,7 @@ class Answering:
         self._is_empty = self._question is None
 
     def _warn_of_hidden(self, request: Request) -> None:
-        """Say it the first time that a label holds characters that cannot be seen."""
+        """Warn of each new label with invisible characters."""
         for label in self._live.desk.classes(request.key):
             warning = self._hidden.warning(label)
             if warning is not None:
@@ -213,7 +213,7 @@ class Answering:
         return idle_s is not None and view.now - self._idle_at >= idle_s
 
     def _obey(self, command: Command) -> bool:
-        """Do what the annotator wants; return whether to go on."""
+        """Execute a command; return whether to go on."""
         if command.kind == "quit":
             return False
         if command.kind == "undo":
@@ -261,7 +261,7 @@ class Answering:
             self._send(answer, question.partition)
 
     def _known_of(self, command: Command) -> dict[str, float] | None:
-        """Return what is known of an answer beside the label, None if that is nothing."""
+        """Return the privileged information of an answer, None if there is none."""
         known = {}
         if command.response_s is not None and self._sitting.notes_response_time:
             known[RESPONSE_S] = command.response_s
@@ -300,11 +300,11 @@ class Answering:
 
 SOON_S = 1.0
 SEND_FOR_S = 15.0
-"""How long to go on trying to send the last answers."""
+"""How long to keep trying to send the last answers."""
 
 
 class _Stop(Stop):
-    """Gives the terminal back before a second signal ends the process."""
+    """Restores the terminal before a second signal ends the process."""
 
     def __init__(self, face: Face) -> None:
         super().__init__()
@@ -337,18 +337,18 @@ def by_hand(
     key
         The only key to ask about, None for all.
     idle_s
-        Seconds without a question after which to leave, None for never.
+        Seconds without a question after which to end, None for never.
     broker
         Address of the broker; replaces the configured one.
     asks_confidence
-        Whether to ask how sure an answer is.
+        Whether to ask for the confidence of an answer.
     notes_response_time
-        Whether answers tell how long they took.
+        Whether answers contain the response time.
 
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
     with visit(config_file, broker) as deployment:
@@ -394,7 +394,7 @@ def by_hand(
 
 
 def open_face() -> Face:
-    """Return the screen if there is a terminal at both ends, else lines."""
+    """Return the screen interface if input and output are terminals, otherwise lines."""
     if sys.stdin is None or sys.stdout is None:
         raise click.ClickException("annotate needs its standard input and output; they are closed")
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -427,9 +427,9 @@ def by_itself(
     config_file, key, idle_s, broker
         As for `by_hand`.
     settings
-        What `--simulate` says.
+        The settings given with `--simulate`.
     name
-        How the answers are signed, None for what the settings say.
+        Name in the answers, None to use the one in the settings.
     truth
         Files with the true labels; none of them if the events bring theirs.
     label
@@ -438,7 +438,7 @@ def by_itself(
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
     with visit(config_file, broker) as deployment:
@@ -470,7 +470,7 @@ def by_itself(
 
 
 def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
-    """Answer until told to stop, or idle too long; return the trouble with the broker, if any."""
+    """Answer until told to stop, or idle for too long; return a problem with the broker, if any."""
     line = StatusLine()
     trouble: str | None = None
     idle_since = time.monotonic()
@@ -493,7 +493,7 @@ def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str |
 
 
 def progress_of(simulation: Simulation) -> str:
-    """Say what a simulated annotator has done."""
+    """Return a line about what a simulated annotator has done."""
     counts = simulation.counts
     text = (
         f"{number(counts.n_answered, 'answer')}, {counts.n_challenges} of them to challenges, "

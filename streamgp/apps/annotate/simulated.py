@@ -1,7 +1,7 @@
 """Program of `streamgp annotate --simulate`: answers every question by itself.
 
-Questions are known before truths are looked for: the events are read only as far as a question
-waits for one of them. So what was asked long ago finds its truth, and little has to be remembered.
+Questions are read before truths: events are read only as far as a question waits for one of them.
+Old questions therefore find their truth, and little has to be remembered.
 
 """
 
@@ -28,12 +28,12 @@ from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
 from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
-# --- The true labels of events, for simulated annotators: from a file, or as the events come.
+# --- True labels of events for simulated annotators: from a file, or from the events themselves.
 
 
 ID_COLUMN = "event_id"
 MAX_TRUTHS = 500_000
-"""Events without a label request; the oldest are forgotten."""
+"""Number of events without a label request to keep; the oldest are forgotten."""
 
 
 def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> dict[str, Label]:
@@ -43,11 +43,11 @@ def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> 
     ----------
     paths
         The logs. The id of an event is in the column `event_id`; without it, it is the number of
-        the row, as `streamgp send` makes it.
+        the row, as with `streamgp send`.
     label
         The column of the labels.
     numbers
-        Whether they are numbers to be predicted, not names of classes.
+        Whether they are regression targets instead of names of classes.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _labels(
             f"{path} has no column {label!r} (label); columns: {', '.join(columns) or 'none'}"
         )
     named = [(n, cells) for n, cells in rows if not is_missing(cells.get(label))]
-    # As in a log that is sent: numbers if all of them are.
+    # As in a log that is sent: integers if all of them are.
     are_integers = not (typed or numbers) and all(is_integer_text(c[label]) for _, c in named)
     known: dict[tuple[type, Label], Label] = {}
     for n, cells in named:
@@ -103,22 +103,22 @@ def _labels(
         except ValueError as error:
             raise TableError(f"{path}: row {n}: {error}") from None
         if y is not None:
-            # Equal labels are one object: there are many events and few labels.
+            # Equal labels share one object: there are many events and few labels.
             yield event_id, known.setdefault((type(y), y), y)
 
 
 class Truths:
     """The true labels of events that may be asked about.
 
-    What is being asked about is kept longest, the rest until there is too much of it: a label that
-    was learned may be doubted later.
+    Events with open questions are kept longest, the others while there is room: a label that was
+    learned may be challenged later.
 
     Parameters
     ----------
     given
         Labels by event id, if they are known beforehand.
     max_truths
-        How many to keep, of events without a label request and of others.
+        How many to keep, of events without a label request and of others each.
 
     Examples
     --------
@@ -129,8 +129,8 @@ class Truths:
 
     """
 
-    # _unasked  labels by key and event id; None of an event whose label is unknown
-    # _asked    the same, of events that were asked about
+    # _unasked  labels by key and event id; None for an event whose label is unknown
+    # _asked    the same for events with a question
     # _labels   every label once
     def __init__(
         self, given: dict[str, Label] | None = None, *, max_truths: int = MAX_TRUTHS
@@ -146,20 +146,20 @@ class Truths:
         return {(type(y), y): y for y in (self.given or {}).values()}.values()
 
     def see(self, event: Event) -> None:
-        """Take note of an event: its `truth`, else the label that it brings."""
+        """Record the label of an event: its `truth`, otherwise its `y`."""
         y = event.y if event.truth is None else event.truth
-        if y is not None and not isinstance(y, float):  # there may be as many as events
+        if y is not None and not isinstance(y, float):  # numbers may all differ
             y = self._labels.setdefault((type(y), y), y)
         self._unasked[event.key, event.event_id] = y
         _shrink(self._unasked, self._max)
 
     def knows(self, key: str | None, event_id: str) -> bool:
-        """Say whether an event has been seen, be its label known or not."""
+        """Return whether an event has been seen, with or without a label."""
         event = (key, event_id)
         return self.given is not None or event in self._asked or event in self._unasked
 
     def ask(self, key: str | None, event_id: str) -> Label | None:
-        """Return the label of an event, None if it is unknown; it is kept for a while."""
+        """Return the label of an event, None if unknown; it is then kept for a while."""
         if self.given is not None:
             return self.given.get(event_id)
         event = (key, event_id)
@@ -169,7 +169,7 @@ class Truths:
         return self._asked.get(event)
 
     def settle(self, key: str | None, event_id: str) -> None:
-        """Take note that nothing is asked about an event any more, for now."""
+        """Record that there is no open question about an event at the moment."""
         event = (key, event_id)
         if event in self._asked:
             self._unasked[event] = self._asked.pop(event)
@@ -192,39 +192,39 @@ _EventKey: TypeAlias = "tuple[str | None, str]"
 
 
 def names_of(annotator: NamedAnnotator | AnnotatorPanel) -> list[str]:
-    """Return the names in which a simulated annotator, or each of a panel, signs."""
+    """Return the names of a simulated annotator, or of a panel's members."""
     return list(annotator.annotators) if isinstance(annotator, AnnotatorPanel) else [annotator.name]
 
 
 class Simulation:
-    """A simulated annotator at work on the topics of a deployment.
+    """Simulated annotator that answers questions in a deployment's topics.
 
     Parameters
     ----------
     topics
         The topics.
     annotator
-        Who answers; seconds are those of the clock.
+        The simulated annotator; its durations are in the clock's seconds.
     truths
-        What is true; if it is not given beforehand, it is taken from the events.
+        The true labels; if not given in advance, they are taken from the events.
     keyed
         Whether the workers have a learner for each key.
     only_key
-        The only key whose questions are answered; None for all.
+        Restricts the questions to one key; None for all.
     clock
         Tells the time, POSIX seconds.
 
     Attributes
     ----------
     trouble
-        What is wrong with the broker; None if nothing is.
+        Current problem with the broker; None if there is none.
 
     """
 
-    # _under_way  the answers that are not safe yet
+    # _under_way  the answers that are not stored yet
     # _untold     questions whose event has not been read yet
-    # _look_at    when to look which of the untold questions have ended
-    # _is_ready   whether all old questions were read, and the open ones among them asked
+    # _look_at    when to check which of the untold questions have ended
+    # _is_ready   whether all old questions have been read, and the open ones among them asked
     def __init__(
         self,
         topics: Topics,
@@ -259,7 +259,7 @@ class Simulation:
 
     @property
     def n_waiting(self) -> int:
-        """Number of answers under way."""
+        """Number of scheduled answers."""
         return len(self._scheduled)
 
     @property
@@ -268,17 +268,17 @@ class Simulation:
         return sum(map(len, self._untold.values()))
 
     def step(self, timeout_s: float = LOOK_S) -> bool:
-        """Read what comes, for so many seconds at most if nothing does, and send what is due.
+        """Read new messages, waiting at most for the timeout, and send answers that are due.
 
         Returns
         -------
-        Whether anything came or went. What is wrong with the broker does not end anything: it is
-        told in `trouble`, and tried again after a second.
+        Whether anything was received or sent. Problems with the broker are reported in `trouble`,
+        and retried after a second.
 
         Raises
         ------
         RefusedError
-            If that would not help.
+            If a retry would not help.
 
         """
         try:
@@ -299,7 +299,7 @@ class Simulation:
         return is_moved > 0
 
     def close(self) -> None:
-        """Let go; answers that are not due yet are not given."""
+        """Close the connections; answers that are not due yet are dropped."""
         self._let_go()
 
     # --- inside
@@ -359,7 +359,7 @@ class Simulation:
 
     def _settle(self, message: Told) -> None:
         match message:
-            # A question that has expired may still be answered, and the answer be challenged.
+            # An expired question may still be answered, and the answer challenged.
             case LabelledExample() | Answer(declined=True):
                 self._truths.settle(message.key, message.event_id)
             case TakenBack(event_id=None):

@@ -1,8 +1,8 @@
-"""Response times: how long a question was in front of the annotator.
+"""Response times: how long a question was shown to the annotator.
 
-What counts is the time in which it was shown, all of it: also before it was skipped, or before the
-broker was away. What does not count is the time in which it was not: while something else was on
-the screen, while the program was asleep (Ctrl-Z), while the computer was.
+All the time during which it was shown counts, also before it was skipped or before an outage of the
+broker. Time during which it was not shown does not count: while something else was on the screen,
+or while the program (Ctrl-Z) or the computer was suspended.
 
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 N_KEPT = 1000
-"""Questions of which it is known how long they were shown before they were put off."""
+"""Number of postponed questions whose time so far is kept."""
 
 
 class Stopwatch:
@@ -31,8 +31,7 @@ class Stopwatch:
     Parameters
     ----------
     clock
-        Tells seconds since some moment. The default never jumps, and stands still while the
-        computer sleeps.
+        Returns seconds. The default is monotonic, and stands still while the computer sleeps.
 
     Examples
     --------
@@ -51,10 +50,10 @@ class Stopwatch:
 
     """
 
-    # _front      the question in front, by key and request id; None if there is none
-    # _spent      how long questions were shown until the last look
-    # _looked_at  when that was
-    # _was        who handled the waking up before
+    # _front      the question shown, by key and request id; None if there is none
+    # _spent      how long questions had been shown at the last look
+    # _looked_at  time of the last look
+    # _was        the previous handler of SIGCONT
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._front: tuple[str | None, str] | None = None
@@ -63,50 +62,50 @@ class Stopwatch:
         self._was: Any = None
 
     def listen(self) -> None:
-        """Hear from now on when the program was asleep and wakes."""
+        """Start to notice when the program was suspended and continues."""
         if threading.current_thread() is threading.main_thread():
             self._was = signal.signal(signal.SIGCONT, self._wake)
 
     def close(self) -> None:
-        """Hear no more of it."""
+        """Restore the previous signal handler."""
         if self._was is not None:
             signal.signal(signal.SIGCONT, self._was)
             self._was = None
 
     def look(self, request: Request | None) -> None:
-        """Take note of the question that is shown from now on, or still is; None for none.
+        """Record the question that is shown from now on, or still is; None for none.
 
-        Look often: how long the program sleeps is known to the last look before.
+        Call it often: a suspension is measured from the last look before it.
         """
         self._count()
         self._front = None if request is None else (request.key, request.request_id)
 
     def seconds(self) -> float:
-        """Return how long the question in front has been shown, 0 if there is none."""
+        """Return how long the current question has been shown, 0 if there is none."""
         self._count()
         return 0.0 if self._front is None else self._spent.get(self._front, 0.0)
 
     def timed(self, command: Command) -> Command:
-        """Return an answer with the time that it took, to the millisecond; others as they are."""
+        """Return an answer with its response time, to the millisecond; other commands unchanged."""
         if command.kind not in ("label", "decline"):
             return command
         return replace(command, response_s=round(self.seconds(), 3))
 
     def stop(self) -> None:
-        """Forget the question in front: it is answered. Shown again, it starts at zero."""
+        """Forget the current question, which is answered. If shown again, it starts at zero."""
         if self._front is not None:
             self._spent.pop(self._front, None)
             self._front = None
 
     def _count(self) -> None:
-        now = self._clock()  # below the last look where it wakes just behind this line
+        now = self._clock()  # before the last look if the program wakes right after this line
         if self._front is not None:
-            spent = self._spent.pop(self._front, 0.0)  # the one looked at last comes last
+            spent = self._spent.pop(self._front, 0.0)  # the last one looked at comes last
             self._spent[self._front] = spent + max(0.0, now - self._looked_at)
             if len(self._spent) > N_KEPT:
                 del self._spent[next(iter(self._spent))]
         self._looked_at = max(now, self._looked_at)
 
     def _wake(self, _number: int, _frame: FrameType | None) -> None:
-        """Leave out the time since the last look: the program was asleep."""
+        """Leave out the time since the last look: the program was suspended."""
         self._looked_at = self._clock()

@@ -1,4 +1,4 @@
-"""Inbox of one annotator, filled from the topics, and rebuilt after the broker was away."""
+"""Inbox of one annotator, filled from the topics, and rebuilt after an outage of the broker."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from streamgp.interactive.messages import Answer, LabelledExample
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LOOK_S = 0.1
-"""How long to wait for what comes, at most."""
+"""The longest wait for new messages."""
 N_KEPT = 1000
-"""Answers that are known here, whether the topic gives them back or not."""
+"""Number of recent answers kept here, whether or not the topic has returned them."""
 _RETRY_S = 1.0
 
 
@@ -32,27 +32,27 @@ class Sitting:
     Parameters
     ----------
     annotator
-        How the answers are signed.
+        The annotator's name in answers.
     keyed
         Whether the workers have a learner for each key.
     answer_horizon_s
-        For how long after its event a question can be answered; None for ever.
+        How long after its event a question can be answered; None for ever.
     only_key
-        The only key whose questions are wanted; None for all.
+        Restricts the questions to one key; None for all.
     idle_s
-        Seconds without a question after which to leave; None for never.
+        Seconds without a question after which to end; None for never.
     of_numbers
-        Whether numbers are asked for, not names of classes.
+        Whether the answers are numbers instead of names of classes.
     asks_confidence
-        Whether it is asked how sure an answer is.
+        Whether to ask for the confidence of an answer.
     notes_response_time
-        Whether answers tell how long they took.
+        Whether answers contain the response time.
     people
         Who may answer for whom.
     order
         Order of the label requests.
     signatures
-        Signs and verifies answers; None where they are not signed.
+        Signs and verifies answers; None if they are not signed.
 
     """
 
@@ -70,35 +70,35 @@ class Sitting:
 
 
 class Subscription:
-    """The desk of one annotator, as the topics fill it.
+    """The inbox of one annotator, kept up to date with the topics.
 
     Parameters
     ----------
     topics
         The topics.
     sitting
-        Who sits there.
+        Settings of the session.
     clock
         Tells the time, POSIX seconds.
 
     Attributes
     ----------
     desk
-        What is open, and who answered what; another one once the broker was away.
+        Open questions and answers; replaced after an outage of the broker.
     averages
-        What is usual in each class; likewise.
+        The usual values of each class; likewise.
     trouble
-        Why the topics cannot be read now, None if they can.
+        Why the topics cannot be read at the moment, None if they can.
 
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
 
     # _feed   None while the broker is lost
-    # _given  the last answers: an inbox that is rebuilt knows them before the topic gives them back
+    # _given  the last answers: a rebuilt inbox knows them before the topic returns them
     def __init__(self, topics: Topics, sitting: Sitting, clock: Callable[[], float]) -> None:
         self.trouble: str | None = None
         self._topics = topics
@@ -111,23 +111,23 @@ class Subscription:
 
     @property
     def n_read(self) -> int | None:
-        """Records read so far while the topics are read from their start, then None."""
+        """Number of records read so far while the topics are read from their start, then None."""
         return self._feed.n_read if self._feed is not None and self.is_behind else None
 
     @property
     def is_behind(self) -> bool:
-        """Whether something that was there at the beginning has not been read yet."""
+        """Whether something that was there at the start has not been read yet."""
         return self._feed is None or not self._feed.caught_up
 
     def read_on(self, timeout_s: float) -> None:
-        """Read what comes, for so many seconds at most if nothing does.
+        """Read new messages, waiting at most for the timeout.
 
-        What is wrong with the broker is told in `trouble`, and tried again after a second.
+        Problems with the broker are reported in `trouble`, and retried after a second.
 
         Raises
         ------
         RefusedError
-            If that would not help.
+            If a retry would not help.
 
         """
         try:
@@ -147,18 +147,18 @@ class Subscription:
             self.trouble = None
 
     def keep(self, answer: Answer, at: float) -> None:
-        """Keep an answer that was given here, for an inbox that is rebuilt."""
+        """Keep an answer that was given here, for a rebuilt inbox."""
         self._given.append((answer, at))
 
     def close(self) -> None:
-        """Let go of the topics."""
+        """Close the connections to the topics."""
         if self._feed is not None:
             with suppress(BrokerError):
                 self._feed.close()
             self._feed = None
 
     def _begin(self) -> None:
-        """Set the desk up, to be filled from the start of the topics."""
+        """Create an empty desk, to be filled from the start of the topics."""
         sitting = self._sitting
         self.desk = AnnotationInbox(
             sitting.annotator,

@@ -1,4 +1,4 @@
-"""Questions on a terminal: one at a time on the whole screen, answered by single keys."""
+"""Full-screen terminal interface: one question at a time, answered by single keys."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from streamgp.base import Label
 from streamgp.common.printable import JOINERS
 from streamgp.interactive.messages import Challenge
 
-# --- Single keys from a terminal, without Enter; what is pasted stays in one piece.
+# --- Single keys from a terminal, without Enter; pasted text stays in one piece.
 
 
 _ESCAPE = "\x1b"
@@ -51,23 +51,23 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O\x1b])", re.DOTALL)
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 _MAX_UNREAD = 1 << 16
-# How long the rest of a key's bytes may take; after that Escape was pressed by itself.
+# How long the rest of a key's bytes may take; after that, Escape alone was pressed.
 _REST_S = 0.05
 
 KeyKind = Literal["text", "paste", "enter", "backspace", "escape", "end"]
 
 
 class Key(NamedTuple):
-    """A key that was pressed; `text` tells which, or what was pasted."""
+    """A pressed key, or pasted text; `text` is the key or the pasted text."""
 
     kind: KeyKind
     text: str = ""
 
 
 class KeyParser:
-    """Makes keys of what a terminal sends.
+    """Parser of a terminal's input into keys.
 
-    Arrows, function keys and the like are no keys here: nothing comes of them.
+    Arrows, function keys and the like are ignored.
 
     Examples
     --------
@@ -78,17 +78,17 @@ class KeyParser:
 
     """
 
-    # _unread  the beginning of a sequence that has not come whole
+    # _unread  the start of an incomplete sequence
     def __init__(self) -> None:
         self._unread = ""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the rest of a key is to come."""
+        """Whether the rest of a key is still to come."""
         return bool(self._unread)
 
     def feed(self, text: str) -> list[Key]:
-        """Return the keys that are whole."""
+        """Add input; return the complete keys."""
         self._unread += text
         keys = []
         while self._unread:
@@ -103,14 +103,14 @@ class KeyParser:
         return keys
 
     def finish(self) -> list[Key]:
-        """Return what has come if nothing more will: Escape, or nothing."""
+        """Return the remaining keys if no more input comes: Escape, or nothing."""
         if self._unread.startswith(_PASTE_BEGINS):
             return []
         unread, self._unread = self._unread, ""
         return [Key("escape")] if unread == _ESCAPE else []
 
     def _first(self) -> tuple[Key | None, int]:
-        """Return the first key and its length, 0 if it is not whole."""
+        """Return the first key and its length, 0 if it is incomplete."""
         text = self._unread
         if text[0] == _ESCAPE:
             if text.startswith(_PASTE_BEGINS):
@@ -129,18 +129,18 @@ class KeyParser:
 
 
 class Keys:
-    """The keys of a terminal, for as long as it is held.
+    """Keys of a terminal, while it is held.
 
     Parameters
     ----------
     fd
         The terminal, for reading.
     out
-        The same, for writing.
+        The terminal, for writing.
 
     """
 
-    # _were  the settings of the terminal to go back to; None while it is not held
+    # _were  the terminal settings to restore; None while it is not held
     def __init__(self, fd: int, out: int) -> None:
         self._fd = fd
         self._out = out
@@ -149,14 +149,14 @@ class Keys:
         self._decoder = getincrementaldecoder("utf-8")("replace")
 
     def hold(self) -> None:
-        """Take the terminal: keys come at once, and are not shown. Ctrl-C and Ctrl-Z stay."""
+        """Take the terminal: keys arrive at once and without echo. Ctrl-C and Ctrl-Z still work."""
         if self._were is None:
             self._were = termios.tcgetattr(self._fd)
             tty.setcbreak(self._fd, termios.TCSADRAIN)
             os.write(self._out, _PASTE_ON)
 
     def release(self) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal."""
         if self._were is not None:
             with suppress(OSError, termios.error):  # the terminal is gone
                 os.write(self._out, _PASTE_OFF)
@@ -164,7 +164,7 @@ class Keys:
             self._were = None
 
     def read(self, timeout_s: float) -> list[Key]:
-        """Return the keys pressed; an empty list if none were in time."""
+        """Return the keys pressed; an empty list if none came in time."""
         if not self._is_ready(timeout_s):
             return []
         keys = self._take()
@@ -173,7 +173,7 @@ class Keys:
         return keys
 
     def discard(self) -> None:
-        """Forget what was pressed and not read."""
+        """Discard pressed keys that were not read."""
         termios.tcflush(self._fd, termios.TCIFLUSH)
         self._parser = KeyParser()
 
@@ -188,15 +188,15 @@ class Keys:
         return self._parser.feed(self._decoder.decode(data)) if data else [Key("end")]
 
 
-# A key that was meant for a question which has just vanished must not answer the next one.
+# A key meant for a question that has just vanished must not answer the next one.
 DEAF_S = 0.7
-# What stands around features: their heading in two lines, and how many more there are.
+# Lines around the features: a heading of two lines, and the number of further features.
 _LINES_OF_TABLE = 3
 _MOST_LABEL_LINES = 4
 _N_RECENT = 100
 
 Purpose = Literal["new", "search", "old", "renamed"]
-"""What is typed: a new label, letters of one, one to be renamed, or its new name."""
+"""What is being typed: a new label, a search, a label to rename, or its new name."""
 _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[H"
 _LEAVE = b"\x1b[?1049l\x1b[?25h"
 
@@ -211,24 +211,24 @@ class ScreenFace:
     console
         The terminal, for drawing.
     watch
-        Measures how long questions are shown; None for one of its own.
+        Measures how long questions are shown; None for a new one.
 
     """
 
-    # _pressed     keys not looked at yet
+    # _pressed     keys not processed yet
     # _typed       the label being typed, None if none is
-    # _purpose     what for
-    # _old         the label to be renamed, as it was typed
-    # _near        a label that a new one may have been meant to be, and the command it would be
-    # _lists       whether the labels are listed at a challenge
-    # _is_expert   whether the rule that asks is shown with its numbers
+    # _purpose     what it is typed for
+    # _old         the label to rename, as typed
+    # _near        the known label that a new one may mean, and the command for the new one
+    # _lists       whether a challenge lists the labels
+    # _is_expert   whether the rule is shown with its numbers
     # _recent      labels given here, the latest first
-    # _unrated     the answer of which it is being asked how sure it is, None if it is not
+    # _unrated     the answer whose confidence is being asked for, None if there is none
     # _start       the first feature shown, of the question `_of`
-    # _remark      what was wrong with the last key
-    # _deaf_until  until when keys about the question do not count
-    # _drawn       what the picture on the screen was made of
-    # _was         who handled Ctrl-Z before
+    # _remark      the problem with the last key
+    # _deaf_until  until when keys about the question are ignored
+    # _drawn       the contents from which the screen was drawn
+    # _was         the previous handler of Ctrl-Z
     def __init__(self, fd: int, out: int, console: Console, watch: Stopwatch | None = None) -> None:
         self._watch = watch or Stopwatch()
         self._keys = Keys(fd, out)
@@ -295,7 +295,7 @@ class ScreenFace:
             self._pressed.append(Key("end"))
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return what a key says; what it only changes on the screen is done here."""
+        """Return the command of a key; keys that only change the screen are handled here."""
         if not self._pressed:
             self._pressed.extend(self._keys.read(timeout_s))
         while self._pressed:
@@ -305,7 +305,7 @@ class ScreenFace:
         return None
 
     def question_ended(self) -> None:
-        """Drop keys that were meant for the question that has ended."""
+        """Drop keys meant for the question that has ended."""
         self._pressed.clear()
         self._keys.discard()
         self._lists = False
@@ -313,11 +313,11 @@ class ScreenFace:
         self._deaf_until = time.monotonic() + DEAF_S
 
     def _drop_entry(self) -> None:
-        """Forget what is half said."""
+        """Discard an unfinished entry."""
         self._typed = self._near = self._unrated = None
 
     def release(self) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal."""
         if self._is_held:
             self._is_held = False
             with suppress(OSError):  # the terminal is gone
@@ -331,7 +331,7 @@ class ScreenFace:
         self._drawn = None
 
     def _pause(self, number: int, _frame: FrameType | None) -> None:
-        """Go to sleep with the terminal as it was, and come back after `fg`."""
+        """Suspend with the terminal restored, and take it again after `fg`."""
         was_held = self._is_held
         self.release()
         signal.signal(number, signal.SIG_DFL)
@@ -396,7 +396,7 @@ class ScreenFace:
         return None
 
     def _reconsider(self, character: str, view: View) -> Command | None:
-        """Take a key at a challenge, whose answer is the last word: all but a few do nothing."""
+        """Process a key at a challenge, whose answer is final: only a few keys are valid."""
         if character == ANOTHER:
             self._lists = not view.of_numbers
             if view.of_numbers:
@@ -409,7 +409,7 @@ class ScreenFace:
         self._purpose, self._typed = purpose, typed
 
     def _choose(self, command: Command, view: View) -> Command | None:
-        """Return what was chosen, unless it is to be asked first how sure it is."""
+        """Return the chosen command, unless its confidence must be asked for first."""
         command = self._watch.timed(command)
         if view.asks_confidence and command.kind == "label" and command.confidence is None:
             self._unrated = command
@@ -417,8 +417,8 @@ class ScreenFace:
         return self._give(command)
 
     def _rate(self, key: Key, unrated: Command) -> Command | None:
-        """Take a key while it is asked how sure an answer is."""
-        # What is pasted is no key, also where it is a single character.
+        """Process a key while the confidence of an answer is asked for."""
+        # Pasted text is no key, even if it is a single character.
         character = key.text.lower() if key.kind == "text" else ""
         if key.kind == "escape" or character == "u":
             self._unrated = None
@@ -445,7 +445,7 @@ class ScreenFace:
         return command
 
     def _type(self, key: Key, typed: str, view: View) -> Command | None:
-        """Take a key while a label is being typed."""
+        """Process a key while a label is being typed."""
         if key.kind in ("text", "paste"):
             self._typed = typed + "".join(c for c in key.text if c.isprintable() or c in JOINERS)
         elif key.kind == "backspace":
@@ -460,7 +460,7 @@ class ScreenFace:
         return None
 
     def _enter(self, typed: str, view: View) -> Command | None:
-        """Take what was typed; raises ValueError if it says nothing."""
+        """Process the typed text; raise ValueError if it is invalid."""
         known = [choice.label for choice in view.choices]
         if self._purpose == "search":
             found = search(typed, known, recent=self._recent)
@@ -488,7 +488,7 @@ class ScreenFace:
         return self._choose(command, view)
 
     def _settle(self, key: Key, near: Label, command: Command, view: View) -> Command | None:
-        """Take a key while it is asked whether a new label was meant to be a known one."""
+        """Process a key while asking whether a new label was meant to be a known one."""
         character = key.text.lower() if key.kind == "text" else ""
         if character == "y":
             self._near = None
@@ -501,7 +501,7 @@ class ScreenFace:
         return None
 
     def _most(self, view: View) -> int:
-        """Return how many features there is room for."""
+        """Return how many features fit."""
         around = Group(*self._parts(view, most=0))
         n_lines = len(self._console.render_lines(around, pad=False))
         return max(1, self._console.size.height - n_lines - _LINES_OF_TABLE)
@@ -513,7 +513,7 @@ class ScreenFace:
         return Group(*self._parts(view, most=most))
 
     def _parts(self, view: View, *, most: int) -> list[RenderableType]:
-        """Return what stands on the screen, with so many features."""
+        """Return the contents of the screen, with at most this many features."""
         parts: list[RenderableType] = []
         if view.n_read is None:
             below = self._entry(view)
@@ -532,7 +532,7 @@ class ScreenFace:
         return parts
 
     def _entry(self, view: View) -> RenderableType | None:
-        """Return what stands in for the keys while something is half said."""
+        """Return what replaces the keys during an unfinished entry."""
         if self._near is not None:
             near, command = self._near
             return did_you_mean(near, command)
@@ -543,8 +543,7 @@ class ScreenFace:
         return None
 
 
-# --- What stands on the screen while a label is typed, and while it is asked how sure one is of
-# it.
+# --- Contents of the screen while a label is typed, and while its confidence is asked for.
 
 
 _MOST_FOUND = 12
@@ -553,7 +552,7 @@ _MOST_FOUND = 12
 def typing(
     typed: str, purpose: Purpose, view: View, recent: Sequence[Label], old: str
 ) -> RenderableType:
-    """Return what has been typed, and what it may become."""
+    """Return the typed text, and the labels that it may become."""
     titles = {
         "new": "new label",
         "search": "search",
@@ -579,7 +578,7 @@ def typing(
 
 
 def did_you_mean(near: Label, command: Command) -> RenderableType:
-    """Return what is asked about a new label that is much like a known one."""
+    """Return the question about a new label that is similar to a known one."""
     keys = {"y": shown_label(near), "n": f"no, {said(command)} is a new label", "Esc": "back"}
     return Group(
         Text.assemble("Did you mean ", (shown_label(near), "bold"), "?"),
@@ -588,7 +587,7 @@ def did_you_mean(near: Label, command: Command) -> RenderableType:
 
 
 def how_sure(unrated: Command) -> RenderableType:
-    """Return what is asked about an answer that was chosen, with the keys."""
+    """Return the question about the confidence of an answer, with the keys."""
     keys = [Text.assemble((key, "bold cyan"), f" {word}") for key, word in WORDS.items()]
     others = {"Enter": "leave it out", "Esc": "back", "?": "help", "q": "quit"}
     rest = [Text.assemble((key, "bold cyan"), (f" {what}", "dim")) for key, what in others.items()]
