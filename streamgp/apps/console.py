@@ -1,6 +1,6 @@
-"""Console of the programs: progress, signals, exit codes, wording.
+"""Console of the programs: progress, signals, exit codes, text formatting.
 
-Progress goes to stderr, and only to a terminal: a log file of a hundred bars is of no use.
+Progress bars go to stderr, and only to a terminal: a hundred bars in a log file are of no use.
 
 """
 
@@ -24,7 +24,7 @@ from streamgp.common.printable import printable
 
 Show: TypeAlias = Callable[[str, float], None]
 
-# rich takes a lock for every update; a bar need not move more often than this.
+# rich takes a lock for every update, so only one in this many calls updates the bar.
 CALLS_PER_UPDATE = 20
 
 
@@ -32,8 +32,8 @@ CALLS_PER_UPDATE = 20
 def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
     """Show a bar on stderr while the block runs, if stderr is a terminal.
 
-    Yields what is to be called with a line of text and the share done, between 0 and 1; one of
-    `every` calls moves the bar.
+    Yields a function of a line of text and the share done, between 0 and 1; one in `every` calls
+    updates the bar.
     """
     if not sys.stderr.isatty():
         yield lambda _line, _share: None
@@ -42,7 +42,7 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (
-        # No markup: the text may hold the name of a file or a learner.
+        # No markup: the text may contain the name of a file or a learner.
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
@@ -63,7 +63,7 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
 
 
 class _Steady:
-    """A stream on which writing never fails."""
+    """A stream whose writes never fail."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -82,24 +82,25 @@ class _Steady:
 
 
 def steady(stream: TextIO) -> TextIO:
-    """Return a terminal that may be closed while something is drawn on it."""
+    """Wrap a terminal so that it may be closed while something is drawn on it."""
     return cast(TextIO, _Steady(stream))
 
 
 def tell(line: str) -> None:
     """Write a line to stderr; a closed stderr is no error.
 
-    It may quote what comes from outside: a path, a column, a reason.
+    Control characters are made visible, since the line may quote outside data: a path, a column, a
+    reason.
     """
     with contextlib.suppress(OSError):
         click.echo(printable(line), err=True)
 
 
 def seen(text: str) -> str:
-    """Return data as standard output is to get them, line by line.
+    """Return text for standard output, line by line.
 
-    A file or a pipe gets what stands in the topics; a terminal would obey some of it, so that it
-    gets everything that cannot be seen written out.
+    A file or a pipe gets the data unchanged; for a terminal, which would obey control characters,
+    invisible characters are escaped.
     """
     if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
         return text
@@ -112,7 +113,7 @@ def confirm(question: str) -> bool:
     Raises
     ------
     click.ClickException
-        If stdin is no terminal, so that no user can answer.
+        If no answer can be read.
 
     """
     if sys.stdin is None:
@@ -126,7 +127,7 @@ def confirm(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-# --- One line about what a long command does: rewritten on a terminal, repeated in a log.
+# --- One status line of a long command: rewritten on a terminal, repeated in a log.
 
 
 REWRITE_S = 0.2
@@ -135,14 +136,14 @@ _CLEAR = "\r\x1b[K"
 
 
 class StatusLine:
-    """Writes to stderr how far something is.
+    """Writes progress to stderr.
 
     Parameters
     ----------
     stream
-        Where to write; stderr if None.
+        The stream to write to; None for stderr.
     clock
-        Seconds that never go back.
+        A monotonic clock, in seconds.
 
     """
 
@@ -156,7 +157,7 @@ class StatusLine:
         self._last = ""
 
     def show(self, text: Callable[[], str]) -> None:
-        """Show how it is now, if it is time to."""
+        """Show the current status, if it is due."""
         now = self._clock()
         if now < self._due:
             return
@@ -171,7 +172,7 @@ class StatusLine:
         self._last = line
 
     def say(self, text: str) -> None:
-        """Write a line that stays; not once more what stands there already."""
+        """Write a permanent line, unless it repeats the current one."""
         if self._is_terminal:
             self._write(f"{_CLEAR}{text}\n")
         elif text != self._last:
@@ -179,38 +180,39 @@ class StatusLine:
         self._last = text
 
     def _write(self, text: str) -> None:
-        with suppress(OSError):  # the terminal was closed: no reason to stop what it tells of
+        with suppress(OSError):  # the terminal was closed: no reason to stop the command
             self._stream.write(text)
             self._stream.flush()
 
 
-# --- Signals to a running command: the first ends it orderly, the second at once.
+# --- Signals to a running command: the first one stops it gracefully, the second immediately.
 #
 # The first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets a flag, which the command
-# looks at between two batches. A second signal means: do not wait any longer.
+# checks between two batches. A second signal means: do not wait any longer.
 
 
-# A terminal sends Ctrl-C to all processes, and a supervisor may pass it on: one wish, two signals.
+# A terminal sends Ctrl-C to all processes, and a supervisor may forward it: one request, two
+# signals.
 _SAME_WISH_S = 0.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
-    """Tells whether to stop; listens to signals inside of a `with` block.
+    """Tells whether to stop; handles signals within a `with` block.
 
-    A signal that was ignored when the process began stays so, as for a command in the background
-    of a script, or under `nohup`.
+    A signal that was ignored when the process started stays ignored, as for a background command of
+    a script, or under `nohup`.
 
     Parameters
     ----------
     tell
-        Called with the name of the first signal, once, when the stop is checked: a signal comes
-        in the middle of anything, where nothing can be written.
+        Called once with the name of the first signal, at the next check: a signal may arrive in the
+        middle of any operation, where nothing can be written.
 
     Attributes
     ----------
     signal
-        Name of the signal that asked first, None while there was none.
+        Name of the first signal, None if there was none.
 
     Examples
     --------
@@ -222,9 +224,9 @@ class Stop:
 
     """
 
-    # _at    when it was asked, by the clock of `monotonic`
-    # _were  who handled the signals before
-    # _told  whether the signal has been told
+    # _at    when it arrived, on the clock `monotonic`
+    # _were  the previous signal handlers
+    # _told  whether the signal has been reported
     def __init__(self, tell: Callable[[str], None] = lambda _signal: None) -> None:
         self.signal: str | None = None
         self._tell = tell
@@ -262,8 +264,7 @@ class Stop:
             os._exit(128 + number)
 
 
-# --- Text for people: counts, durations, moments, columns; what comes from outside made
-# harmless.
+# --- Text for people: counts, durations, times, columns.
 
 
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -282,7 +283,7 @@ def number(n: int, what: str, several: str | None = None) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a duration as people say it.
+    """Return a duration as text for people.
 
     Examples
     --------
@@ -302,7 +303,7 @@ def span(seconds: float) -> str:
 
 
 def clock_time(at: float) -> str:
-    """Return a moment as the clocks here show it."""
+    """Return a time in the local time zone."""
     return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
 
 
@@ -312,9 +313,9 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     Parameters
     ----------
     rows
-        The cells of each row; all rows have as many.
+        The cells of each row; all rows have the same number.
     right
-        Columns that stand to the right, as numbers do.
+        Columns that are aligned right, such as numbers.
 
     Examples
     --------
@@ -341,7 +342,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
 
 
 DONE = 0
-NEEDS_OPERATOR = 1  # of `streamgp check` alone
+NEEDS_OPERATOR = 1  # only of `streamgp check`
 WRONG_USE = 2
 TOO_MANY_BAD = 65
 INTERNAL_ERROR = 70
@@ -367,7 +368,7 @@ MEANING: dict[int, str] = {
 
 
 def status_of(signal: str | None) -> int:
-    """Return the exit status of a command that a signal has ended before it was done.
+    """Return the exit status of a command that a signal has ended early, 0 without a signal.
 
     Examples
     --------
@@ -380,10 +381,10 @@ def status_of(signal: str | None) -> int:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process now, with everything written that was said so far.
+    """End the process now, after flushing its output.
 
-    A client whose broker is gone has threads and exit handlers that would keep the process for a
-    while; there is nothing left for them to do.
+    The client of an unreachable broker has threads and exit handlers that would delay the end, and
+    nothing left to do.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

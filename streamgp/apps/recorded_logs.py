@@ -1,4 +1,4 @@
-"""Recorded logs, as the commands that read them open and name them."""
+"""Recorded logs: opening and naming them for the commands that read them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from streamgp.config.settings import Config
 from streamgp.query.registry import LEARNERS
 
 N_REASONS_SHOWN = 5
-"""Rows that cannot be read are many or few; of so many it is said why."""
+"""The largest number of unreadable rows whose reasons are shown."""
 
 
 class Notes:
-    """Notes of the reader of a log: shown once the work begins, as they come from then on.
+    """Notes of a log's reader: held back until the work begins, then shown as they come.
 
-    So a command that is refused says nothing but why.
+    A command that is refused therefore shows only the reason.
 
     Attributes
     ----------
     lines
-        Everything it said.
+        All notes so far.
 
     """
 
@@ -41,7 +41,7 @@ class Notes:
             tell(f"note: {line}")
 
     def show(self) -> None:
-        """Show everything said so far."""
+        """Show all notes so far, and from now on each new one."""
         self._shown = True
         for line in self.lines:
             tell(f"note: {line}")
@@ -50,9 +50,9 @@ class Notes:
 def open_log(
     path: Path, config: Config, notes: Notes, *, source: str = "configuration"
 ) -> LogSource | WindowedLog:
-    """Open the log that a configuration describes: its rows, or the windows of them.
+    """Open the log of a configuration: its rows, or windows over them.
 
-    Errors about the windows name `source`, the file of the configuration.
+    Errors about the windows name `source`, the configuration file.
     """
     windows = build_windows(config, label="truth", source=source)
     rows = open_rows(path, config, notes)
@@ -60,12 +60,12 @@ def open_log(
 
 
 def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
-    """Open the log that a configuration describes, row by row.
+    """Open the log of a configuration, row by row.
 
     Raises
     ------
     click.ClickException
-        If it cannot be read, or there are windows and no column tells the time.
+        If it cannot be read, or there are windows but no time column.
 
     """
     columns, windows = config.log, config.windows
@@ -83,11 +83,11 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             ignore=columns.ignore,
             features=columns.features,
             channels=() if windows is None else (*chain(*windows.vectors), *(windows.gps or ())),
-            # Not every classifier of River, or of a user's own, takes texts; those of streamgp do.
+            # Not every classifier of River, or of a user, accepts text; those of streamgp do.
             texts=config.learner.name == "gp" or config.learner.name in LEARNERS,
             numbers=config.target == "number",
             limit=columns.limit,
-            in_order=windows is None,  # which have a tolerance of their own
+            in_order=windows is None,  # windows have their own tolerance
             notes=notes,
         )
     except ValueError as error:
@@ -95,12 +95,12 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
 
 
 def name_of(path: Path) -> str:
-    """Return what a log is called: the name of its file, up to the first point."""
+    """Return the name of a log: its file name up to the first dot."""
     return path_text(path.name.split(".")[0])
 
 
 def prefixes(paths: Sequence[Path]) -> list[str]:
-    """Return what the event ids of each log begin with: nothing if there is one, else its name.
+    """Return the prefix of each log's event ids: empty for a single log, otherwise its name.
 
     Raises
     ------

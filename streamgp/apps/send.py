@@ -38,30 +38,30 @@ from streamgp.config.settings import Config, WorkerConfig, replay_part
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.messages import Event, Rejected
 
-# --- Rows on their way into the events topic, at their pace.
+# --- Sending rows to the events topic, at a given pace.
 
 
 SOURCE = "/streamgp/send"
 MOST_IN_FLIGHT = 1000
-"""Rows sent and not known to be safe."""
+"""The largest number of rows sent but not known to be stored."""
 UNSAFE_FOR_S = 0.25
 _NAP_S = 0.05
 _TOLD_S = 5.0
 
 Say: TypeAlias = Callable[[str, float], None]
-"""Called with a line about how far it is, and the share that is done."""
+"""Called with a line about the progress, and the share done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Pace of sending, and the times that rows are given.
+    """Pace of sending, and the times of the rows.
 
     Parameters
     ----------
     speed
-        How many times faster than they happened; None for as fast as possible.
+        How many times faster than recorded; None for as fast as possible.
     keep_times
-        Whether the events keep the times of the log; else they happen when they are sent.
+        Whether events keep the times of the log; otherwise they get the time of sending.
 
     """
 
@@ -78,9 +78,9 @@ class RowRead:
     number
         Its number over all logs, from 1.
     message
-        The event, or why there is none.
+        The event, or a rejection.
     share
-        How much of all logs has been read, between 0 and 1.
+        Share of all logs that has been read, between 0 and 1.
 
     """
 
@@ -97,29 +97,29 @@ class EventProducer:
     writer
         Writes to the topics.
     pace
-        When rows are sent.
+        The pace.
     keyed
         Whether the workers have a learner for each key.
     n_taught
-        The first rows that bring their label to be learned.
+        Number of first rows that carry their label, to be learned.
     clock
-        Tells the time, POSIX seconds.
+        Returns the time, POSIX seconds.
     sleep
-        Waits for so many seconds.
+        Sleeps for a number of seconds.
 
     Attributes
     ----------
     n_sent, n_rejected
-        Rows sent, and rows that cannot be.
+        Numbers of rows sent, and of rows that cannot be sent.
     reasons
-        Why not, of the first.
+        Reasons of the first of these.
     last, safe
-        The last row that was looked at; the last one of which all before are safe with the broker.
+        The last row processed; the last row up to which all rows are stored by the broker.
 
     """
 
-    # _n_unsafe  rows sent since the last flush, at _flushed_at
-    # _start     time of the first row in the log, and when it was sent
+    # _n_unsafe  number of rows sent since the last flush, which was at _flushed_at
+    # _start     time of the first row in the log, and of its sending
     def __init__(
         self,
         writer: Writer,
@@ -146,14 +146,14 @@ class EventProducer:
         self._start: tuple[float, float] | None = None
 
     def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Say) -> None:
-        """Send rows until there are no more, or `stop` returns true.
+        """Send rows until there are no more, or `should_stop` returns true.
 
         Raises
         ------
         BrokerError
             If the broker is lost; `safe` is the last row written.
         TableError
-            If a log is damaged; what came before is sent.
+            If a log is damaged; the rows before have been sent.
 
         """
         try:
@@ -172,7 +172,7 @@ class EventProducer:
         self._flush()
 
     def _wait_for(self, row: RowRead, should_stop: Callable[[], bool], say: Say) -> bool:
-        """Wait until it is a row's turn, and say so where that is long; return whether it is."""
+        """Wait until a row is due, and report a long wait; return whether it is due."""
         speed, event = self._pace.speed, row.message
         if speed is None or isinstance(event, Rejected):
             return True
@@ -185,7 +185,7 @@ class EventProducer:
                 return False
             if wait_s > _NAP_S and self._n_unsafe:
                 self._flush()
-            if wait_s >= _TOLD_S:  # a night in the log must not look like a command that hangs
+            if wait_s >= _TOLD_S:  # a night in the log must not look like a hanging command
                 sent = f"{number(self.n_sent, 'event')} sent"
                 say(f"{sent}, the next one in {span(wait_s)}", row.share)
             self._sleep(min(wait_s, _NAP_S))
@@ -237,28 +237,28 @@ def send_logs(
     prefix: str | None,
     broker: str | None,
 ) -> int:
-    """Send logs, and say what was sent.
+    """Send logs, and report what was sent.
 
     Parameters
     ----------
     config_file
         The configuration of the deployment.
     logs
-        The logs, in their order.
+        The logs, in order.
     pace
-        When rows are sent.
+        The pace.
     columns
-        What is said about the columns on the command line, as for `streamgp replay`.
+        Column options of the command line, as for `streamgp replay`.
     unlabelled
         Whether the logs have no column of labels.
     teach
-        Number of first rows that bring their label to be learned.
+        Number of first rows that carry their label, to be learned.
     limit
-        Number of rows at most, None for what the configuration says.
+        The largest number of rows, None for the configured one.
     first
-        The row to begin with, counted over all logs.
+        The first row to send, counted over all logs.
     prefix
-        What event ids begin with; None for nothing, or the name of each of several logs.
+        Prefix of event ids; None for no prefix or, with several logs, their names.
     broker
         Address of the broker; replaces the configured one.
 
@@ -269,22 +269,22 @@ def send_logs(
     Raises
     ------
     BrokerError
-        If the broker cannot be reached at the beginning.
+        If the broker cannot be reached at the start.
 
     """
     if prefix is not None and not prefix.isprintable():
         raise click.UsageError(f"--prefix must be printable, got {prefix!r}")
     heads = [(prefix or "") + head for head in prefixes(logs)]
     with visit(config_file, broker) as deployment, ExitStack() as stack:
-        if deployment.config.windows is not None:  # they are made of the times of the log
+        if deployment.config.windows is not None:  # windows need the times of the log
             pace = replace(pace, keep_times=True)
         config = _columns(deployment.config, columns, pace, unlabelled=unlabelled)
         limit = config.log.limit if limit is None else limit
         config = changed(config, log=changed(config.log, limit=None))
         notes = Notes()
-        # All of them before anything is sent: what is wrong with the last is said now.
+        # Open all of them before sending anything, so that problems of the last one show now.
         sources = [stack.enter_context(closing(open_rows(path, config, notes))) for path in logs]
-        # Where every key has a learner, a log that names no keys is that of one: its own name.
+        # If every key has a learner, a log without keys has one key: its name.
         is_one = deployment.config.worker.keyed and config.log.key is None
         keys = [name_of(path) if is_one else None for path in logs]
         rows = _rows(sources, heads, keys, first, limit)
@@ -314,7 +314,7 @@ def _rows(
     first: int,
     limit: int | None,
 ) -> Iterator[RowRead]:
-    """Return the rows of logs, from the first that is wanted on."""
+    """Return the rows of logs, from the first requested one on."""
     rows = (
         ((i + log.progress) / len(logs), head, key, received.message)
         for i, (log, head, key) in enumerate(zip(logs, heads, keys, strict=True))
@@ -323,7 +323,7 @@ def _rows(
     last = None if limit is None else first - 1 + limit
     numbered = enumerate(rows, start=1)
     for n, (share, head, key, message) in islice(numbered, first - 1, last):
-        assert isinstance(message, Event | Rejected)  # what a log holds
+        assert isinstance(message, Event | Rejected)  # a log contains only these
         if isinstance(message, Event):
             message = replace(message, event_id=head + message.event_id, key=key or message.key)
         yield RowRead(number=n, message=message, share=share)
@@ -337,7 +337,7 @@ def _polled(log: LogSource) -> Iterator[Received]:
 def _columns(
     config: WorkerConfig, columns: Mapping[str, Any], pace: Pace, *, unlabelled: bool
 ) -> Config:
-    """Return the configuration with the columns of the command line, or say what is missing."""
+    """Return the configuration with the columns of the command line; errors name a missing one."""
     found = with_options(replay_part(config), **columns)
     for column, option, why in (
         (
@@ -361,7 +361,7 @@ def _columns(
 
 @contextmanager
 def _shown() -> Iterator[Say]:
-    """Show a bar on a terminal, elsewhere a line now and then."""
+    """Show a bar on a terminal, elsewhere a line from time to time."""
     if sys.stderr.isatty():
         with progress() as show:
             yield show
@@ -406,5 +406,5 @@ def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int
 
 
 def status_by(error: BrokerError) -> int:
-    """Return the exit status of a sender whom the broker has stopped: 75 where waiting helps."""
+    """Return the exit status of a sender that the broker has stopped: 75 if a retry may help."""
     return WRONG_USE if isinstance(error, RefusedError) else LOST_BROKER

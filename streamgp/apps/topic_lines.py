@@ -1,4 +1,4 @@
-"""Topics as lines of JSON: records printed as they come, and lines of standard input as records."""
+"""Topics as JSON lines: printing records as they arrive, and sending lines of standard input."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _CHUNK = 1 << 20
 def send_lines(
     config_file: Path, topic: TopicName | None, *, restore: bool, broker: str | None
 ) -> int:
-    """Send lines of standard input, and say how many were sent.
+    """Send lines of standard input, and report how many were sent.
 
     Parameters
     ----------
     config_file
         The configuration of the deployment.
     topic
-        Whose records the lines are; None for events and answers, told apart by what they say.
+        Topic of the lines; None for events and answers, distinguished by their contents.
     restore
-        Whether to write what a worker alone writes.
+        Whether to write to topics that only a worker writes.
     broker
         Address of the broker; replaces the configured one.
 
@@ -47,7 +47,7 @@ def send_lines(
     Raises
     ------
     BrokerError
-        If the broker cannot be worked with at the beginning.
+        If the broker cannot be used at the start.
     click.ClickException
         If standard input is closed.
 
@@ -85,7 +85,7 @@ class _LineSender:
     Attributes
     ----------
     n_sent, n_safe
-        Records sent; lines read of which all are safe.
+        Number of records sent; number of lines up to which all are stored.
 
     """
 
@@ -110,7 +110,7 @@ class _LineSender:
             self.flush()
 
     def flush(self) -> None:
-        """Return when everything is safe."""
+        """Return once everything is stored."""
         if self.n_safe < self._n_lines:
             self._flush()
             self.n_safe = self._n_lines
@@ -123,13 +123,13 @@ def _writing(there: Deployment) -> Iterator[_LineSender]:
     try:
         yield _LineSender(writer.send, writer.flush)
     finally:
-        with suppress(BrokerError):  # which was reported, or there is nothing left to write
+        with suppress(BrokerError):  # already reported, or nothing is left to write
             writer.close()
 
 
 @contextmanager
 def _restoring(there: Deployment) -> Iterator[_LineSender]:
-    """Write in place of a worker, of which there must be none."""
+    """Write in place of a worker; none may be running."""
     if not there.is_in_directory:
         raise click.ClickException(
             "--restore needs a broker file://DIR; copy topics in Kafka with Kafka's own tools"
@@ -160,7 +160,7 @@ def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:
 
 
 def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
-    """Yield lines as they come, and None whenever none has come for a moment."""
+    """Yield lines as they arrive, and None whenever there was none for a moment."""
     parts: list[bytes] = []
     while not stop():
         ready, _, _ = select.select([descriptor], [], [], _PAUSE_S)
@@ -169,7 +169,7 @@ def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
             continue
         data = os.read(descriptor, _CHUNK)
         if not data:
-            if parts:  # a last line whose end was forgotten
+            if parts:  # a last line without a newline
                 yield b"".join(parts)
             return
         *whole, rest = data.split(b"\n")
@@ -192,18 +192,18 @@ def print_records(
     Parameters
     ----------
     topics, topic
-        Where they are.
+        The topics, and the one to print.
     stop
-        Tells whether to end.
+        Tells whether to stop.
     from_start
-        Whether to begin with the first record, not with the next one.
+        Whether to start with the first record instead of the next one.
     once
-        Whether to end with the last one that was there.
+        Whether to end after the last existing record.
 
     Raises
     ------
     BrokenPipeError
-        If the output is not read any more.
+        If the output is no longer read.
     click.ClickException
         If standard output is closed.
 
@@ -226,10 +226,10 @@ def print_records(
 
 
 def _check_read() -> None:
-    """Notice a pipe that is not read any more though there is nothing to write."""
+    """Notice that a pipe is no longer read even if there is nothing to write."""
     try:
         descriptor = sys.stdout.fileno()
-    except OSError:  # no file at all
+    except OSError:  # not a file
         return
     poll = select.poll()
     poll.register(descriptor, 0)

@@ -1,1 +1,1 @@
-"""The worker's process."""
+"""Process of a worker, its checks, logs and metrics."""

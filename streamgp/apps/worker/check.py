@@ -50,7 +50,7 @@ _LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """Result of one check."""
 
     verdict: Verdict
     what: str
@@ -60,7 +60,7 @@ class Finding:
 def check_deployment(
     config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
 ) -> int:
-    """Print what is found, a line for each thing, and return the exit status.
+    """Print the findings, one line each, and return the exit status.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def check_deployment(
     broker
         Address of the broker; replaces the configured one.
     timeout_s
-        How long to read the topic `state` at most.
+        The longest time to spend reading `state` and `consensus`.
     create_topics
-        Whether to make the topics that are missing first.
+        Whether to create missing topics first.
 
     """
     status = DONE
@@ -90,7 +90,7 @@ def check_deployment(
 def findings(
     config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
 ) -> Iterator[Finding]:
-    """Look at everything, up to the first thing without which the rest cannot be looked at."""
+    """Yield the results of all checks, up to the first failure that makes the others impossible."""
     try:
         config = load_deployed(config_file, broker=broker)
         loops = build_loops(config, source=str(config_file))
@@ -151,14 +151,14 @@ def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
 
 
 def _of_state(root: Path) -> Finding:
-    """Say whether snapshots can be kept; what is made to try it is removed again."""
+    """Check that snapshots can be written; what is created for the test is removed again."""
     there = root
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
     try:
         with suppress(FileNotFoundError):
             root.lstat()  # its name may be too long
-        # Permissions do not tell: some directories refuse all writes.
+        # Permissions are not enough: some directories refuse all writes.
         os.rmdir(mkdtemp(prefix=".try-", dir=there))
     except NotADirectoryError:
         trouble = f"{there} is not a directory; name another place"
@@ -194,7 +194,7 @@ def _of_topics(
     assert config.broker is not None
     address = config.broker.url
     if problems:
-        # The broker may be what is wrong: then its own line says so.
+        # The problem may be the broker itself: then its own line says so.
         for problem in problems:
             yield Finding("wrong", "topics", problem)
         return
@@ -207,7 +207,7 @@ def _of_topics(
 
 
 def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
-    """Say who is at work and what waits; wait for progress in partitions that have inputs."""
+    """Report running workers and waiting inputs; wait for progress in partitions with inputs."""
     group = config.worker.group
     inputs = InputProgress(topics, config.topics.names(), group)
     workers = f"{number(inputs.n_workers, 'worker')} running in group {group!r}"
@@ -234,7 +234,7 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
 def _of_learned(
     topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
 ) -> Iterator[Finding]:
-    """Say what was learned: whether it fits the configuration, and who is in quarantine."""
+    """Check that what was learned fits the configuration; report quarantined annotators."""
     histories, is_whole = _histories(topics, timeout_s)
     learned = _compared(topics, config, loops, timeout_s, histories, is_whole=is_whole)
     yield learned
@@ -243,7 +243,7 @@ def _of_learned(
 
 
 def _of_quarantine(histories: Mapping[int, History], loops: LoopSettings) -> Iterator[Finding]:
-    """Name the annotators whose answers are not learned, if there are any."""
+    """Yield the annotators whose answers are not learned, if any."""
     n_keys: Counter[str] = Counter()
     for history in histories.values():
         for entity in history.entities():
@@ -280,7 +280,7 @@ def _compared(
             if theirs is not None and not is_cut:
                 check_signed(partition, theirs, loops.configuration, config.worker.group)
                 elsewhere.add(differences_text(differences(environment_in(theirs))))
-        except UnfitTopicsError as error:  # what a worker would end with
+        except UnfitTopicsError as error:  # a worker would stop with this error
             return Finding("wrong", "learned", str(error))
     if not is_whole:
         return Finding(
@@ -294,7 +294,7 @@ def _compared(
         return Finding("wrong", "learned", str(lost))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
-    # No warning: the check may run on a machine without a worker.
+    # Not a warning: the check may run on a machine without a worker.
     others = "".join(
         f"; in another numerical environment than here ({text})"
         for text in sorted(elsewhere)
@@ -304,7 +304,7 @@ def _compared(
 
 
 def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:
-    """Return what the topics hold of each partition, and whether everything was read."""
+    """Return the topics' contents by partition, and whether everything was read."""
     histories: dict[int, History] = {}
     deadline = time.monotonic() + timeout_s
     n_read = 0

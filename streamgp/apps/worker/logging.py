@@ -1,7 +1,7 @@
-"""Log of a worker: one line for each event, for people or for machines.
+"""Log of a worker: one line per event, for people or for machines.
 
-A line has a time, a level, the name of the event and its fields, never what was observed, said or
-learned. On a terminal it is text, elsewhere one JSON object.
+A line has a time, a level, the name of the event and its fields, but never features, answers or
+labels. On a terminal it is text, elsewhere one JSON object.
 
 """
 
@@ -35,22 +35,22 @@ def say(level: int, event: str, /, **fields: Any) -> None:
 
 
 def start_log(kind: LogFormat | None, *, stream: TextIO | None = None) -> None:
-    """Send everything that this process logs to a stream, a line for each event.
+    """Send this process's log to a stream, one line per event.
 
-    Warnings of libraries, and whatever ends a thread, become lines, too. What the client of the
-    broker says is left out: while a broker is away it repeats itself many times a second, and the
-    worker says what matters.
+    Warnings of libraries and errors that end a thread become lines too. Log lines of the broker's
+    client are left out: during an outage it repeats itself many times a second, and the worker
+    reports what matters.
 
     Parameters
     ----------
     kind
-        The format; None for text on a terminal, else JSON.
+        The format; None for text on a terminal and JSON elsewhere.
     stream
-        Where to; stderr without it.
+        The stream; None for stderr.
 
     """
     handler = _handler(kind, sys.stderr if stream is None else stream)
-    # The reader has gone: no reason to stop, and no one to report it to.
+    # If the reader has gone, there is no reason to stop, and nowhere to report it.
     logging.raiseExceptions = False
     for name, level in (("streamgp", logging.INFO), ("py.warnings", logging.WARNING)):
         logger = logging.getLogger(name)
@@ -81,7 +81,7 @@ def _say_thread_failed(args: threading.ExceptHookArgs) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one JSON object in one line.
+    """Formats a record as a JSON object on one line.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _at(record: logging.LogRecord, precision: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it; a text that is too long is cut."""
+    """Return a value that JSON can hold; text that is too long is cut."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -152,7 +152,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     text = str(value)
     if "\n" in text.strip() and len(text) > _LONGEST_TEXT:
-        return "..." + text[-4 * _LONGEST_TEXT :]  # of a traceback the end tells most
+        return "..." + text[-4 * _LONGEST_TEXT :]  # the end of a traceback is the most informative
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "..."
 
 
@@ -165,12 +165,11 @@ def _shown(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-# --- A worker between two pipes: lines of standard input go in, what it says goes to standard
-# output.
+# --- A worker between two pipes: it reads lines of standard input and writes to standard output.
 #
-# Only for `memory://`, to try a configuration without any broker. A line is an event or an
-# answer, as it would be the value of a record; its `key` becomes the key of the record. Lines
-# that could not be used come out again as `{"type":"dead-letter", ...}`.
+# Only for `memory://`, to try a configuration without a broker. A line is an event or an answer in
+# the form of a record's value; its `key` becomes the record's key. Lines that cannot be used are
+# written out as `{"type":"dead-letter", ...}`.
 
 
 _SHOWN: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
@@ -180,7 +179,7 @@ _LONGEST_WAIT_S = 0.1
 
 
 class Pipes:
-    """Feeds lines to a worker of this process, and writes what comes out.
+    """Feeds lines to a worker of this process, and writes its outputs.
 
     Parameters
     ----------
@@ -189,19 +188,19 @@ class Pipes:
     group
         The worker's group.
     lines
-        What goes in.
+        The input lines.
     out
-        Where everything goes that comes out.
+        Stream for all outputs.
 
     Attributes
     ----------
     trouble
-        Why reading or writing ended before its time, None if it did not.
+        Why reading or writing ended early, None if it did not.
 
     """
 
-    # _all_in    nothing more will go in
-    # _unwanted  the reader of the output has gone
+    # _all_in    set once all input has been read
+    # _unwanted  set once the reader of the output has gone
     def __init__(self, topics: Topics, group: str, lines: Iterable[bytes], out: BinaryIO) -> None:
         self._topics = topics
         self._group = group
@@ -216,7 +215,7 @@ class Pipes:
         self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
 
     def start(self) -> None:
-        """Begin to read and write."""
+        """Start to read and write."""
         self._stdin_writer.start()
         self._printer.start()
 
@@ -227,7 +226,7 @@ class Pipes:
         return self._all_in.is_set() and self._n_waiting() == 0
 
     def close(self) -> None:
-        """Write out what is left."""
+        """Write the remaining outputs."""
         self._closing.set()
         self._printer.join()
         self._reader.close()
@@ -242,8 +241,7 @@ class Pipes:
                 if not line.strip():
                     continue
                 record = input_of(line.rstrip(b"\r\n"))
-                # Of what waits together a worker takes answers first; here they come after what
-                # they answer.
+                # A worker takes waiting answers first; here they must come after what they answer.
                 self._wait_for(0 if record.topic == "answers" else _MOST_WAITING)
                 writer.send(record)
                 writer.flush()
@@ -262,7 +260,7 @@ class Pipes:
             while records := self._reader.poll(0.0):
                 self._print(records)
         except BrokenPipeError:
-            self._unwanted.set()  # `| head`: no trouble
+            self._unwanted.set()  # `| head`: not an error
         except OSError as error:
             self.trouble = str(error)
             self._unwanted.set()
@@ -275,7 +273,7 @@ class Pipes:
 
 
 def line_of(record: Record) -> bytes:
-    """Return the line that a record is written as."""
+    """Return the output line of a record."""
     value = record.value or b""
     if record.topic != "dead-letters":
         return value

@@ -1,7 +1,7 @@
 """Metrics of a worker in Prometheus's format, and its health and readiness, over HTTP.
 
-Nothing here names a key or an event, nor a person unless that is wanted. prometheus-client is
-imported when an address is served, and not before.
+Nothing here names a key or an event, nor a person unless configured. prometheus-client is imported
+only when an address is served.
 
 """
 
@@ -28,11 +28,11 @@ PREFIX = "streamgp_"
 KINDS = ("label", "challenge")
 
 Samples: TypeAlias = Sequence[tuple[tuple[str, ...], float | Histogram]]
-"""Values, each with the values of its labels."""
+"""Values with the values of their labels."""
 
 
 class Family(NamedTuple):
-    """A metric: its name without the prefix, its kind, what it says, and what it is divided by."""
+    """A metric: its name without the prefix, its kind, its help text, and its label names."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -217,13 +217,13 @@ FAMILIES = (
 
 
 class Collector:
-    """Makes what Prometheus reads of the metrics of a worker, when it reads it."""
+    """Generates Prometheus's view of a worker's metrics on each scrape."""
 
     def __init__(self, metrics: WorkerMetrics) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        """Return all metrics, as of one moment."""
+        """Return all metrics as of one point in time."""
         with self._metrics.reading():
             return [_collected(family, self._metrics) for family in FAMILIES]
 
@@ -251,7 +251,7 @@ def _collected(family: Family, metrics: WorkerMetrics) -> Any:
 
 
 def registry_of(metrics: WorkerMetrics) -> CollectorRegistry:
-    """Return what Prometheus reads: the metrics of a worker, and those of its process."""
+    """Return a registry with the metrics of a worker and of its process."""
     from prometheus_client import CollectorRegistry, ProcessCollector
 
     registry = CollectorRegistry()
@@ -265,7 +265,7 @@ def registry_of(metrics: WorkerMetrics) -> CollectorRegistry:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is served of a worker, and where."""
+    """A worker's metrics and the address that serves them."""
 
     metrics: WorkerMetrics
     url: str
@@ -278,14 +278,14 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
     Parameters
     ----------
     bind
-        Host and port; port 0 for any that is free.
+        Host and port; port 0 for any free port.
     names_annotators
         Whether metrics name annotators.
 
     Raises
     ------
     ConfigError
-        If nothing can be served there, or prometheus-client is not installed.
+        If the address cannot be used, or prometheus-client is not installed.
 
     """
     try:
@@ -314,11 +314,12 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
 
 
 MOST_CONNECTIONS = 32
-"""Clients that are answered at the same time: each has a thread and a file of the worker's."""
+"""The largest number of concurrent clients: each takes a thread and a file descriptor of the
+worker."""
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    # _free  connections that may still be taken
+    # _free  number of further connections allowed
     allow_reuse_address = True
     daemon_threads = True
 
@@ -330,13 +331,13 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a client in a thread, or close the connection where too many are there."""
+        """Answer a client in a thread, or close the connection if there are too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # there is no thread that would do so
+        except BaseException:  # no thread was started that would release it
             self._free.release()
             raise
 

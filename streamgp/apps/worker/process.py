@@ -1,4 +1,4 @@
-"""Process of `streamgp run`: open, check, work, and end with a reason."""
+"""Process of `streamgp run`: open, check, run, and end with a reason."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.state.snapshot import SnapshotError
 
-# --- Identity of the worker: its instance name, and the directory that goes with it.
+# --- Identity of the worker: its instance name and state directory.
 #
-# A restarted worker should be the same as before: it finds its snapshots, and the broker gives it
-# back its partitions at once. Where no name is configured, the workers of one machine count
-# through; the lock of a directory says which numbers are taken, and a process that ends gives its
-# number back.
+# A restarted worker should keep its identity: it finds its snapshots, and the broker returns its
+# partitions at once. If no name is configured, the workers of a machine are numbered; directory
+# locks tell which numbers are taken, and a process that ends releases its number.
 
 
 _ORIGIN = "topics"
@@ -52,14 +51,14 @@ _ORIGIN = "topics"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A worker's place.
+    """A worker's instance name and state directory.
 
     Parameters
     ----------
     instance
         Its name within the group.
     state
-        Where it keeps snapshots, None if it cannot keep any.
+        Its directory of snapshots, None if it cannot have one.
     trouble
         Why not, in one line.
 
@@ -71,22 +70,22 @@ class Slot:
 
 
 def take_slot(root: Path, instance: str | None, *, origin: str) -> Slot:
-    """Take a place and lock its directory.
+    """Take an instance name and lock its directory.
 
     Parameters
     ----------
     root
-        Directory of the directories of all instances.
+        Parent directory of all instances' directories.
     instance
-        Name of this one; None for the first that is free.
+        Name of this instance; None for the first free one.
     origin
-        Which topics the snapshots belong to. Those of other topics are removed: they hold nothing
-        that is not in those topics.
+        Identifies the topics of the snapshots. Snapshots of other topics are removed: they hold
+        nothing that is not in those topics.
 
     Raises
     ------
     ConfigError
-        If the instance that was named is at work already.
+        If the named instance is already running.
 
     Examples
     --------
@@ -113,14 +112,14 @@ def take_slot(root: Path, instance: str | None, *, origin: str) -> Slot:
             "own with --instance"
         ) from None
     except OSError as error:
-        # Without a lock the taken numbers are unknown: one that no other worker has.
+        # Without locks the taken numbers are unknown: use a name that no other worker has.
         return Slot(instance or f"{_host()}-{secrets.token_hex(4)}", trouble=str(error))
 
 
 def origin_of_state(url: str, names: Iterable[str], group: str, identity: str) -> str:
-    """Return which topics a worker's snapshots belong to, in a form that can be compared.
+    """Return a string that identifies the topics of a worker's snapshots.
 
-    The identity tells topics from earlier ones that were called the same.
+    The identity distinguishes the topics from earlier ones of the same names.
     """
     return "\n".join([url, group, *names, identity, ""])
 
@@ -136,7 +135,7 @@ def _first_free(root: Path) -> StateDirectory:
 
 
 def _claim(state: StateDirectory, origin: str) -> None:
-    """Make sure that everything in a directory belongs to some topics."""
+    """Make sure that everything in a directory belongs to the topics."""
     if state.read(_ORIGIN) == origin.encode():
         return
     for name in state.names():
@@ -146,24 +145,25 @@ def _claim(state: StateDirectory, origin: str) -> None:
 
 
 def _host() -> str:
-    """Return the name of this machine, as far as it can be part of an instance name."""
+    """Return the name of this machine, reduced to characters allowed in an instance name."""
     return re.sub(r"[^a-zA-Z0-9._-]+", "-", socket.gethostname())[:150].strip(".-") or "worker"
 
 
 # --- Thresholds of the garbage collector for a process with many long-lived objects.
 
 
-# New containers between two looks at the newest, and after how many looks the next older are
-# looked at too. At 30 000 events a minute everything is looked at a few times an hour.
+# New containers between two collections of the youngest generation, and the number of collections
+# before the next older one is collected too. At 30 000 events a minute, a full collection runs a
+# few times an hour.
 _THRESHOLDS = (50_000, 20, 50)
 
 
 def collect_seldom() -> None:
-    """Look for garbage in cycles seldom, and never among what is there now.
+    """Collect cyclic garbage rarely, and never among the objects that exist now.
 
-    A worker holds all its loops for as long as it runs, and looking through them took a tenth of
-    its time, 40 ms at once with a hundred small loops, many times that with large ones. What is not
-    in cycles, nearly everything, goes at once as always.
+    A worker holds all its loops as long as it runs, and scanning them took a tenth of its time, 40
+    ms at once with a hundred small loops, many times that with large ones. Objects that are not in
+    cycles, nearly all of them, are still freed immediately.
     """
     gc.collect()
     gc.freeze()
@@ -181,22 +181,22 @@ def run_worker(
     strict: bool = False,
     debug: bool = False,
 ) -> int:
-    """Run a worker until a signal comes or something goes wrong, and say which in one log line.
+    """Run a worker until a signal arrives or an error occurs, and log which.
 
     Parameters
     ----------
     config_file
         The configuration.
     stop
-        Tells whether a signal came.
+        Tells whether a signal has arrived.
     create_topics
-        Whether to make missing topics first.
+        Whether to create missing topics first.
     instance
         Name of this worker; replaces the configured one.
     broker
         Address of the broker; replaces the configured one.
     observe
-        Where to serve metrics, health and readiness; replaces the configured address.
+        Address for metrics, health and readiness; replaces the configured one.
     strict
         Whether to refuse what was learned in another numerical environment.
     debug
@@ -217,7 +217,7 @@ def run_worker(
             create_topics=create_topics,
             strict=strict,
         )
-    # Whatever it is that ends the process has to be told in a line.
+    # Any error that ends the process must be reported in a line.
     except Exception as error:
         status, fields = reason_of(error)
         if debug:
@@ -228,7 +228,7 @@ def run_worker(
 
 
 def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
-    """Return the exit status for an error that ends a worker, and what to say of it.
+    """Return the exit status for an error that ends a worker, and the fields of its log line.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def _run(
         check_name(instance, where="--instance")
     if observe is not None:
         check_bind(observe, where="--observe")
-    assert config.broker is not None  # or it would not have been loaded
+    assert config.broker is not None  # checked when it was loaded
     loops = build_loops(config, source=str(config_file))
     topics = open_topics(config)
     if create_topics:
@@ -328,8 +328,8 @@ def _run(
                     raise UnfitTopicsError(damage(error, config)) from error
                 raise
     say(logging.INFO, "stopped", signal=stop.signal)
-    # Not reached after an error: where a broker is gone, leaving it takes long, and the
-    # process is about to end.
+    # Not reached after an error: closing takes long if a broker is gone, and the process is about
+    # to end anyway.
     with suppress(OSError):
         topics.close()
 
@@ -347,7 +347,7 @@ def _settings(config: WorkerConfig, slot: Slot, *, strict: bool) -> WorkerSettin
 
 
 def _check_topics(topics: Topics, config: WorkerConfig) -> None:
-    """Log what is wrong with the topics, and raise ConfigError if anything is."""
+    """Log problems with the topics, and raise ConfigError if there are any."""
     problems = topic_problems(topics, config)
     for problem in problems[:-1]:
         say(logging.ERROR, "topics", problem=problem)
@@ -356,7 +356,7 @@ def _check_topics(topics: Topics, config: WorkerConfig) -> None:
 
 
 def _slot(config: WorkerConfig, instance: str | None, topics: Topics, *, is_memory: bool) -> Slot:
-    """Take this worker's place; topics in memory leave nothing that a snapshot could spare."""
+    """Take this worker's slot; with topics in memory, snapshots would be useless."""
     settings = config.worker
     assert config.broker is not None
     if is_memory:
