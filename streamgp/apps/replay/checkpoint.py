@@ -1,8 +1,8 @@
-"""Checkpoints of a replay (`--state DIR`): cut anywhere, the next one goes on.
+"""Checkpoints of a replay (`--state DIR`): interrupted anywhere, it can be resumed.
 
-One file holds the loop, how far the log was taken, the answers on their way and all counts; the
-loops of keys that are not held ready lie beside it. What the sizes of the message files were is
-part of it, so that everything written after the cut can be cut off.
+One file holds the loop, the position in the log, the pending answers and all counts; evicted loops
+are stored beside it. It also holds the sizes of the message files, so that everything written after
+the checkpoint can be truncated.
 
 """
 
@@ -32,28 +32,28 @@ from streamgp.config.settings import Config, resolved
 from streamgp.config.validation import converted
 from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
 
-# --- Identity of the replay that a state belongs to; only the same one may resume it.
+# --- Identity of the replay to which a state belongs; only the same replay may resume it.
 #
-# The same is a replay of the same log with the same configuration and version to the same
-# directory, and with the same hashes: some of River's learners follow their order, see `main`.
-# Another numerical environment is reported, or refused where the user demands it.
+# A replay is the same if it has the same log, configuration, version and output directory, and the
+# same hash seed, since some of River's learners depend on hash order (see `main`). Another
+# numerical environment is reported, or refused if the user demands it.
 
 
 _ENDS = 1 << 16
 _HASH_SEED = "PYTHONHASHSEED"
-_URI = "file://"  # no absolute path begins so
+_URI = "file://"  # no absolute path begins like this
 _START_OVER = "or name another directory to start over"
 
 
 def origin_of(config: Config, log: Path, out: Path | None) -> State:
-    """Return what a replay is known by, as plain JSON values.
+    """Return the identity of a replay, as plain JSON values.
 
     Parameters
     ----------
     config
         The configuration.
     log
-        The log. Its name, its size and both of its ends are taken, not all of it.
+        The log. Only its name, its size and both of its ends are used.
     out
         Directory of the message files, or None.
 
@@ -69,7 +69,7 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
 
 
 def _address_of(directory: Path) -> str:
-    """Return a directory as text that JSON can hold: a URI where its name is not UTF-8."""
+    """Return a directory as text that JSON can hold: a URI if its name is not UTF-8."""
     try:
         str(directory).encode()
     except UnicodeEncodeError:
@@ -93,7 +93,7 @@ def out_of(origin: State) -> Path | None:
 
 
 def config_of(origin: State) -> Config:
-    """Return the configuration of a replay, with everything that its preset decided.
+    """Return the configuration of a replay, with everything that its preset determined.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def config_of(origin: State) -> Config:
 
 
 def check_version(directory: Path, origin: State) -> None:
-    """Refuse what another version has saved."""
+    """Refuse a state that another version has saved."""
     if origin["streamgp"] != __version__:
         raise click.ClickException(
             f"{directory} holds a replay of streamgp {origin['streamgp']}, this is {__version__}; "
@@ -114,7 +114,7 @@ def check_version(directory: Path, origin: State) -> None:
 
 
 def check_same(directory: Path, there: State, here: State) -> None:
-    """Refuse to go on with another replay than that of a state."""
+    """Refuse to resume another replay than that of a state."""
     check_version(directory, there)
     if there["hash_seed"] != here["hash_seed"]:
         raise click.ClickException(
@@ -132,7 +132,7 @@ def check_same(directory: Path, there: State, here: State) -> None:
             f"since; restore {there['log']['name']} of {there['log']['size']} bytes, "
             f"{_START_OVER}"
         )
-    # A state from before there was some setting is one without it.
+    # States older than a setting lack it.
     settings_there, settings_here = _settings(config_of(there)), here["configuration"]
     if settings_there != settings_here:
         name, was, now = _difference(settings_there, settings_here)
@@ -143,8 +143,8 @@ def check_same(directory: Path, there: State, here: State) -> None:
 
 
 def compare_environments(directory: Path, there: State, *, strict: bool) -> None:
-    """Say so if a replay goes on in another numerical environment, or refuse it."""
-    was = there.get("environment")  # a state from before it was recorded has none
+    """Report if a replay is resumed in another numerical environment, or refuse it."""
+    was = there.get("environment")  # older states have none
     if was is None:
         if strict:
             raise click.ClickException(
@@ -206,24 +206,24 @@ REPLAY = "replay.snapshot"
 LOOPS = "loops.sqlite"
 _KIND = "a replay"
 _SHORTEST_PAUSE_S = 1.0
-# In a long run, saving costs no more than one part in so many of the time.
+# In a long run, saving takes at most one part in this many of the time.
 _PAUSE_PER_COST = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Position at which a replay was cut.
+    """State of a replay at a checkpoint.
 
     Parameters
     ----------
     loop
         Snapshot of the loop.
     game
-        How far everything around the loop was.
+        State of everything around the loop.
     sizes
         Size of each message file; None if none are written.
     forgetting
-        Keys whose deletion began and is unfinished.
+        Keys whose deletion has begun but is unfinished.
 
     """
 
@@ -234,18 +234,18 @@ class Cut:
 
 
 class Keeper:
-    """Saves a replay in a directory, and finds there where an earlier one was cut.
+    """Saves a replay in a directory, and loads the checkpoint of an earlier one.
 
     Parameters
     ----------
     directory
-        The directory, made if it is not there.
+        The directory; created if missing.
     config
-        The configuration; a replay goes on only with that it began with.
+        The configuration; a replay is resumed only with the same one.
     log
-        The log; the same holds.
+        The log; likewise.
     out
-        Directory of the message files, or None; the same holds.
+        Directory of the message files, or None; likewise.
     strict
         Whether to refuse to go on in another numerical environment.
 
@@ -256,7 +256,7 @@ class Keeper:
 
     """
 
-    # _next  when the next save is due, by the clock of `perf_counter`
+    # _next  when the next save is due, on the clock `perf_counter`
     def __init__(
         self, directory: Path, config: Config, log: Path, out: Path | None, *, strict: bool = False
     ) -> None:
@@ -267,17 +267,16 @@ class Keeper:
         self._directory = StateDirectory(directory)
 
     def store(self) -> SqliteStore | None:
-        """Open the store for loops that are not held ready, if there can be any."""
+        """Open the store of evicted loops, if loops can be evicted."""
         return open_store(self._directory, self._config)
 
     def cut(self) -> Cut | None:
-        """Return where an earlier replay was cut, or None if there was none.
+        """Return the checkpoint of an earlier replay, None if there is none.
 
         Raises
         ------
         click.ClickException
-            If it was another replay, or, where that is to be refused, one in another numerical
-            environment.
+            If it was another replay or, with `strict`, had another numerical environment.
         SnapshotError
             If the file is damaged.
 
@@ -296,25 +295,25 @@ class Keeper:
         return cut
 
     def is_due(self) -> bool:
-        """Whether it is time to save."""
+        """Whether a save is due."""
         return perf_counter() >= self._next
 
     def save(self, cut: Cut) -> None:
-        """Save, durably; what was saved before is replaced."""
+        """Save durably; the earlier checkpoint is replaced."""
         write(self._directory, self._origin, cut)
 
     def rest(self, cost_s: float) -> None:
-        """Put the next save off, in proportion to what this one cost."""
+        """Postpone the next save in proportion to the cost of this one."""
         self._next = perf_counter() + max(_SHORTEST_PAUSE_S, _PAUSE_PER_COST * cost_s)
 
     def close(self) -> None:
-        """Let another process in."""
+        """Release the directory for other processes."""
         self._directory.close()
 
 
 def check_log(log: Path) -> None:
     """Refuse a log that cannot be read a second time."""
-    # What is not there, or a directory, is for the reader of the log to talk about.
+    # The reader of the log reports a missing file or a directory.
     if log.exists() and not (log.is_file() or log.is_dir()):
         raise click.ClickException(
             f"{log} cannot be read a second time, which --state needs; save it to a file first"
@@ -322,12 +321,12 @@ def check_log(log: Path) -> None:
 
 
 def open_store(directory: StateDirectory, config: Config) -> SqliteStore | None:
-    """Open the store for loops that are not held ready, if there can be any.
+    """Open the store of evicted loops, if loops can be evicted.
 
     Raises
     ------
     StateError
-        If it cannot be opened, or is not there though the rest of the state is.
+        If it cannot be opened, or is missing although the rest of the state is there.
 
     """
     if config.log.key is None or config.loop.max_keys is None:
@@ -339,7 +338,7 @@ def open_store(directory: StateDirectory, config: Config) -> SqliteStore | None:
 
 
 def read(directory: StateDirectory) -> tuple[State, Cut] | None:
-    """Return what a directory holds: where the replay came from, and where it was cut.
+    """Read the identity and the checkpoint of the replay in a directory.
 
     Raises
     ------
@@ -366,7 +365,7 @@ def read(directory: StateDirectory) -> tuple[State, Cut] | None:
 
 
 def write(directory: StateDirectory, origin: State, cut: Cut) -> None:
-    """Write what `read` returns."""
+    """Write the identity and the checkpoint of a replay."""
     body = {
         "origin": origin,
         "game": cut.game,
@@ -379,7 +378,7 @@ def write(directory: StateDirectory, origin: State, cut: Cut) -> None:
 
 @contextmanager
 def in_words(directory: Path | None) -> Iterator[None]:
-    """Turn what goes wrong with the state in a directory, if there is one, into one line."""
+    """Convert errors of the state in a directory, if there is one, to one-line messages."""
     try:
         yield
     except SnapshotError as error:

@@ -25,12 +25,13 @@ from streamgp.simulation import SimulatedAnnotator
 ERROR_RATE = 0.2
 ROOMS = (1, 2, 3, 4)
 
-# River's two forests were the strongest of its classifiers here (mean accuracy of six seeds):
-# AMF .94 with 470 labels, ARF .90 with 320, softmax regression .89 with 400, Hoeffding tree .79
-# with 320. Nearest neighbours reached .95 to .97 in four of the seeds, .25 and .64 in the others,
-# naive Bayes .25 throughout: sure of the first room, they stop asking before the second.
-# None has a temporal filter: it would hide most of what the answers and challenges do to a learner.
-# All scale by the first events, so that learners of one kind differ in their challenges only.
+# River's two forests were the strongest of its classifiers here (mean accuracy of six seeds): AMF
+# .94 with 470 labels, ARF .90 with 320, softmax regression .89 with 400, Hoeffding tree .79 with
+# 320. Nearest neighbours reached .95 to .97 with four of the seeds, .25 and .64 with the others,
+# naive Bayes .25 throughout: certain of the first room, they stop asking before the second one.
+# None has a temporal filter, which would hide most of the effect of answers and challenges on a
+# learner. All scale by the first events, so that learners of one kind differ only in their
+# challenges.
 LEARNERS: Mapping[str, Callable[[int], SkepticalClassifier]] = {
     "skeptical GP": lambda seed: isgp(seed=seed).clone({"temporal": None, "rescale": False}),
     "GP, never challenging": lambda seed: SkepticalClassifier(
@@ -46,7 +47,7 @@ LEARNERS: Mapping[str, Callable[[int], SkepticalClassifier]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerRun:
-    """One learner's line of the table and its learning curve."""
+    """One learner's row of the table, and its learning curve."""
 
     row: Row
     curve: Curve
@@ -54,7 +55,7 @@ class LearnerRun:
 
 
 def room_events(n_events: int | None = None) -> list[Event]:
-    """Return the log as events, one a second, with their truth; all, or the first ones.
+    """Return the log as events, one a second, with their truth; all of them, or the first ones.
 
     Examples
     --------
@@ -76,16 +77,16 @@ def run_learners(
     n_events: int | None = None,
     on_progress: Callable[[str, float], None] | None = None,
 ) -> list[LearnerRun]:
-    """Let every learner play through the log with the same annotator.
+    """Run every learner through the log with the same annotator.
 
     Parameters
     ----------
     seed
         Seed of the annotator and of every learner.
     learners
-        What builds each learner from the seed, by name.
+        Functions that build a learner from the seed, by name.
     n_events
-        Number of readings to play; None for all 2000.
+        Number of readings to use; None for all 2000.
     on_progress
         Called for every event with the learner's name and the share of all work done.
 

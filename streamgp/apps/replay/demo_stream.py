@@ -1,7 +1,7 @@
-"""Stream of the demo, for people who answer: readings that come while the page is open.
+"""Live stream of the demo, for people who answer: readings arrive while the page is open.
 
-The topics are in memory; a worker and a producer run beside the page in threads of their own. The
-producer waits while some questions are open, so that a newcomer is neither hurried nor bored.
+The topics are in memory; a worker and a producer run beside the page in their own threads. The
+producer waits while some questions are open, so that a newcomer is neither rushed nor bored.
 
 """
 
@@ -29,28 +29,28 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query.skeptical_classifier import SkepticalClassifier
 
 N_TAUGHT = 4
-"""Readings of each room that come with their label: what a newcomer can compare others with."""
+"""Number of labelled readings of each room, with which a newcomer can compare others."""
 WARM_UP = 20
 MOST_OPEN = 3
 PACE_S = 0.15
-"""Seconds between two readings about which nothing is asked."""
+"""Seconds between two readings without a question."""
 GAP_S = 3.0
-"""Seconds between two questions, as long as one waits already."""
+"""Seconds between two questions while one is already waiting."""
 WINDOW = 50
 """Number of predictions whose accuracy is reported."""
-# Of 240 combinations that were searched (40 seeds, 3 to 5 taught labels per room, 2 warm-ups) this
-# one was chosen because 55 of 57 single wrong answers among questions 1 to 19, three to each with
-# all others right, are challenged, and no taught label is.
+# Chosen from 240 combinations (40 seeds, 3 to 5 taught labels per room, 2 warm-ups): of 57 single
+# wrong answers to questions 1 to 19, three for each question with all others right, 55 are
+# challenged, and no taught label is.
 SEED = 39
 _GROUP = "demo"
 _POINT_EVERY = 10
 _PATIENCE_S = 0.05
 _HOURS_S = 14_400.0
-"""How long ago a walk begins: its rows are sent faster than they were."""
+"""How long ago a walk begins: its rows are sent faster than in real time."""
 
 
 def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
-    """Yield the readings of the WiFi rooms in random order, their room, whether it is volunteered.
+    """Yield WiFi readings in random order, with their room and whether the label is volunteered.
 
     Volunteered ones come first.
 
@@ -80,13 +80,13 @@ class Step:
     Parameters
     ----------
     event_id
-        What is predicted.
+        Id of the predicted event.
     events
-        What is sent for it, in order.
+        The events to send, in order.
     truth
         Its true label.
     told
-        Whether it is volunteered.
+        Whether the label is volunteered.
 
     """
 
@@ -97,7 +97,7 @@ class Step:
 
 
 def readings(seed: int) -> Iterator[Step]:
-    """Yield the readings of `shuffled`, each as it happens."""
+    """Yield the readings of `shuffled` with the current time."""
     for n, (x, room, told) in enumerate(shuffled(seed), 1):
         y = room if told else None
         event = Event(event_id=str(n), x=x, occurred_at=time.time(), truth=room, y=y)
@@ -105,9 +105,9 @@ def readings(seed: int) -> Iterator[Step]:
 
 
 def rows_of_a_walk(seed: int) -> Iterator[Step]:
-    """Yield the raw rows of a walk; the first windows of each activity bring their label.
+    """Yield the raw rows of a walk; the first windows of each activity carry their label.
 
-    The row that begins the next window closes one, and is sent with it.
+    The first row of the next window closes a window, and is sent with it.
     """
     from streamgp.apps.replay.raw_demo import RATE_HZ, WINDOW_S, walk
 
@@ -124,7 +124,7 @@ def rows_of_a_walk(seed: int) -> Iterator[Step]:
         taught[activity] += told
         y = activity if told else None
         events = [Event(event_id=f"{at:.2f}", x=x, occurred_at=at, y=y) for at, x, _ in window]
-        # Its label would be that of the window in which it is; this one only ends at it.
+        # Without its label, which belongs to the next window; this one only ends there.
         end = Event(event_id=f"{first[0]:.2f}", x=first[1], occurred_at=first[0])
         event_id = f"{start + n * WINDOW_S:.0f}"
         yield Step(event_id=event_id, events=[*events[n > 0 :], end], truth=activity, told=told)
@@ -136,9 +136,9 @@ class DemoStream:
     Parameters
     ----------
     raw
-        Whether raw rows of a walk are sent, and not readings of WiFi.
+        Whether raw rows of a walk are sent instead of WiFi readings.
     pace_s, gap_s
-        Seconds between two readings, and between two questions while one waits.
+        Seconds between two readings, and between two questions while one is waiting.
     seed
         Seed of the learner and of the order of readings.
 
@@ -147,13 +147,13 @@ class DemoStream:
     topics
         The topics.
     trouble
-        Why a thread has ended, None while both work.
+        Why a thread has ended, None while both run.
 
     """
 
     # _truth    the room of each reading, by event id
-    # _right    of the last predictions, which were right
-    # _curve    number of readings and accuracy over the last of them
+    # _right    whether each of the last predictions was right
+    # _curve    numbers of readings, with the accuracy over the most recent ones
     # _raw      whether raw rows are sent
     # _n        number of predictions
     def __init__(
@@ -181,12 +181,12 @@ class DemoStream:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start both threads."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """End both threads, if they were started: the page may have failed before."""
+        """Stop both threads, if they were started: the page may have failed before."""
         self._stopping.set()
         for thread in self._threads:
             if thread.ident is not None:
@@ -194,17 +194,17 @@ class DemoStream:
         self.topics.close()
 
     def accuracy(self) -> list[tuple[int, float]]:
-        """Return the number of readings and how many of the last fifty were predicted right."""
+        """Return pairs: number of readings, and accuracy over the last fifty of them."""
         return self._curve
 
     def truth(self, event_id: str) -> str | None:
-        """Return the room of a reading that came, None if none did under this id."""
+        """Return the room of a reading, None if none with this id has been sent."""
         return self._truth.get(event_id)
 
     def _guarded(self, task: Callable[[], None]) -> None:
         try:
             task()
-        except Exception as error:  # told by the program that serves the page
+        except Exception as error:  # reported by the program that serves the page
             self.trouble = f"the demo's stream has ended: {type(error).__name__}: {error}"
 
     def _work(self) -> None:
@@ -248,12 +248,12 @@ class DemoStream:
                 return
 
     def _judge(self, prediction: Message | Input) -> bool:
-        """Record a prediction; return whether it is asked about."""
-        assert isinstance(prediction, Prediction)  # nothing else stands in that topic
+        """Record a prediction; return whether its event is asked about."""
+        assert isinstance(prediction, Prediction)  # that topic contains nothing else
         self._right.append(prediction.y == self._truth[prediction.event_id])
         self._n += 1
         n = self._n
         if n % _POINT_EVERY == 0:
-            # A new list: the page reads it meanwhile.
+            # A new list, as the page may be reading the old one.
             self._curve = [*self._curve, (n, sum(self._right) / len(self._right))]
         return prediction.decision.ask and prediction.decision.budget is None

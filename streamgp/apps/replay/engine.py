@@ -1,7 +1,7 @@
-"""A log, a loop and a simulated annotator, played to the end and counted.
+"""Replay engine: a log, a loop and a simulated annotator, run to the end, with statistics.
 
-What `streamgp demo`, `streamgp replay` and the benchmarks have in common. Nothing is printed and
-no file is opened here.
+Shared by `streamgp demo`, `streamgp replay` and the benchmarks. Nothing is printed and no file is
+opened here.
 
 """
 
@@ -27,14 +27,14 @@ from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator
 from streamgp.simulation.driver import Loop
 
-# --- Curve of a run, in a bounded number of points, however long it is.
+# --- Curve of a run, with a bounded number of points.
 
 
 N_POINTS = 400
 
 
 class Points:
-    """Counts after every k-th event; k doubles when there would be too many.
+    """Counts after every k-th event; k doubles when there are too many points.
 
     Examples
     --------
@@ -49,8 +49,8 @@ class Points:
     """
 
     # _every  k.
-    # _names  what is counted; the second is the score.
-    # _kept   its values, one row per point.
+    # _names  names of the counts; the second is the score.
+    # _kept   their values, one row per point.
 
     def __init__(self, n_points: int = N_POINTS, target: Target = "label") -> None:
         self._n_points = n_points
@@ -59,7 +59,7 @@ class Points:
         self._kept: list[list[Any]] = []
 
     def note(self, statistics: RunStatistics) -> None:
-        """Record the counts after an event, if this one is due."""
+        """Record the counts after an event, if a point is due."""
         if statistics.n_events % self._every:
             return
         self._kept.append([getattr(statistics, name) for name in self._names])
@@ -68,10 +68,10 @@ class Points:
             self._kept = [point for point in self._kept if point[0] % self._every == 0]
 
     def cut_back(self, statistics: RunStatistics) -> None:
-        """Leave out the points that tell of more than is left after counts were taken away.
+        """Drop the points beyond the counts left after a key was subtracted.
 
-        Counts never fall along a curve: the points that stay tell how it was, those to come how it
-        goes on.
+        Counts never fall along a curve: the remaining points show the past, and further ones
+        continue it.
         """
         left = [statistics.n_events, statistics.n_asked, statistics.n_challenges]
         self._kept = [
@@ -85,7 +85,7 @@ class Points:
         return {name: [point[i] for point in self._kept] for i, name in enumerate(self._names)}
 
     def curve(self, name: str) -> Curve:
-        """Return the points as a curve to be drawn; nothing where nothing could be scored yet."""
+        """Return the points as a curve to draw, without points at which nothing was scored yet."""
         return Curve(
             name=name,
             n_events=[n for n, _, _, _ in self._kept],
@@ -98,25 +98,25 @@ class Points:
         return {"every": self._every, "kept": [list(point) for point in self._kept]}
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
+        """Restore a state."""
         self._every = state["every"]
         self._kept = [list(point) for point in state["kept"]]
 
 
-# --- Counts of a replay: over all events, for each key, and how they went on.
+# --- Counts of a replay: over all events, for each key, and over time.
 
 
 class CountingSink:
-    """A sink that counts everything on its way to another.
+    """A sink that counts all messages and passes them on to another sink.
 
-    Tell it every event before the messages that come of it.
+    Call `event` with every event before the messages that result from it.
 
     Parameters
     ----------
     sink
-        The other one; None to drop everything.
+        The other sink; None to drop all messages.
     target
-        What the labels are: `label`, names of classes, or `number`.
+        Type of the labels: `label`, names of classes, or `number`.
     asks_twice
         As in `RunStatistics`.
 
@@ -127,12 +127,12 @@ class CountingSink:
     by_key
         The same for each key, in order of appearance.
     points
-        How the run went on.
+        Counts over time.
 
     """
 
-    # _first    id of the first event of each key that is counted
-    # _to_come  those of them that have not been seen since the counts were taken over
+    # _first    id of the first counted event of each key
+    # _to_come  those of them that have not been seen since the counts were loaded
 
     def __init__(
         self, sink: Sink | None = None, target: Target = "label", *, asks_twice: bool = False
@@ -152,12 +152,12 @@ class CountingSink:
         self.statistics.event(event)
 
     def see(self, event: Event) -> None:
-        """Remember the truth of an event that is part of a state taken over."""
+        """Record the truth of an event that a loaded state already counts."""
         own = self.by_key.get(event.key)
         if own is None:
-            return  # the key was forgotten since
+            return  # the key has since been forgotten
         if self._to_come.get(event.key, event.event_id) != event.event_id:
-            return  # it was forgotten after this event, and has come back
+            return  # the key was forgotten after this event, and has come back
         self._to_come.pop(event.key, None)
         own.see(event)
         self.statistics.see(event)
@@ -184,7 +184,7 @@ class CountingSink:
             self._sink.send(message, cause=cause)
 
     def state(self) -> State:
-        """Return all counts; not the truths of the events, see `RunStatistics.state`."""
+        """Return all counts, without the truths of events; see `RunStatistics.state`."""
         return {
             "tally": self.statistics.state(),
             "by_key": [[key, statistics.state()] for key, statistics in self.by_key.items()],
@@ -193,7 +193,7 @@ class CountingSink:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from; tell `see` its events again afterwards."""
+        """Restore a state; then call `see` with its events again."""
         self.statistics.load_state(state["tally"])
         for key, statistics in state["by_key"]:
             self._of(key).load_state(statistics)
@@ -205,9 +205,9 @@ class CountingSink:
         if isinstance(message, Rejected) and message.key is not None:
             own: RunStatistics | None = self._of(
                 message.key
-            )  # a row of its may be the first of the key
+            )  # one of its rows may be the key's first
         else:
-            own = self.by_key.get(message.key)  # none for a row whose key could not be read
+            own = self.by_key.get(message.key)  # None for a row whose key could not be read
         return (self.statistics,) if own is None else (self.statistics, own)
 
     def _of(self, key: str | None) -> RunStatistics:
@@ -237,11 +237,11 @@ class Played:
     by_key
         The same for each key, in order of appearance.
     result
-        What was handed over, and how long the loop took.
+        Counts of inputs, and the duration of the loop.
     points
-        How it went on: accuracy and questions so far.
+        Accuracy and questions over time.
     reliability
-        What is known of each annotator by all answers together; empty where nothing tells.
+        Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
 
     """
 
@@ -252,12 +252,12 @@ class Played:
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
 
     def row(self, name: str) -> Row:
-        """Return the line of the table."""
+        """Return the row of the table."""
         return row_of(name, self.statistics, self.result.microseconds_per_event)
 
 
 def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> Row:
-    """Return the line of the table for one run."""
+    """Return the row of the table for one run."""
     return Row(
         name=name,
         n_events=statistics.n_events,
@@ -273,16 +273,16 @@ def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> 
     )
 
 
-# Each of their learners is made again if it was evicted, and left out example by example.
+# Each learner is restored if it was evicted, and evaluated by leaving out every example.
 _MOST_LEARNERS = 100
 
 
 def reliability_of(
     loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]
 ) -> dict[str | None, Reliability]:
-    """Return what the learners know of each annotator by all answers together.
+    """Return the reliability of each annotator, estimated by the learners from all answers.
 
-    Nothing where targets are numbers, and with more than 100 learners, which would take too long.
+    Empty if targets are numbers, and with more than 100 learners, which would take too long.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def reliability_of(
 
 
 def baseline_rows(statistics: RunStatistics) -> list[Row]:
-    """Return the lines of what needs no features; none where no truth is known."""
+    """Return the rows of baselines that need no features; none if no truth is known."""
     return [
         Row(
             name=name,
@@ -333,37 +333,37 @@ def play(
     sink: Sink | None = None,
     on_event: Callable[[int], None] | None = None,
 ) -> Played:
-    """Play a game from its beginning to its end; see `Game`."""
+    """Run a game from its start to its end; see `Game`."""
     return Game(loop, log, annotator, sink).play(on_event=on_event)
 
 
 def _asks_twice(loop: Loop) -> bool:
-    """Whether a loop asks second questions."""
+    """Return whether a loop asks second questions."""
     return isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
 
 
 class Game:
     """A log replayed through a loop, with an annotator who answers its questions.
 
-    It can be cut after any input: `state` says how far everything around the loop is, and
-    `load_state` makes a new game with the loop of that moment go on from there.
+    It can be interrupted after any input: `state` returns the state of everything around the loop,
+    and with it `load_state` lets a new game, with the loop of that time, continue.
 
     Parameters
     ----------
     loop
         One loop, or keyed loops.
     log
-        Source of events with their truth, from the first one.
+        Source of events with their truth, starting with the first one.
     annotator
-        Who answers.
+        The annotator.
     sink
-        Where all messages go, answers included; None to drop them.
+        Receives all messages, answers included; None to drop them.
     target
-        What the labels are: `label`, names of classes, or `number`.
+        Type of the labels: `label`, names of classes, or `number`.
 
     """
 
-    # _last_at  the latest time of any record handed over
+    # _last_at  the latest time of any record passed to the loop
     def __init__(
         self,
         loop: Loop,
@@ -384,14 +384,14 @@ class Game:
         on_event: Callable[[int], None] | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> Played:
-        """Play on to the end of the log, or until Ctrl-C.
+        """Run to the end of the log, or until Ctrl-C.
 
         Parameters
         ----------
         on_event
             Called with the number of events so far.
         on_commit
-            Called after every input with all that came of it: the game can be cut here.
+            Called after every input and its results: the game can be interrupted here.
 
         """
         counter = self._counter
@@ -420,7 +420,7 @@ class Game:
         )
 
     def state(self) -> State:
-        """Return how far the game is, beside the loop's own snapshot."""
+        """Return the state of the game, besides the loop's own snapshot."""
         return {
             "source": self._source.state(),
             "counts": self._counter.state(),
@@ -428,19 +428,19 @@ class Game:
         }
 
     def load_state(self, state: State, *, on_event: Callable[[int], None] | None = None) -> None:
-        """Become what the state was taken from; the log is read again up to there.
+        """Restore a state; the log is read again up to its position.
 
         Parameters
         ----------
         state
-            What `state` returned.
+            A value returned by `state`.
         on_event
             Called with the number of events read again so far.
 
         Raises
         ------
         ValueError
-            If the log is shorter than it was.
+            If the log is shorter than before.
 
         """
         self._counter.load_state(state["counts"])
@@ -452,7 +452,7 @@ class Game:
 
 
 class _Committing:
-    """A source that tells when everything polled from it is done with."""
+    """A source that reports when everything polled from it has been processed."""
 
     def __init__(self, source: Source, on_commit: Callable[[], None]) -> None:
         self._source = source
@@ -474,7 +474,7 @@ class _Committing:
 
 
 class EventSource:
-    """Events at hand, as a source.
+    """A source of given events.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def forget_key(directory: Path, key: str) -> str:
 
     Returns
     -------
-    What was removed, in a line for the user.
+    A line for the user about what was removed.
 
     Raises
     ------
@@ -50,14 +50,14 @@ def forget_key(directory: Path, key: str) -> str:
         If there is no such state or no such key, or something cannot be read or written.
 
     """
-    # Looked for first: StateDirectory would create the directory.
+    # Checked first: StateDirectory would create the directory.
     if not (directory / REPLAY).is_file():
         raise click.ClickException(
             f"{directory} holds no state of a replay; give the directory of --state"
         )
     with in_words(directory), StateDirectory(directory) as state, ExitStack() as stack:
         found = read(state)
-        assert found is not None  # it was there, and is never removed
+        assert found is not None  # it was there before, and is never removed
         origin, cut = found
         check_version(directory, origin)
         config = config_of(origin)
@@ -87,9 +87,9 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
         raise click.ClickException(f"{state.path} has no key {key!r}; nothing was removed")
     if out is not None and files:
         what.append(f"{number(n_messages, 'message')} in {_shown(out)}")
-    # First the note of what is being forgotten: while it stands there, no replay goes on with half
-    # of it. Then everything else, each step of which can be taken twice. The state last: as long
-    # as the key is in it, `forget` knows what it has to remove.
+    # First record which keys are being forgotten: meanwhile no replay resumes with a partial
+    # deletion. Then everything else, in steps that can be repeated. The state comes last: while it
+    # contains the key, `forget` knows what to remove.
     write(state, origin, replace(cut, forgetting=pending))
     for each in pending:
         loops.forget(each)
@@ -109,9 +109,9 @@ def _key_of(text: str) -> str:
 
 
 def _message_files(out: Path, cut: Cut) -> Mapping[Path, int]:
-    """Return the message files with their sizes, having looked whether they are the same still."""
+    """Return the message files with their sizes, after checking that they have not changed."""
     files = {out / name: size for name, size in (cut.sizes or {}).items()}
-    if not cut.forgetting:  # else some of them have shrunk already
+    if not cut.forgetting:  # otherwise some of them have already shrunk
         try:
             for path, size in files.items():
                 check_beginning(path, size)
@@ -123,7 +123,7 @@ def _message_files(out: Path, cut: Cut) -> Mapping[Path, int]:
 def _without(
     game: State, keys: Collection[str], key: str, target: Target
 ) -> tuple[State, CountingSink, list[str]]:
-    """Take keys out of everything around the loops; say what there was of one of them."""
+    """Remove keys from everything around the loops; describe what was removed of one of them."""
     played, source = game["game"], game["game"]["source"]
     queue = source["queue"]
     counter, sink = CountingSink(target=target), ReplaySink(None)
@@ -151,16 +151,16 @@ def _without(
 
 
 def _rewrite_summary(path: Path, counter: CountingSink) -> None:
-    """Bring the summary of a run that has ended up to date."""
+    """Update the summary of a finished run."""
     with new_part(path):
-        pass  # nothing is left of one that was being written when a run was cut
+        pass  # nothing is left of a summary that was being written when the run was killed
     data = read_snapshot(path)
     if data is None:
         return
     try:
         summary = dict(json.loads(data))
     except (ValueError, TypeError):
-        path.unlink()  # a key cannot be removed from a damaged file; the next run writes another
+        path.unlink()  # a key cannot be removed from a damaged file; the next run writes a new one
         return
     mode = path.stat().st_mode & 0o777
     summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}
@@ -169,6 +169,6 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
 
 
 def _shown(out: Path) -> str:
-    """Return a path as the user would write it here."""
+    """Return a path as the user would type it."""
     here = Path.cwd()
     return str(out.relative_to(here) if out.is_relative_to(here) else out)

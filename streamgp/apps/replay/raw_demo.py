@@ -1,7 +1,7 @@
-"""The raw demo: a synthetic walk, its acceleration in windows, and questions about some of them.
+"""The raw demo: a synthetic walk, its acceleration in windows, and questions about some windows.
 
-Nothing is recorded: standing, walking, cycling and riding a bus are made of gravity, steps, pedals,
-an engine, and noise, so that each has a spectrum of its own and no two stretches are alike.
+Nothing is recorded: standing, walking, cycling and riding a bus are simulated from gravity, steps,
+pedals, an engine, and noise, so that each has its own spectrum and no two stretches are alike.
 
 """
 
@@ -73,8 +73,8 @@ def walk(seed: int, start: float = START) -> Iterator[tuple[float, dict[str, flo
 
 
 def _moved(activity: str, turn: float, rng: random.Random) -> tuple[float, float, float]:
-    """Return the acceleration forward, aside and up, a turn being a second at the usual pace."""
-    if activity == "walking":  # two steps a second, each with a hard heel
+    """Return the acceleration forward, sideways and up; one turn is a second at the usual pace."""
+    if activity == "walking":  # two steps a second, each with a hard heel strike
         return (
             0.8 * math.sin(2.0 * turn),
             0.5 * math.sin(turn),
@@ -82,7 +82,7 @@ def _moved(activity: str, turn: float, rng: random.Random) -> tuple[float, float
         )
     if activity == "cycling":  # pedals, and a rough road
         return 0.6 * math.sin(1.2 * turn), 0.9 * math.sin(1.2 * turn + 1.0), rng.gauss(0.0, 0.6)
-    if activity == "bus":  # bends and brakes, and an engine
+    if activity == "bus":  # bends, brakes and an engine
         engine = 0.35 * math.sin(14.0 * turn)
         return 0.7 * math.sin(0.15 * turn) + engine, 0.6 * math.sin(0.23 * turn), engine
     return 0.0, 0.0, 0.0
@@ -90,14 +90,14 @@ def _moved(activity: str, turn: float, rng: random.Random) -> tuple[float, float
 
 @dataclass(slots=True)
 class _Timeline:
-    """What was predicted, what is true and what was asked, in the order of the windows."""
+    """Predictions, truths and questions, in the order of the windows."""
 
     predicted: list[str]
     asked: list[str]
     ids: dict[str, int]
 
     def send(self, message: Input | Message, *, cause: object = None) -> None:  # noqa: ARG002
-        """Take a message."""
+        """Record a message."""
         if isinstance(message, Prediction):
             self.ids[message.event_id] = len(self.predicted)
             self.predicted.append(str(message.y or "·")[0])
@@ -113,14 +113,14 @@ class _Timeline:
 
 
 def raw_demo(seed: int = 1, *, n_windows: int = 240) -> str:
-    """Play a walk and return what is to be shown.
+    """Run a walk and return the text to show.
 
     Parameters
     ----------
     seed
         Seed of the walk, of the annotator and of the learner.
     n_windows
-        How many windows to play.
+        Number of windows.
 
     Examples
     --------

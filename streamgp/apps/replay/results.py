@@ -1,7 +1,7 @@
 """Results of a replay: the summary, the timing, the text for the terminal, and the web page.
 
-Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
-log and seed give the same bytes everywhere else.
+Only `timing.json` contains durations, and no file contains a path or the time of day, so that
+otherwise the same log and seed give the same bytes.
 
 """
 
@@ -63,7 +63,7 @@ N_KEYS_SHOWN = 20
 
 
 class Counted(Protocol):
-    """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
+    """Protocol of the counts of a replay: `Played`, and `CountingSink` during a run."""
 
     @property
     def statistics(self) -> RunStatistics:
@@ -81,7 +81,7 @@ class Counted(Protocol):
 def write_results(
     out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
 ) -> None:
-    """Write `summary.json` and `timing.json` beside the messages, each whole or not at all.
+    """Write `summary.json` and `timing.json` beside the messages, each atomically.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ def write_results(
     log
         The log; only its name is written.
     config
-        The configuration; written with everything the preset decides.
+        The configuration; written with everything that the preset determines.
     notes
-        What the log's reader had to say, such as columns left out.
+        Notes of the log's reader, such as columns left out.
     played
         The run.
     wall_s
@@ -129,13 +129,13 @@ def write_results(
 
 
 def _mode(out: Path) -> int:
-    """Return the permissions of the message files, for what is written beside them."""
+    """Return the permissions of the message files, for files written beside them."""
     first, *_ = FILES.values()
     return (out / first).stat().st_mode & 0o777
 
 
 def counts_of(played: Counted) -> dict[str, Any]:
-    """Return the parts of the summary that are counted over all events."""
+    """Return the parts of the summary that count all events."""
     statistics = played.statistics
     of_classes = statistics.target == "label"
     gain = _gain(played)
@@ -155,7 +155,7 @@ def counts_of(played: Counted) -> dict[str, Any]:
 
 
 def _gain(played: Counted) -> Gain | None:
-    """Return what further labels are expected to gain; None for numbers, too."""
+    """Return the expected gain of further labels; None if unknown, and for numbers."""
     if played.statistics.target != "label":
         return None
     curve = played.points.summary()
@@ -173,7 +173,7 @@ def counts_of_keys(played: Counted) -> dict[str, Any]:
 
 
 def _configuration(config: Config) -> dict[str, Any]:
-    """Return what is in force: one annotator or several, not both."""
+    """Return the effective configuration: one annotator or several, not both."""
     settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
     del settings["annotator" if config.annotators else "annotators"]
     if config.windows is None:
@@ -182,7 +182,7 @@ def _configuration(config: Config) -> dict[str, Any]:
 
 
 def laid_out(content: dict[str, Any]) -> str:
-    """Return JSON to be read by people too: a list of numbers stands on one line.
+    """Return JSON that people can read too: a list of numbers is on one line.
 
     Examples
     --------
@@ -194,13 +194,13 @@ def laid_out(content: dict[str, Any]) -> str:
 
     """
     text = json.dumps(content, indent=2, allow_nan=False)
-    # A text in JSON has no line breaks, so this matches no part of one.
+    # Strings in JSON contain no line breaks, so this matches no part of one.
     text = re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
     return text + "\n"
 
 
 def results_text(config: Config, played: Played) -> str:
-    """Return the table, with a line for each key if there are keys, and the counts below it."""
+    """Return the table, with a row for each key if there are keys, and the counts below it."""
     numbers = config.target == "number"
     baselines = baseline_rows(played.statistics)
     if config.log.key is None:
@@ -209,7 +209,7 @@ def results_text(config: Config, played: Played) -> str:
         first = list(played.by_key.items())[:N_KEYS_SHOWN]
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
-        # Time is measured for the loop as a whole.
+        # Time is only measured for the loop as a whole.
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
         rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
@@ -220,13 +220,13 @@ def results_text(config: Config, played: Played) -> str:
 
 
 def _on_one_line(key: str) -> str:
-    """Return a key as it fits into a table: no line breaks, and not too long."""
+    """Return a key for a table: without line breaks, and not too long."""
     plain = printable(key)
     return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
 
 
 def learner_name(config: Config) -> str:
-    """Return what the learner is called in tables."""
+    """Return the learner's name in tables."""
     name = config.learner.name
     return "skeptical GP" if name == "gp" else f"skeptical {re.split('[.:]', name)[-1]}"
 
@@ -251,7 +251,7 @@ def _what_challenges_did(run: RunStatistics) -> str:
 
 
 def _unmeasured(run: RunStatistics) -> str:
-    """Say what the measures are of, where that is not all events."""
+    """Return a note on which events the metrics cover, if not all."""
     measures = "accuracy and F1" if run.target == "label" else "the errors"
     if run.n_known == run.n_events:
         return ""
@@ -267,7 +267,7 @@ def _unmeasured(run: RunStatistics) -> str:
 
 
 def _annotators(played: Played) -> list[str]:
-    """Return a line on each annotator, if there are several."""
+    """Return a line about each annotator, if there are several."""
     annotators = played.statistics.annotators
     if len(annotators) < 2:
         return []
@@ -299,10 +299,10 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-# --- A run read back from what `streamgp replay --out DIR` left in its directory.
+# --- A run read back from the directory of `streamgp replay --out DIR`.
 #
-# Only the summary and the conversation are read, line by line: the predictions, by far the
-# largest file, are in the summary's curve and confusion matrix already.
+# Only the summary and the conversation are read, line by line: the predictions, by far the largest
+# file, are already summarized in its curve and confusion matrix.
 
 
 N_KEYS_ON_PAGE = 200
@@ -312,7 +312,7 @@ N_ESTIMATES_SHOWN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Summary:
-    """Parts of `summary.json` that a page needs."""
+    """Parts of `summary.json` that a report page needs."""
 
     streamgp: str
     log: str
@@ -337,7 +337,7 @@ def read_run(directory: Path) -> Run:
     Raises
     ------
     click.ClickException
-        If a file is missing, damaged, or of another run than the rest.
+        If a file is missing, damaged, or from another run.
 
     """
     try:
@@ -405,7 +405,7 @@ def _in_words(error: msgspec.ValidationError) -> str:
 
 
 def _messages(directory: Path) -> Iterator[Input | Message]:
-    # Questions before answers before what was learned: the order that `Outcomes` asks for.
+    # Questions, then answers, then what was learned: the order that `Outcomes` needs.
     for kind in (Challenge, Answer, Rejected, LabelledExample):
         yield from read_messages(directory / FILES[kind])
 
@@ -419,21 +419,21 @@ def _check(directory: Path, what: str, found: int, expected: int) -> None:
 
 
 def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
-    """Say before the work, not after it, that a page cannot be written.
+    """Check before the work that a page can be written.
 
     Parameters
     ----------
     path
         The page.
     out
-        Directory of the run's files, or None. It may not be there yet.
+        Directory of the run's files, or None. It need not exist yet.
     read
-        Files that are read, and that a page must not replace.
+        Input files, which the page must not replace.
 
     Raises
     ------
     click.ClickException
-        If the page cannot be written, or would replace a file that is needed.
+        If the page cannot be written, or would replace a needed file.
 
     """
     if path.is_dir():
@@ -444,7 +444,7 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
             raise click.ClickException(
                 f"{file} would be overwritten by the report; name another file"
             )
-    # Directories are made when the page is written, so the nearest one that is there decides.
+    # Directories are created when the page is written, so the nearest existing one decides.
     there = path if path.exists() else next(d for d in path.absolute().parents if d.exists())
     if there != path and not there.is_dir():
         raise click.ClickException(f"cannot write {path}: {there} is not a directory")
@@ -453,7 +453,7 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
 
 
 def write_report(directory: Path, path: Path) -> None:
-    """Write the page of the run whose files are in a directory.
+    """Write the report page of the run in a directory.
 
     Raises
     ------

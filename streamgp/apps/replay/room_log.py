@@ -1,6 +1,6 @@
-"""The recorded WiFi log as a file of one's own: `rooms.csv`, with times and named rooms.
+"""The recorded WiFi log as a CSV file, `rooms.csv`, with times and named rooms.
 
-Loads neither River nor a learner: a log that is only written is there at once.
+Imports neither River nor a learner, so that writing the log is fast.
 
 """
 
@@ -20,9 +20,9 @@ from streamgp.base import Features
 from streamgp.datasets.readings import wifi_readings
 
 ROOM_NAMES = ("kitchen", "hall", "study", "bedroom")
-"""What the rooms 1 to 4 of the log are called."""
+"""Names of the rooms 1 to 4 of the log."""
 STEP_S = 60
-"""Seconds from one reading to the next; the recording does not tell them."""
+"""Seconds between readings; the recording has no times."""
 STDOUT = Path("-")
 
 ATTRIBUTION = (
@@ -66,12 +66,12 @@ def room_log() -> str:
 
 
 def write_room_log(path: Path) -> None:
-    """Write the log to a file, or to standard output for `-`, and say whose data it is.
+    """Write the log to a file, or to standard output for `-`, and name the source of the data.
 
     Raises
     ------
     click.ClickException
-        If it cannot be written, or the file is there and holds something else.
+        If it cannot be written, or the file exists with other contents.
 
     """
     text = room_log()
@@ -90,7 +90,7 @@ def _write(path: Path, data: bytes) -> None:
         if path.is_dir():
             raise click.ClickException(f"{path} is a directory; name a file")
         if path.is_file():
-            # It may be a recording of theirs, which cannot be restored.
+            # It may be the user's own recording, which could not be restored.
             if path.read_bytes() != data:
                 raise click.ClickException(
                     f"{path} exists and has other content; name another file"

@@ -1,4 +1,4 @@
-"""Run of `streamgp replay`: open, play, write, show."""
+"""Program of `streamgp replay`: open, run, write, show."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from streamgp.config.settings import Config
 from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Prediction, Rejected
 from streamgp.interactive.state.snapshot import INCONSISTENT
 
-# --- The ends of a replay on the disk: where its events come from, and where its messages go.
+# --- Input and output files of a replay.
 
 
 def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
-    """Keep other replays out of the directory to write to, if there is one, until a stack ends."""
+    """Lock the output directory, if there is one, against other replays until a stack ends."""
     if out is None:
         return
     if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
@@ -50,15 +50,15 @@ def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
 
 
 def be_alone_in(out: Path, *, until: ExitStack) -> None:
-    """Keep other replays out of a directory until a stack ends."""
+    """Lock a directory against other replays until a stack ends."""
     with _in_words():
         until.enter_context(alone_in(out))
 
 
 def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageFiles | None:
-    """Open the message files of a directory, to go on at their sizes if there are any.
+    """Open the message files of a directory; with sizes, truncate to them and append.
 
-    The summary of an earlier run is removed: it does not belong to what follows.
+    The summary of an earlier run is removed, as it does not describe this one.
     """
     if out is None:
         return None
@@ -71,7 +71,7 @@ def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageF
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Turn what is wrong with a directory into one line."""
+    """Convert errors of a directory to one-line messages."""
     try:
         yield
     except ValueError as error:
@@ -79,14 +79,14 @@ def _in_words() -> Iterator[None]:
 
 
 class EndingLog:
-    """A log that ends where it is damaged, so that what came before is not lost.
+    """A log that ends where it is damaged, so that the results before are not lost.
 
     Attributes
     ----------
     source
         The log itself.
     error
-        What is wrong with it; None as long as nothing is.
+        The damage; None as long as there is none.
 
     """
 
@@ -95,7 +95,7 @@ class EndingLog:
         self.error: TableError | None = None
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        """Return the next rows; none where the log is damaged."""
+        """Return the next rows; none if the log is damaged."""
         try:
             return self.source.poll(timeout_s)
         except TableError as error:
@@ -104,7 +104,7 @@ class EndingLog:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is nothing further to read."""
+        """Whether there is nothing left to read."""
         return self.error is not None or self.source.exhausted
 
     def commit(self) -> None:
@@ -117,18 +117,18 @@ class EndingLog:
 
 
 class ReplaySink:
-    """Message files, if any are wanted, and the first reasons for which rows were rejected.
+    """Message files, if any are requested, and the first reasons for rejected rows.
 
     Attributes
     ----------
     reasons
         The first reasons, by the key of the row.
     n_rejected
-        How many there were.
+        Number of rejected rows.
     n_unlearnable
-        How many of these were examples that the learner could not take.
+        Number of these that were examples which the learner could not learn.
     n_predicted
-        How many events were predicted.
+        Number of predicted events.
 
     """
 
@@ -153,20 +153,20 @@ class ReplaySink:
             self._files.send(message, cause=cause)
 
     def flush(self) -> None:
-        """Leave it to the files' buffers: what is not synced is made once more."""
+        """Do nothing: unsynced messages are generated again after a restart."""
 
     def sync(self) -> dict[str, int] | None:
-        """Force everything to the disk; return the size of each file, None without files."""
+        """Sync everything to disk; return the size of each file, None without files."""
         return None if self._files is None else self._files.sync()
 
     def forget(self, key: str, n_rejected: int) -> None:
-        """Take out the rows of a key, of which so many were rejected."""
+        """Remove the rows of a key, of which `n_rejected` were rejected."""
         self.reasons = [(whose, reason) for whose, reason in self.reasons if whose != key]
         self.n_rejected -= n_rejected
         self.n_unlearnable = min(self.n_unlearnable, self.n_rejected)
 
     def state(self) -> State:
-        """Return what must survive a restart."""
+        """Return the state that must survive a restart."""
         return {
             "reasons": [list(pair) for pair in self.reasons],
             "n_rejected": self.n_rejected,
@@ -178,7 +178,7 @@ class ReplaySink:
         """Become what the state was taken from."""
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
         self.n_rejected = int(state["n_rejected"])
-        # These are not in older files.
+        # Older files lack these.
         self.n_unlearnable = int(state.get("n_unlearnable", 0))
         self.n_predicted = int(state.get("n_predicted", 0))
 
@@ -198,7 +198,7 @@ def replay_log(
     state: Path | None = None,
     strict: bool = False,
 ) -> int:
-    """Replay a log, write what was asked for, show the table.
+    """Replay a log, write the requested files, show the table.
 
     Parameters
     ----------
@@ -207,19 +207,19 @@ def replay_log(
     config
         The configuration, with the label column.
     out
-        Directory to write to, or None.
+        Output directory, or None.
     source
-        Where the configuration came from, for messages about it.
+        Name of the configuration in messages.
     report
         Page to write, or None.
     state
-        Directory in which the replay is saved, and from which it goes on, or None.
+        Directory from which the replay is resumed, and in which it is saved, or None.
     strict
         Whether to refuse to go on in another numerical environment.
 
     Returns
     -------
-    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged on the way.
+    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged.
 
     Raises
     ------
@@ -234,11 +234,11 @@ def replay_log(
         check_log(path)
     with ExitStack() as stack:
         notes = Notes()
-        # First of all: a log that cannot be read leaves no directory behind.
+        # First, so that an unreadable log leaves no directory behind.
         log = stack.enter_context(closing(EndingLog(open_log(path, config, notes, source=source))))
         directory = out
         if report is not None and out is None:
-            # The page is made from a run's files, which are temporary.
+            # The page is generated from a run's files, here temporary ones.
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
         replay = _Replay(path, config, directory, log, source=source)
         try:
@@ -249,7 +249,7 @@ def replay_log(
                     stack.enter_context(closing(keeper))
                 replay.play(keeper, notes, stack)
         except OSError as error:
-            # Whatever is wrong with the log is a TableError: this is about what we write.
+            # Problems with the log are TableErrors: this is about our own files.
             if directory is None:
                 raise
             raise click.ClickException(
@@ -259,7 +259,7 @@ def replay_log(
 
 
 class _Replay:
-    """One replay, from the first row of the log to the last word on the terminal."""
+    """One replay, from the first row of the log to the last line on the terminal."""
 
     def __init__(
         self,
@@ -278,9 +278,9 @@ class _Replay:
         self._start = perf_counter()
 
     def play(self, keeper: Keeper | None, notes: Notes, until_said: ExitStack) -> None:
-        """Play the log, from where an earlier replay was cut, and write the files.
+        """Run the log from the start, or from a checkpoint, and write the files.
 
-        Others are kept out of the directory of the files until the stack is left.
+        The directory of the files is locked against others until the stack is left.
         """
         config, log = self._config, self._log
         with ExitStack() as stack:
@@ -332,14 +332,14 @@ class _Replay:
         self._resumable = keeper is not None
 
     def say(self, out: Path | None, report: Path | None) -> int:
-        """Show the table, make the page, and return the exit status."""
+        """Show the table, write the page, and return the exit status."""
         sink, played = self._sink, self._played
         _say_what_was_rejected(sink, out)
         click.echo(results_text(self._config, played))
         if out is not None:
             click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
         if report is not None:
-            assert self._directory is not None  # there is one wherever a page is wanted
+            assert self._directory is not None  # set whenever a page is requested
             write_report(self._directory, report)
             click.echo(f"report: {report}")
         tell(f"{number(played.result.n_events, 'event')} in {self._seconds:.1f} s")
@@ -366,7 +366,7 @@ class _Replay:
 
 
 class _Saver:
-    """Saves a game where the keeper wants it; without one, nothing is saved."""
+    """Saves a game when the keeper says so; without one, nothing is saved."""
 
     def __init__(
         self,
@@ -388,7 +388,7 @@ class _Saver:
         if self._keeper is None:
             return
         start = perf_counter()
-        # The files first: a state must not speak of more than is there.
+        # The files first: a state must not refer to more than they contain.
         sizes = self._sink.sync()
         game = {"game": self._game.state(), "sink": self._sink.state()}
         loop = self._loop.snapshot(with_environment=False)
@@ -407,7 +407,7 @@ def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], Non
 
 
 def _note_hidden(played: Played, notes: Notes) -> None:
-    """Say which labels hold characters that cannot be seen."""
+    """Report labels with invisible characters."""
     met = HiddenLabels()
     for label in played.statistics.confusion.summary()["labels"]:
         warning = met.warning(label)

@@ -1,4 +1,4 @@
-"""A replay with several seeds, beside baselines that learn: means, and how far to trust them."""
+"""Replays with several seeds, beside baselines that learn: means with confidence intervals."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LEVEL = 0.95
 def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) -> int:
     """Replay a log with several seeds, and show means with 95 % intervals.
 
-    Below the learner stand the same one asked as often about random events, the same one told all
-    labels, rightly, and what needs no features.
+    Below the learner are shown: the same learner with as many questions about random events, the
+    same learner with all true labels, and baselines that need no features.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     config
         The configuration, with the label column; its seed is the first.
     n_seeds
-        Number of seeds. What an annotator's own seed is makes no difference.
+        Number of seeds. An annotator's own seed makes no difference.
     source
         Where the configuration came from, for messages about it.
 
@@ -80,7 +80,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     ]
     [statistics, *_] = runs[learner_name(config)]
     for name, of_baseline in statistics.baselines().items():
-        # They are the same with every seed.
+        # They are the same for every seed.
         cells = [_spread([of_baseline[kind]], kind) for kind in scores]
         rows.append((name, [*cells, "all", "-", "-"]))
     click.echo(text_table(rows, titles))
@@ -90,12 +90,12 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
 _TITLES = {"label": ("accuracy", "macro F1"), "number": ("mean abs.\nerror", "NMSE")}
 _COUNTS = ("n_asked", "n_challenges", "wrong_kept")
-# Shares have three digits, but for errors in units of the target.
+# Shares have three decimals; errors in units of the target three significant digits.
 _FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
 
 
 def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tuple[str, Played]]:
-    """Play the learner, and the baselines that learn, with one seed."""
+    """Run the learner, and the baselines that learn, with one seed."""
     played = play_seed(path, config, source, notes)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
@@ -122,17 +122,17 @@ def play_seed(
     path
         The log.
     config
-        The configuration, as `seeded` makes it.
+        A configuration returned by `seeded`.
     source
-        Where it came from, for messages about it.
+        Its name in messages.
     notes
-        What the reader of the log has said: shown if that is nothing yet. None shows nothing.
+        Notes of the log's reader: shown if there are none yet. None shows nothing.
     of
-        What is replayed, in front of the line that shows progress.
+        Prefix of the progress line.
 
     Returns
     -------
-    What was counted; its result is interrupted after Ctrl-C.
+    The counts; `result.interrupted` is true after Ctrl-C.
 
     Raises
     ------
@@ -157,14 +157,14 @@ def play_seed(
 
 
 def seeded(config: Config, seed: int) -> Config:
-    """Return a configuration all of whose draws follow from a seed."""
+    """Return a configuration whose random draws all follow from a seed."""
     annotators = {name: replace(one, seed=None) for name, one in config.annotators.items()}
     annotator = replace(config.annotator, seed=None)
     return replace(config, seed=seed, annotator=annotator, annotators=annotators)
 
 
 def _spread(values: Sequence[float | None], kind: str) -> str:
-    """Return a mean and half of its interval, by Student's distribution.
+    """Return a mean and half of its confidence interval, by Student's distribution.
 
     Examples
     --------
