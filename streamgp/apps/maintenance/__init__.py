@@ -1,1 +1,1 @@
-"""Dead letters, rebuilding, forgetting and recovery of a deployment."""
+"""Maintenance of a deployment: dead letters, audits, backups, rebuilding, forgetting, recovery."""

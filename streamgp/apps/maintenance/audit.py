@@ -1,7 +1,7 @@
-"""The story of labels (`streamgp audit`): who said what, and what became of it.
+"""The history of labels (`streamgp audit`): who gave which answer, and its outcome.
 
-Everything is read off the topics, for as long as they keep it: an answer is found in the lines of
-`consensus` and in challenges by its moment, which both repeat, and in dead letters by its id.
+Everything comes from the topics, as long as they retain it: an answer is matched with lines of
+`consensus` and with challenges by its time, which both repeat, and with dead letters by its id.
 
 """
 
@@ -48,7 +48,7 @@ Format: TypeAlias = Literal["text", "csv", "json"]
 
 _MOST_NAMES = 20
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
-# Of what happened at one moment, the cause comes before what came of it.
+# At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
     "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated",
 )  # fmt: skip
@@ -56,35 +56,35 @@ _ORDER: tuple[Kind, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that happened to the label of an event.
+    """One step in the history of an event's label.
 
     Parameters
     ----------
     at
         When, POSIX seconds.
     key, event_id
-        Whose event, and which.
+        The event and its key.
     what
-        `asked`: a label was asked for. `said`: an annotator answered. `refused`: the answer could
+        `asked`: a label was requested. `said`: an annotator answered. `refused`: the answer could
         not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
-        `learned`: a label stands from now on, or none any more. `retracted`: a label was taken back
-        with all others of its annotator. `reinstated`: it was put back with them.
+        `learned`: a label became current, or was removed. `retracted`: a label was taken back with
+        all others of its annotator. `reinstated`: it was put back with them.
     annotator
-        Who said it, or whose label it is.
+        The annotator who answered, or who gave the label.
     label, before
-        The label, None for none, and the one that stood until then; of a challenge, what was
-        suggested and what was given.
+        The label, None for none, and the one before; for a challenge, the suggested and the given
+        label.
     probability_wrong
-        How probably the label was wrong by what the learner then knew.
+        The probability that the label was wrong, as estimated by the learner at that time.
     error_rate
-        Of a first answer that was learned, the share of wrong ones estimated for its annotator
-        until then, for this key and by the lines that are left of the log.
+        For a first answer that was learned, its annotator's error rate for this key as estimated
+        until then, from the lines left in the log.
     request_id, answer_id
         The question and the answer.
     shown
-        What stood beside the question.
+        What was shown beside the question.
     detail
-        Why, in words.
+        The reason as text.
 
     """
 
@@ -105,7 +105,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Selection of events: all those with a step that is as every field says that is not None."""
+    """Selection of events: those with a step that matches all fields that are not None."""
 
     event_id: str | None = None
     annotator: str | None = None
@@ -114,11 +114,11 @@ class Wanted:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is said."""
+        """Whether no field is set."""
         return self == Wanted()
 
     def fits(self, step: Step) -> bool:
-        """Whether a step is meant."""
+        """Return whether a step matches."""
         return (
             self.event_id in (None, step.event_id)
             and self.annotator in (None, step.annotator)
@@ -135,14 +135,14 @@ def audit_labels(
     last: int = 100,
     broker: str | None = None,
 ) -> str:
-    """Return the stories of the events that are wanted, or a table of all annotators.
+    """Return the histories of the selected events, or a table of all annotators.
 
     Raises
     ------
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If topics are missing, or no annotator has the name that is wanted.
+        If topics are missing, or no annotator has the requested name.
 
     """
     with visit(config_file, broker) as there:
@@ -162,7 +162,7 @@ def audit_labels(
 
 
 def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
-    """Return what happened, by the records of some topics in any order among each other."""
+    """Return all steps in some topics' records; the topics may be in any relative order."""
     histories: dict[int, History] = {}
     lines: dict[tuple[str | None, str], dict[int, LabelledExample]] = {}
     put_back: dict[tuple[str | None, str], _PutBack] = {}
@@ -183,7 +183,7 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
                 lines.setdefault(event, {})[message.sequence] = message
                 put_back.setdefault(event, _PutBack()).note_line(record, message)
             elif isinstance(message, Answer):
-                # It counts once, however often it was sent.
+                # An answer counts once, however often it was sent.
                 if (message.key, message.answer_id) not in heard:
                     heard.add((message.key, message.answer_id))
                     steps.append(_said(message))
@@ -192,7 +192,7 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     for history in histories.values():
         for step, line in _retracted(history):
             steps.append(step)
-            # Taken out of the log, it was learned all the same.
+            # A line removed from the log was still learned.
             lines.setdefault((line.key, line.event_id), {}).setdefault(line.sequence, line)
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
     for event, about in lines.items():
@@ -202,7 +202,7 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
 
 
 def told(story: Sequence[Step]) -> str:
-    """Return the story of one event in words.
+    """Return the history of one event as text.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def told(story: Sequence[Step]) -> str:
 
 
 def table(steps: Iterable[Step]) -> str:
-    """Return the numbers of all annotators: how much each has said, and what became of it."""
+    """Return a table of all annotators: numbers of answers and their outcomes."""
     counts: dict[str | None, Counter[str]] = {}
     whose: dict[tuple[str | None, str], str | None] = {}
     for step in steps:
@@ -228,7 +228,7 @@ def table(steps: Iterable[Step]) -> str:
             whose[event] = step.annotator
         if step.what == "learned":
             before = whose.get(event, step.annotator)
-            # A label that is taken back (None) is replaced by none.
+            # A label that is taken back (None) is not replaced.
             if step.label not in (None, step.before) and before != step.annotator:
                 counts.setdefault(before, Counter())["replaced"] += step.before is not None
             whose[event] = step.annotator
@@ -252,11 +252,11 @@ def table(steps: Iterable[Step]) -> str:
     return f"{aligned([titles, *rows], right=range(1, len(titles)))}\n{about}"
 
 
-# --- inside
+# --- internal
 
 
 def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
-    """Raise ClickException if a name is that of no annotator, with the names that there are."""
+    """Raise ClickException, with the existing names, if there is no annotator of this name."""
     if name is None:
         return
     names = sorted({step.annotator for step in steps if step.annotator is not None})
@@ -270,7 +270,7 @@ def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
 
 def _message(record: Record, value: bytes, keyed: bool) -> Input | Message | None:
     if record.topic == "answers":
-        # As a worker reads it, which fills in what programs leave out of their answers.
+        # Decoded as by a worker, which fills in fields that programs omit.
         said = read(record, keyed=keyed)
         if isinstance(said, Answer | Cancel):
             return said
@@ -362,9 +362,9 @@ _Rates: TypeAlias = Mapping[tuple[str | None, int], float]
 
 
 def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
-    """Return what was thought of the annotator of each first answer before it was learned.
+    """Return the estimated error rate of each first answer's annotator before it was learned.
 
-    By key and number of the line, in the order in which the learner has heard of them.
+    By key and number of the line, in the order in which the learner learned them.
     """
     known: dict[tuple[str | None, str | None], ErrorRate] = {}
     rates = {}
@@ -378,18 +378,18 @@ def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
 
 
 class _PutBack:
-    """Lines of one event that were taken out of the log and came back, as an undo brings them.
+    """Lines of one event that were removed from the log and put back by an undo.
 
     Attributes
     ----------
     found
-        Of each undo the last line, when it was written, and the highest number of a line by then.
+        For each undo the last line, when it was written, and the highest line number by then.
 
     """
 
-    # _numbers  of the line that was written last under each key of a record
-    # _out      keys under which there is no line now
-    # _is_open  whether nothing was taken out since the last line came back
+    # _numbers  number of the last line written under each record key
+    # _out      record keys without a line now
+    # _is_open  whether nothing has been removed since the last line came back
     def __init__(self) -> None:
         self.found: list[tuple[int, float, LabelledExample]] = []
         self._numbers: dict[bytes | None, int] = {}
@@ -397,12 +397,12 @@ class _PutBack:
         self._is_open = False
 
     def note_null(self, record: Record) -> None:
-        """Take note that a line was taken out."""
+        """Record that a line was removed."""
         self._out.add(record.key)
         self._is_open = False
 
     def note_line(self, record: Record, line: LabelledExample) -> None:
-        """Take note of a line."""
+        """Record a line."""
         if record.key in self._out and self._numbers[record.key] == line.sequence:
             if self._is_open:
                 self.found.pop()
@@ -413,7 +413,7 @@ class _PutBack:
 
 
 def _event_of_null(record: Record, keyed: bool) -> tuple[str | None, str] | None:
-    """Return the event whose line a null has taken out, None if it is about no event."""
+    """Return the event whose line a null removed, None if it concerns no event."""
     try:
         gone = taken_back(record.key, keyed=keyed)
     except DecodeError:
@@ -446,7 +446,7 @@ def _learned(
     for line in lines:
         yield from reinstated(line.sequence)
         if line.revision == 0:
-            before = None  # an earlier event had the same id
+            before = None  # it belongs to an earlier event with the same id
         notes = [
             line.origin,
             "challenged" if line.challenged else "",
@@ -483,7 +483,7 @@ def _retracted(history: History) -> Iterator[tuple[Step, LabelledExample]]:
                     )
                     yield step, line
     except HistoryError:
-        return  # what is wrong with `state` is for `streamgp check` to say
+        return  # `streamgp check` reports problems of `state`
 
 
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
@@ -519,7 +519,7 @@ def _words(step: Step) -> str:
                 return f"{before} was taken back: the event has no label"
             was = "" if step.before in (None, step.label) else f" in place of {before}"
             notes = ", ".join(note for note in (step.detail, sure) if note)
-            if step.detail.startswith("aggregated"):  # the label may be another one's
+            if step.detail.startswith("aggregated"):  # the label may be another annotator's
                 what = "stands" if not was else f"was learned{was}"
                 return f"{label} {what}, with the second answer of {who} ({notes})"
             return f"{label} of {who} was learned{was} ({notes})"

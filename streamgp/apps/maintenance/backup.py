@@ -1,12 +1,13 @@
-"""Backup of what workers have learned, and its return (`streamgp backup`, `streamgp restore`).
+"""Backup and restore of what workers have learned (`streamgp backup`, `streamgp restore`).
 
-A backup holds of each partition the records of `state` and `consensus` that count, as of a moment
-at which no batch was half written, the questions that were open then, and where the workers read
-on. Put back on any broker, the same inputs from there on get the same predictions, bitwise, and
+For each partition, a backup contains the current records of `state` and `consensus` at a time when
+no batch was half written, the questions open then, and the positions at which the workers continue.
+Restored on any broker, the same inputs from there on get the same predictions, bitwise, and
 annotators see the same questions.
 
-Restoring marks every partition first, and signs it with the configuration last: whatever happens in
-between, no worker goes on with half of it, and the same command ends it.
+A restore first marks every partition, and signs it with the configuration at the end: whatever
+happens in between, no worker continues with an incomplete restore, and the same command completes
+it.
 
 """
 
@@ -90,8 +91,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If the directory is not empty, or the topics are another group's, another configuration's,
-        or have lost something.
+        If the directory is not empty, or the topics belong to another group or configuration, or
+        have lost records.
 
     """
     with visit(config_file, broker) as there:
@@ -142,7 +143,7 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
 
 
 def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> None:
-    """Write the positions as `kafka-consumer-groups.sh --reset-offsets --from-file` reads them."""
+    """Write the positions for `kafka-consumer-groups.sh --reset-offsets --from-file`."""
     lines = [
         f"{there.name_of(topic)},{partition},{offset}\n"
         for topic in WORKER_INPUTS
@@ -153,10 +154,10 @@ def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> 
 
 
 def _whole(there: Deployment) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History]]:
-    """Return what counted at one moment, once it was found to belong together.
+    """Return a checkpoint and its records, after checking that they belong together.
 
-    A broker may compact away between the moment and the reading what was replaced since, though
-    hardly ever; then there is another moment.
+    In rare cases the broker compacts away records that were replaced between the checkpoint and the
+    reading; then another checkpoint is taken.
     """
     for n in range(1, _N_TRIES + 1):
         checkpoint = there.topics.checkpoint(there.group)
@@ -174,7 +175,7 @@ def _whole(there: Deployment) -> tuple[Checkpoint, dict[Place, list[Outgoing]], 
 
 
 def _contents(reader: Reader, checkpoint: Checkpoint) -> dict[Place, list[Outgoing]]:
-    """Return the records before a checkpoint that count, in their order."""
+    """Return the current records before a checkpoint, in order."""
     last: dict[Place, dict[bytes, Record]] = {place: {} for place in checkpoint.ends}
     for record in all_of(reader, what="reading"):
         place = (record.topic, record.partition)
@@ -191,8 +192,7 @@ def _contents(reader: Reader, checkpoint: Checkpoint) -> dict[Place, list[Outgoi
 
 
 def _counts(record: Record, checkpoint: Checkpoint) -> bool:
-    """Return whether a record is to be kept: of those that say that a key is gone, only requests
-    that no worker has heeded."""
+    """Return whether a record is kept; of tombstones, only unprocessed requests."""
     if record.value is not None:
         return record.topic == "state" or len(parts_of(record.key)) == 3
     is_request = record.topic == "consensus" and all(
@@ -208,15 +208,15 @@ def _outgoing(record: Record) -> Outgoing:
 
 
 _Waiting: TypeAlias = tuple[int, str, str]
-"""A question that is open: its partition, the entity of its learner, and its id."""
+"""An open question: its partition, the entity of its learner, and its id."""
 
 
 def _waiting(histories: Mapping[int, History], loops: LoopSettings, at: float) -> set[_Waiting]:
-    """Return the questions that wait for an answer, as the learners know them."""
+    """Return the questions that wait for an answer, according to the loops."""
     in_memory = dataclasses.replace(loops, max_keys=None)
     found: set[_Waiting] = set()
     for n, history in histories.items():
-        # There is no snapshot that could not be used.
+        # There is no snapshot, and so no note about one.
         partition = Partition(n, in_memory, None, now=at, note=lambda _: None)
         partition.bring_up(history)
         found |= {
@@ -229,7 +229,7 @@ def _waiting(histories: Mapping[int, History], loops: LoopSettings, at: float) -
 def _questions(
     there: Deployment, loops: LoopSettings, waiting: Collection[_Waiting]
 ) -> dict[Place, list[Outgoing]]:
-    """Return the records of open questions, each as it was asked last."""
+    """Return the last record of each open question."""
     if not waiting:
         return {}
     last: dict[_Waiting, Record] = {}
@@ -248,7 +248,7 @@ def _questions(
 
 
 def _request_of(value: bytes | None) -> LabelRequest | Challenge | None:
-    """Return the question that a record asks, None if it asks none, as the end of a question."""
+    """Return the question in a record, None if it contains none, such as the end of a question."""
     try:
         request = decode(value or b"")
     except DecodeError:
@@ -257,7 +257,7 @@ def _request_of(value: bytes | None) -> LabelRequest | Challenge | None:
 
 
 def _histories(contents: Contents) -> dict[int, History]:
-    """Return what records come to, by partition."""
+    """Return the histories of records, by partition."""
     histories: dict[int, History] = {}
     for (topic, partition), records in sorted(contents.items(), reverse=True):
         if topic == REQUESTS:
@@ -308,7 +308,7 @@ def _told(histories: Iterable[History], contents: Contents) -> str:
     )
 
 
-# --- putting it back
+# --- restoring a backup
 
 
 def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None = None) -> None:
@@ -320,7 +320,7 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         If the configuration is wrong.
     click.ClickException
         If the backup is damaged or of another configuration, the topics are not empty, workers are
-        running, or their group has worked off inputs that the backup knows nothing of.
+        running, or their group has processed inputs that the backup does not cover.
 
     """
     try:
@@ -355,7 +355,7 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         check_idle(there, "restore")
         write_state(there, marks(list(signed), {**signed[0], "fingerprint": BEING_RESTORED}))
         write_state(there, [record for record in records if record.value is not None])
-        # Workers read these as inputs.
+        # Workers will read these as inputs.
         write_all(there, [record for record in records if record.value is None], program="upkeep")
         write_state(
             there, [mark for n, signature in signed.items() for mark in marks([n], signature)]
@@ -366,12 +366,12 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
 def _signed(
     histories: Mapping[int, History], loops: LoopSettings, group: str, n_partitions: int
 ) -> dict[int, dict[str, Any]]:
-    """Return the configuration of every partition to come, once all were found to be ours."""
+    """Return the signature of every future partition, after checking that all belong to us."""
     found = {n: history.configuration for n, history in histories.items()}
     for partition, configuration in found.items():
         if configuration is not None:
             check_signed(partition, configuration, loops.configuration, group)
-    # A backup of topics that have none is refused.
+    # A backup without any was refused before.
     any_one = next(each for each in found.values() if each is not None)
     is_alike = len(histories) == n_partitions
     return {n: (found[n] if is_alike else None) or any_one for n in range(n_partitions)}
@@ -384,9 +384,9 @@ def _moved(
     group: str,
     n_partitions: int,
 ) -> list[Outgoing]:
-    """Return the records to be written, but for the configuration.
+    """Return the records to write, except the configuration.
 
-    Where the number of partitions is another one, each entity goes where its key belongs.
+    If the number of partitions differs, each entity moves to the partition of its key.
     """
     is_alike = len(histories) == n_partitions
     outbox = Outbound(source_of(group), keyed=loops.keyed)
@@ -419,28 +419,28 @@ def _moved(
         if not is_alike:
             for entity, name, value in history.early():
                 to = target(entity, partition)
-                # Offsets of several partitions must not become the same.
+                # Offsets of different partitions must remain distinct.
                 offset = int(name.rpartition(":")[2]) * len(histories) + partition
                 records += state_records.records_of_part(
                     entity, f"{EARLY}answers:{to}:{offset}", value, to
                 )
     for partition, entities in failed.items():
-        # Offsets begin again. The time is a number that no worker has counted to: no snapshot from
-        # before can be merged.
+        # Offsets start again. The time is a number that no worker has counted to: no earlier
+        # snapshot can be merged.
         heeded = {"n": time_ns() // 1_000_000, "heeded": 0, "failed": entities}
         records.append(state_records.state("", FORGOTTEN, heeded, partition))
     return records
 
 
 def _is_apart(entity: str, name: str, is_alike: bool) -> bool:
-    """Return whether a record of state is not written as it was."""
+    """Return whether a record of state is not copied unchanged."""
     if not entity and name in (CONFIGURATION, FORGOTTEN):
         return True
     return not is_alike and ((not entity and name == BUDGET) or name.startswith(EARLY))
 
 
 def _line(record: Outgoing, outbox: Outbound, partition: int) -> Outgoing:
-    """Return a line of the consensus log with the headers that workers give it."""
+    """Return a line of the consensus log with a worker's headers."""
     if record.value is None:
         return replace(record, partition=partition)
     written = outbox.message(line_of(record.key, record.value), partition)
@@ -448,7 +448,7 @@ def _line(record: Outgoing, outbox: Outbound, partition: int) -> Outgoing:
 
 
 def _check_empty(there: Deployment) -> None:
-    """Refuse topics in which something was learned, unless a restore into them was cut."""
+    """Refuse topics in which something was learned, except by an interrupted restore."""
     held: dict[int, History] = {}
     with closing(there.topics.reader(tuple(COMPACTED))) as reader:
         for record in all_of(reader, what="looking"):
@@ -466,7 +466,7 @@ def _check_empty(there: Deployment) -> None:
 def _check_positions(
     there: Deployment, manifest: Manifest, directory: Path, *, is_alike: bool
 ) -> None:
-    """Refuse a group that has worked off what the backup knows nothing of."""
+    """Refuse a group that has processed inputs that the backup does not cover."""
     for (topic, partition), position in sorted(there.topics.positions(there.group).items()):
         known = manifest.positions[topic].get(partition, 0) if is_alike else 0
         if topic != "consensus" and position > known:
@@ -480,7 +480,7 @@ def _check_positions(
 
 
 def _offsets_told(manifest: Manifest) -> str:
-    """Return the positions of the inputs that others send, on one line."""
+    """Return the positions of `events` and `answers` on one line."""
     return ", ".join(
         f"{topic} " + " ".join(f"{n}:{offset}" for n, offset in manifest.positions[topic].items())
         for topic in WORKER_INPUTS

@@ -1,4 +1,4 @@
-"""Dead letters: listing, and sending them once more (`streamgp dead-letters`)."""
+"""Dead letters: listing and resending them (`streamgp dead-letters`)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Wanted:
     Parameters
     ----------
     stage
-        How far they came: `decode`, `correlate` or `learn`; None for any.
+        The stage that failed: `decode`, `correlate` or `learn`; None for any.
     since
-        Those not rejected before this moment, POSIX seconds.
+        Only letters rejected at or after this time, POSIX seconds.
 
     """
 
@@ -43,14 +43,14 @@ class Wanted:
     since: float | None = None
 
     def fits(self, letter: Letter) -> bool:
-        """Whether a letter is meant."""
+        """Return whether a letter matches."""
         return (self.stage is None or letter.stage == self.stage) and (
             self.since is None or letter.at >= self.since
         )
 
 
 def place_of(text: str) -> Place:
-    """Read the number of a dead letter, as `list` prints it.
+    """Parse the number of a dead letter, as printed by `list`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def place_of(text: str) -> Place:
 
 
 def moment_of(text: str, now: float) -> float:
-    """Read a moment: a time, or how long ago it was.
+    """Parse a time, absolute or relative to now.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def listing(topics: Topics, wanted: Wanted, last: int) -> str:
 
 
 def description(topics: Topics, place: Place) -> str:
-    """Return everything about one dead letter; what is no text, as hexadecimal digits."""
+    """Return everything about one dead letter; binary data as hexadecimal digits."""
     record = _records_at(topics, [place])[0]
     rows = [["number", _number_of(record)], ["written", clock_time(record.at)]]
     rows.append(["key", "none" if record.key is None else _in_short(record.key)])
@@ -118,21 +118,22 @@ def description(topics: Topics, place: Place) -> str:
 
 
 def chosen(topics: Topics, places: Sequence[Place], wanted: Wanted) -> list[Record]:
-    """Return the dead letters of some numbers, or without numbers all that are meant."""
+    """Return the dead letters with some numbers, or without numbers all that match."""
     if places:
         return _records_at(topics, list(dict.fromkeys(places)))
     return [record for record, _ in _letters(topics, wanted)]
 
 
 def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], int]:
-    """Return what is to be sent, and how many cannot be.
+    """Return the records to send, and how many dead letters cannot be sent.
 
     Parameters
     ----------
     records
         Dead letters.
     skip
-        Whether to leave out what came of no input, or is cut; otherwise it is an error.
+        Whether to skip letters without an input, or with a truncated one; otherwise they are an
+        error.
 
     """
     found: list[Outgoing] = []
@@ -148,7 +149,7 @@ def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], 
 
 
 def by_topic(records: Sequence[Outgoing]) -> str:
-    """Say how many records go where.
+    """Return how many records go to which topic, as text.
 
     Examples
     --------
@@ -171,13 +172,13 @@ def _letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
         try:
             letter = letter_of(record)
         except ValueError:
-            continue  # of another program; `show` still shows it
+            continue  # from another program; `show` still shows it
         if wanted.fits(letter):
             yield record, letter
 
 
 def _records_at(topics: Topics, places: Sequence[Place]) -> list[Record]:
-    """Return the records at some places, in their order, or say which one is not there."""
+    """Return the records at some places, in order; the error names a missing one."""
     left = set(places)
     found: dict[Place, Record] = {}
     for record in everything(topics, "dead-letters", what="dead letters"):
@@ -207,7 +208,7 @@ def _source_of(letter: Letter) -> str:
 
 
 def _in_short(data: bytes) -> str:
-    """Return bytes on one line: as text if they are printable, else as hexadecimal digits."""
+    """Return bytes on one line: as text if printable, otherwise as hexadecimal digits."""
     text = _as_text(data)
     return data.hex(" ") if text is None or "\n" in text or "\t" in text else text
 
@@ -225,7 +226,7 @@ def _body(data: bytes) -> str:
 
 
 def _as_text(data: bytes) -> str | None:
-    """Return bytes as text if nothing in them can do anything to a terminal."""
+    """Return bytes as text if they cannot control a terminal, otherwise None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Forgetting a person in a deployment: a request on the consensus topic, and its progress.
 
-The worker alone writes state, so it is the one that takes everything out, in one transaction with
-what it has read; here it is only seen whether that has happened.
+Only a worker writes state, so the worker deletes everything, in one transaction with its input
+positions; this module only checks whether that has happened.
 
 """
 
@@ -25,7 +25,7 @@ from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
 
 NOT_YET = 3
-"""Exit status: the worker has the request to forget, and has not done it yet."""
+"""Exit status: the worker has received the request to forget, but not carried it out yet."""
 _KEPT_BY: tuple[TopicName, ...] = ("events", "predictions", "requests", "answers", "dead-letters")
 _PATIENCE_S = 0.5
 
@@ -39,11 +39,11 @@ class Traces:
     entity
         Whose.
     left
-        The records that are still there, by topic and key.
+        The remaining records, by topic and key.
     partition
-        Where they are; None while there are none.
+        Their partition; None while there are none.
     n_labels
-        How many of them hold labelled examples.
+        Number of them that are labelled examples.
     on_flink
         Whether Flink keeps what is learned, and the topic `state` does not count.
 
@@ -61,7 +61,7 @@ class Traces:
     """
 
     # _is_sent  whether the request to forget was sent
-    # _is_over  whether the head was taken away since: what is written after that is of another life
+    # _is_over  whether the head has since been deleted: later records belong to a new learner
     entity: str
     left: dict[tuple[TopicName, bytes], None] = field(default_factory=dict)
     partition: int | None = None
@@ -71,7 +71,7 @@ class Traces:
 
     @property
     def n_labels(self) -> int:
-        """Labelled examples, each correction of one for itself."""
+        """Number of labelled examples; each correction counts separately."""
         return sum(topic == "consensus" for topic, _ in self.left)
 
     @property
@@ -80,7 +80,7 @@ class Traces:
         return self.on_flink or not self.n_labels or ("state", self._key_of(HEAD)) in self.left
 
     def take(self, record: Record) -> None:
-        """Take the next record of either topic."""
+        """Process the next record of either topic."""
         key = record.key or b""
         if record.topic == "state" and parts_of(key) == ("", CONFIGURATION):
             value = record.value
@@ -96,10 +96,10 @@ class Traces:
             self.partition = record.partition
 
     def tell(self) -> list[Outgoing]:
-        """Return the record that tells a worker, or Flink, to forget.
+        """Return the records that tell a worker, or Flink, to forget.
 
-        On Flink what workers have left in the topic `state` goes as well: the job does not look at
-        that.
+        On Flink, records that workers left in the topic `state` are deleted too, since the job does
+        not read that topic.
         """
         self._is_sent = True
         place, key = self.partition, self.entity.encode()
@@ -116,12 +116,12 @@ class Traces:
 def forget_in_topics(
     config_file: Path, key: str, *, yes: bool, wait_s: float, broker: str | None = None
 ) -> None:
-    """Have a worker forget a key, and say what came of it.
+    """Have a worker forget a key, and report the result.
 
     Raises
     ------
     click.ClickException
-        If there is no such key, or the broker cannot be worked with.
+        If there is no such key, or the broker cannot be used.
 
     """
     _check(key)

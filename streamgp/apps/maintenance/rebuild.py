@@ -1,8 +1,9 @@
-"""Replacement of a learner (`streamgp rebuild`): both are compared on the same examples.
+"""Replacement of learners (`streamgp rebuild`), after a comparison on the same examples.
 
-Taking over writes a new head for every loop; the pages of conversations and the consensus log stay.
-First every partition is marked as being rebuilt, in the end as worked on by the new configuration:
-whatever happens in between, no worker goes on with half of it, and the same command ends it.
+The replacement writes a new head for every loop; the conversations and the consensus log are
+unchanged. Every partition is first marked as being rebuilt, and signed with the new configuration
+at the end: whatever happens in between, no worker continues with an incomplete replacement, and the
+same command completes it.
 
 """
 
@@ -42,7 +43,7 @@ from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import Taught, teach
 
-# --- Two learners taught the same examples, and what there is to say about them.
+# --- Two learners taught the same examples, and their comparison.
 
 
 N_SHOWN = 20
@@ -64,15 +65,15 @@ class Score:
     Attributes
     ----------
     n_hits
-        Examples predicted rightly before they were learned.
+        Number of examples predicted correctly before they were learned.
     errors
-        How far predictions of numbers were off, in all.
+        Sum of absolute errors of predicted numbers.
     n_guessed
-        Numbers that were predicted at all.
+        Number of predicted numbers.
     n_refused
-        Examples that it could not learn.
+        Number of examples that it could not learn.
     seconds
-        Time for predicting and learning.
+        Duration of predicting and learning.
     refusal
         Why it could not learn the first of them.
 
@@ -96,7 +97,7 @@ class Score:
             self.refusal = self.refusal or f"{taught.event_id}: {taught.refusal}"
 
     def add(self, other: Score) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another object."""
         self.n_hits += other.n_hits
         self.errors += other.errors
         self.n_guessed += other.n_guessed
@@ -111,13 +112,13 @@ class Comparison:
     Attributes
     ----------
     name
-        Whose examples.
+        Name of the loop with the examples.
     n_examples
-        How many.
+        Number of examples.
     n_agreed
-        Examples for which both predicted the same.
+        Number of examples with equal predictions of both.
     old, new
-        How each did.
+        Score of each.
 
     """
 
@@ -128,7 +129,7 @@ class Comparison:
     new: Score = field(default_factory=Score)
 
     def add(self, other: Comparison) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another object."""
         self.n_examples += other.n_examples
         self.n_agreed += other.n_agreed
         self.old.add(other.old)
@@ -141,7 +142,7 @@ def compare(
     old: SkepticalLearner,
     new: SkepticalLearner,
 ) -> Iterator[int]:
-    """Teach two learners that have seen nothing the same examples, and count.
+    """Teach two new learners the same examples, and count.
 
     Yields
     ------
@@ -185,7 +186,7 @@ def compare(
 
 
 def comparison_text(rows: Sequence[Comparison], *, numbers: bool = False) -> str:
-    """Return a table, with what has to be known to read it; `numbers`: that is what targets are."""
+    """Return a table with an explanation; `numbers` says that targets are numbers."""
     total = Comparison(name=f"all {number(len(rows), 'key')}")
     for row in rows:
         total.add(row)
@@ -251,23 +252,23 @@ LEARNER_SETTINGS = (
     "preset", "seed", "warm_up", "rescale", "learner", "temporal", "query", "challenge", "review",
     "reservoir", "budget", "questions",
 )  # fmt: skip
-"""What makes a learner, among the settings of a worker."""
+"""Sections of a worker's configuration that define a learner."""
 BEING_REBUILT = "being rebuilt"
-"""Stands in the place of a fingerprint while learners are exchanged; no configuration has it."""
+"""Replaces the fingerprint while learners are exchanged; no configuration has this one."""
 _PATIENCE_S = 0.5
 
 
 def rebuild_learners(
     config_file: Path, learner_file: Path, *, take_over: bool, yes: bool, broker: str | None = None
 ) -> None:
-    """Compare two learners on what the topics hold, and let the new one take over if wanted.
+    """Compare two learners on the topics' examples, and replace the old one if requested.
 
     Raises
     ------
     ConfigError
         If one of the files is wrong.
     click.ClickException
-        If workers are running, or the topics are another group's or hold what cannot be read.
+        If workers are running, or the topics belong to another group or cannot be read.
 
     """
     with visit(config_file, broker) as there, ExitStack() as stack:
@@ -322,12 +323,12 @@ def rebuild_learners(
 
 
 def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
-    """Return a configuration with the learner, or the rules, that another file names.
+    """Return a configuration with the learner, or the rules, of another file.
 
     Raises
     ------
     ConfigError
-        If there is nothing of that in the file, or something is wrong.
+        If the file contains neither, or is not valid.
 
     """
     new = load_worker(learner_file)
@@ -344,7 +345,7 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
 
 
 def check_idle(there: Deployment, doing: str) -> None:
-    """Refuse to go on while workers are at work."""
+    """Refuse to continue while workers are running."""
     n = there.n_workers()
     if n:
         raise click.ClickException(
@@ -354,7 +355,7 @@ def check_idle(there: Deployment, doing: str) -> None:
 
 
 def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
-    """Refuse to write over what a worker has written since the topics were read."""
+    """Refuse to overwrite what a worker has written since the topics were read."""
     check_idle(there, doing)
     if reader.poll(_PATIENCE_S):
         raise click.ClickException(
@@ -363,9 +364,10 @@ def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
 
 
 def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> None:
-    """Refuse to take over what is another group's.
+    """Refuse the topics of another group.
 
-    Its workers may be at work; and this group, which is nowhere yet, would read everything again.
+    Its workers may be running; and this group, which has no positions yet, would read everything
+    again.
     """
     for partition, configuration in found.items():
         try:
@@ -377,7 +379,7 @@ def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> N
 def _note_others(
     found: Iterable[Mapping[str, Any] | None], fingerprint: str, config_file: Path
 ) -> None:
-    """Say so if the topics were not written by workers of this configuration."""
+    """Report if workers with another configuration wrote the topics."""
     others = {str(each.get("fingerprint")) for each in found if each is not None} - {fingerprint}
     if BEING_REBUILT in others:
         click.echo("note: an earlier take-over was interrupted; this one can complete it", err=True)
@@ -397,7 +399,7 @@ def _compared(
     keyed: bool,
     with_heads: bool,
 ) -> tuple[list[Comparison], list[Outgoing]]:
-    """Teach both learners; return how they compare and, if wanted, the heads of the new ones."""
+    """Teach both learners; return their comparison and, if requested, the new learners' heads."""
     n_all = sum(
         len(history.consensus_keys(entity))
         for history in histories.values()
@@ -427,16 +429,16 @@ def _head(loop: Learned, model: Model, fresh: Model) -> State:
 
 
 def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
-    """Return the records that say which configuration works on some partitions."""
+    """Return the records that sign some partitions with a configuration."""
     return [
         state_records.state("", CONFIGURATION, configuration, partition) for partition in partitions
     ]
 
 
 def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
-    """Write state in the place of a worker; return when it is safe."""
+    """Write state in the place of a worker; return once it is stored."""
     if there.is_in_directory:
-        # In a directory only a worker can write state, and there is one at a time: be that one.
+        # In a directory only a worker can write state, and only one at a time: act as this worker.
         client = there.topics.client(group=there.group, instance="upkeep", max_records=1)
         try:
             client.commit(records)

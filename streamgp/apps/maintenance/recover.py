@@ -1,8 +1,8 @@
 """Recovery of the topic `state` from the consensus log (`streamgp recover`).
 
-First every partition that has lost something is marked as being recovered, in the end as worked on
-by the configuration: whatever happens in between, no worker goes on with half of it, and the same
-command ends it. A learner whose state is whole keeps it.
+Every partition with losses is first marked as being recovered, and signed with the configuration at
+the end: whatever happens in between, no worker continues with an incomplete recovery, and the same
+command completes it. A learner with complete state keeps it.
 
 """
 
@@ -77,15 +77,15 @@ class Recovered:
     Parameters
     ----------
     out
-        What is to be written, but for the marks.
+        The records to write, except the marks.
     n_learners, n_kept
-        How many learners were rebuilt, and left as they are.
+        Number of learners that were rebuilt, and that were left unchanged.
     n_examples
-        Labelled examples that these hold.
+        Number of labelled examples of the rebuilt learners.
     n_renumbered
-        Lines of the log with another number than before.
+        Number of lines of the log that were renumbered.
     n_quarantined
-        In how many of these learners each annotator is in quarantine.
+        For each annotator, in how many of these learners they are quarantined.
 
     """
 
@@ -98,14 +98,14 @@ class Recovered:
 
 
 def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) -> None:
-    """Rebuild lost state, and say what that brings back.
+    """Rebuild lost state, and report what was recovered.
 
     Raises
     ------
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If workers are running, nothing is lost, or it cannot be brought back from here.
+        If workers are running, nothing is lost, or it cannot be recovered this way.
 
     """
     with visit(config_file, broker) as there:
@@ -150,7 +150,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
 
 
 def _check_line(record: Record, group: str) -> None:
-    """Refuse labelled examples of another group: its workers may be at work."""
+    """Refuse labelled examples of another group: its workers may be running."""
     if record.topic == "consensus" and record.value is not None:
         try:
             check_alone(record, group)
@@ -161,7 +161,7 @@ def _check_line(record: Record, group: str) -> None:
 def _broken(
     there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
 ) -> dict[int, str]:
-    """Return the partitions whose state must be rebuilt, and why."""
+    """Return the partitions whose state must be rebuilt, with the reason."""
     for partition, history in histories.items():
         theirs = history.configuration or {}
         ours = {} if not theirs or _is_cut(theirs) else loops.configuration
@@ -195,10 +195,10 @@ def _is_cut(theirs: Mapping[str, Any]) -> bool:
 
 
 def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
-    """Return the records that make workers drop the snapshots they took before.
+    """Return the records that make workers drop earlier snapshots.
 
-    The configuration is the same as before, and offsets do not tell: a snapshot would be merged
-    with what was rebuilt. The time is a number that no worker has counted to.
+    Neither configuration nor offsets show the recovery, so a snapshot would be merged with the
+    rebuilt state. The time is a number that no worker has counted to.
     """
     records = []
     for partition, history in histories.items():
@@ -210,7 +210,7 @@ def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
 
 
 def _unfit(loops: LoopSettings, partition: int, history: History) -> str | None:
-    """Return why a worker could not go on with a partition, None if it can."""
+    """Return why a worker could not continue a partition, None if it can."""
     for loop in loops_in({partition: history}, keyed=loops.keyed):
         flaw = _flaw(loops, loop, history)
         if flaw is not None:
@@ -219,7 +219,7 @@ def _unfit(loops: LoopSettings, partition: int, history: History) -> str | None:
 
 
 def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
-    """Return why the state of one learner cannot be taken up, None if it can."""
+    """Return why the state of one learner cannot be restored, None if it can."""
     flaw = Losses(loop.partition, history).look(loop.entity, loop.parts, loop.lines)
     if flaw is not None:
         return flaw
@@ -236,7 +236,7 @@ _Refused = Mapping[tuple[int, str], Sequence[tuple[float, str]]]
 
 
 def _refused(topics: Topics, *, keyed: bool) -> _Refused:
-    """Return whose answers were refused as of annotators in quarantine, and when.
+    """Return which annotators' answers were refused because of a quarantine, and when.
 
     By partition and entity, in the order of the dead letters.
     """
@@ -245,7 +245,7 @@ def _refused(topics: Topics, *, keyed: bool) -> _Refused:
         try:
             letter = letter_of(record)
         except ValueError:
-            continue  # of another program
+            continue  # from another program
         if letter.topic != "answers" or letter.stage != "quarantine":
             continue
         cause = Record(
@@ -266,10 +266,10 @@ def _refused(topics: Topics, *, keyed: bool) -> _Refused:
 
 
 def _quarantine(loop: Learned, history: History, refused: _Refused) -> Quarantine:
-    """Return who is in quarantine, from all that is left which tells of it.
+    """Reconstruct the quarantine of a learner from all remaining evidence.
 
-    That is the head, be it of an older state; what was taken back; and answers that were refused
-    since the first label: those before may be of a learner that was forgotten.
+    The evidence is the head, even of an older state; labels that were taken back; and answers
+    refused since the first label (earlier ones may belong to a learner that was forgotten).
     """
     known = Quarantine.of((loop.parts.get(HEAD) or {}).get("quarantine", {}))
     first = min((line.learned_at for line in loop.lines), default=0.0)
@@ -287,7 +287,7 @@ def _quarantine(loop: Learned, history: History, refused: _Refused) -> Quarantin
 def _recovered(
     histories: Mapping[int, History], loops: LoopSettings, group: str, refused: _Refused
 ) -> Recovered:
-    """Rebuild the state of all learners that have lost theirs."""
+    """Rebuild the state of all learners that have lost it."""
     out: list[Outgoing] = []
     outbox = Outbound(source_of(group), keyed=loops.keyed)
     n_learners = n_kept = n_examples = n_renumbered = 0
@@ -305,7 +305,8 @@ def _recovered(
                 for line, sequence in zip(written, renumbered(written), strict=True)
             ]
             kept = [new == old for new, old in zip(lines, written, strict=True)]
-            # All from the first one on that changes: they lie in the order of their numbers then.
+            # All from the first changed one on, so that they are stored in the order of their
+            # numbers.
             rewritten = lines[kept.index(False) :] if False in kept else []
             quarantine = _quarantine(loop, history, refused)
             parts = _recovered_parts(loops, loop, lines, quarantine)
@@ -345,7 +346,7 @@ def _recovered_parts(
 
 
 def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> list[Outgoing]:
-    """Return the records of a learner's state, and nulls for what else there is of it."""
+    """Return the records of a learner's state, and nulls for its other records."""
     partition, entity = loop.partition, loop.entity
     records = [
         record
@@ -358,7 +359,7 @@ def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> lis
         for name in names
         if not name.startswith(APART) and (entity or name not in NO_LOOP)
     ]
-    # The head comes last, as a worker writes it.
+    # The head comes last, as when a worker writes.
     return [*(record for record in gone if record.key not in written), *records]
 
 

@@ -1,8 +1,8 @@
 """Retraction of one annotator's labels in a deployment (`streamgp retract`), and its undo.
 
-Each learner that has labels of the annotator is asked for it, by a null on the topic `consensus`
-that workers and Flink hear as any other input: what comes of it is one transaction with that. Here
-it is only said how much there is, and seen whether it has happened.
+Each learner with labels of the annotator gets a request, a null on the topic `consensus`, which
+workers and Flink process like any other input, in one transaction with its results. This module
+only reports how many labels there are, and checks whether it has happened.
 
 """
 
@@ -46,7 +46,7 @@ from streamgp.interactive.retract import contests, in_force, to_undo, with_again
 
 _PATIENCE_S = 0.5
 _SETTLED_S = 10.0
-"""How long what comes of a request may show later than that it was read."""
+"""How long the results of a request may become visible after its position."""
 _ABOUT = """\
 learners and the reliability of all annotators will be those rebuilt from the remaining labels
 not undone: questions asked, budgets spent, predictions, withdrawals; answers that no worker has
@@ -65,11 +65,12 @@ class Plan:
     Attributes
     ----------
     owners
-        The learners that change.
+        The learners that will change.
     n_labels, n_contested
-        Labels that were learned, and learners that wait for the answer to a challenge of one more.
+        Number of learned labels, and of learners with a further label whose challenge is
+        unanswered.
     n_gone, n_stand
-        Events that have no label then, and such whose label another annotator has given.
+        Number of events without a label afterwards, and of events with another annotator's label.
 
     """
 
@@ -91,17 +92,17 @@ def retract_labels(
     wait_s: float = 60.0,
     broker: str | None = None,
 ) -> None:
-    """Have every label of one annotator taken back, or that undone; say first how many.
+    """Have every label of one annotator taken back, or put back; first report how many.
 
     Raises
     ------
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If there is no such label, or the topics are another group's, another configuration's, or
-        have lost something.
+        If there is no such label, or the topics belong to another group or configuration, or have
+        lost records.
     click.exceptions.Exit
-        If it has not happened within `wait_s`, or no worker runs.
+        If it has not happened within `wait_s`, or no worker is running.
 
     """
     flaw = flaw_of_name(annotator)
@@ -148,14 +149,14 @@ def retract_labels(
 def _is_kept_by_flink(
     there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
 ) -> bool:
-    """Return whether Flink keeps what was learned, once it was found to be of this deployment."""
+    """Return whether Flink keeps what was learned, after checking that it is this deployment's."""
     signed = {n: h.configuration for n, h in histories.items() if h.configuration is not None}
     on_flink = any(map(is_on_flink, signed.values()))
     if not on_flink:
         check_whole(there.topics, there.group, histories)
     for partition, theirs in signed.items():
         try:
-            if on_flink:  # by which configuration, the job alone knows
+            if on_flink:  # only the job knows the configuration
                 check_group(partition, theirs, there.group)
             else:
                 check_signed(partition, theirs, loops.configuration, there.group)
@@ -167,7 +168,7 @@ def _is_kept_by_flink(
 def _logs(
     histories: Mapping[int, History], owners: Iterable[_Owner] | None
 ) -> Iterator[tuple[_Owner, History]]:
-    """Yield some learners, or all, and what the topics hold of their partition."""
+    """Yield some or all learners, with the history of their partition."""
     if owners is None:
         owners = [(n, entity) for n, history in histories.items() for entity in history.entities()]
     for owner in owners:
@@ -181,7 +182,7 @@ def _plan_of_lines(
     annotator: str,
     since: float | None,
 ) -> Plan:
-    """Return what would be taken back of the lines of some learners, or of all."""
+    """Return the labels that would be taken back from some or all learners."""
     plan = Plan()
     for owner, history in _logs(histories, owners):
         left, taken = without(history.lines(owner[1]), annotator, since)
@@ -198,7 +199,7 @@ def _plan_of_undo(
     *,
     annotator: str,
 ) -> Plan:
-    """Return what would be put back to some learners, or to all.
+    """Return the labels that would be put back into some or all learners.
 
     Raises
     ------
@@ -226,7 +227,7 @@ def _to_undo(history: History, entity: str, annotator: str) -> Retraction | None
 def _contested(
     histories: Mapping[int, History], loops: LoopSettings, annotator: str
 ) -> set[_Owner]:
-    """Return the learners that hold a label of an annotator contested, and have not learned it."""
+    """Return the learners with a contested, not yet learned label of an annotator."""
     return {
         (loop.partition, loop.entity)
         for loop in loops_in(histories, keyed=loops.keyed)
@@ -237,7 +238,7 @@ def _contested(
 def _contested_on_flink(
     there: Deployment, histories: Mapping[int, History], annotator: str
 ) -> set[_Owner]:
-    """Return these learners as the questions tell it: the state is not in the topics."""
+    """Return the same from the open questions: on Flink the state is not in the topics."""
     challenges: dict[tuple[int, str, str], Challenge] = {}
     for record in everything(there.topics, "requests", what="looking for contested labels"):
         try:
@@ -309,9 +310,9 @@ def _left(
     make: Callable[[Mapping[int, History], Iterable[_Owner]], Plan],
     wait_s: float,
 ) -> int | None:
-    """Wait until the requests are heeded; return how many labels are left, None: not all are yet.
+    """Wait until the requests are processed; return the number of labels left, None on timeout.
 
-    Labels are left where a learner could not be taught again, or has learned more since.
+    Labels are left if a learner could not be taught again, or has since learned more.
     """
     backlog = there.topics.backlog(there.group)
     places: list[Place] = [("consensus", n) for n in sorted({n for n, _ in plan.owners})]
@@ -332,11 +333,11 @@ def _left(
 
 
 def _waits(there: Deployment, ends: Mapping[Place, int]) -> bool:
-    """Return whether a record before some ends was not read by the group."""
+    """Return whether a record before some ends has not been read by the group."""
     positions = there.topics.positions(there.group)
     behind = {place: positions.get(place, 0) for place in ends}
     behind = {place: at for place, at in behind.items() if at < ends[place]}
-    # Behind what transactions leave at their ends nothing waits.
+    # Transaction markers at the end are no waiting records.
     return bool(behind and there.topics.readable(behind))
 
 
@@ -349,12 +350,12 @@ def _tell_end(
     on_flink: bool,
     is_there: bool,
 ) -> None:
-    """Say what has come of it.
+    """Report the result.
 
     Raises
     ------
     click.exceptions.Exit
-        If it is not done.
+        If it is not complete.
 
     """
     name = printable(repr(annotator))
