@@ -1,4 +1,4 @@
 """Search for hyperparameters."""
 
 MOST = 200
-"""Number of configurations that a search tries at most; here, where loading it costs nothing."""
+"""The largest number of configurations that a search tries; defined here to be cheap to import."""

@@ -22,7 +22,7 @@ from streamgp.report.tables import table
 
 
 def check_picture(path: Path) -> None:
-    """Say before the work, not after it, that a picture cannot be drawn."""
+    """Check before the work that a picture can be drawn."""
     if path.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
         endings = ", ".join(f".{ending}" for ending in PICTURE_FORMATS)
         raise click.UsageError(f"--picture must end in one of {endings}, got {str(path)!r}")
@@ -32,25 +32,25 @@ def check_picture(path: Path) -> None:
         )
 
 
-# A seed is chance, and a name is a name: with others the annotator is as good as before.
+# Seed and name do not change how good an annotator is.
 _NO_MATTER = ("seed", "name")
 
 
 def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
-    """Refuse configurations whose results could not be compared, and say in what they differ.
+    """Refuse configurations whose results cannot be compared; the error names the difference.
 
-    Better answers alone would make the better result: all need the same annotator, and the same
+    Better answers alone would give a better result, so all need the same annotator, and the same
     labels of the same rows.
 
     Parameters
     ----------
     configs
-        The configurations with what the command line says, each with its file.
+        The configurations, with the options of the command line, and their files.
 
     Raises
     ------
     click.UsageError
-        If they differ in that.
+        If they differ in these respects.
 
     """
     (first, base), *others = configs
@@ -91,7 +91,7 @@ def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
 
 
 def _annotators(config: Config) -> dict[str, Annotator]:
-    """Return who answers, by name; of the only one that does not matter."""
+    """Return the annotators by name; the name of a single one is ignored."""
     return dict(config.annotators) or {"": config.annotator}
 
 
@@ -112,7 +112,7 @@ def _told(value: object) -> str:
 
 
 def _given(value: object, other: object) -> str:
-    """Return a setting as `--annotator` reads it; the other one, if that is none."""
+    """Return a setting, or the other one if it is None, in the syntax of `--annotator`."""
     value = other if value is None else value
     if isinstance(value, tuple):
         return "|".join(map(str, value))
@@ -129,24 +129,24 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     configs
         The configurations, each with its file and the label column.
     picture
-        File to draw their curves into, or None.
+        File for their curves, or None.
 
     Returns
     -------
-    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged on the way.
+    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged.
 
     Raises
     ------
     ConfigError
         If a learner cannot be built.
     click.UsageError
-        If the configurations have unlike annotators.
+        If the configurations have different annotators.
     click.ClickException
         If the log cannot be read or the picture cannot be written.
 
     """
     check_alike(configs)
-    for file, config in configs:  # before the first of them takes its time
+    for file, config in configs:  # before the first run takes its time
         build.build_model(config, source=str(file))
         open_log(path, config, Notes(), source=str(file)).close()
     names = _names([file for file, _ in configs])
@@ -204,7 +204,7 @@ def _show(runs: Sequence[tuple[str, Played]], path: Path, picture: Path | None) 
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """Return what configurations are called: the names of their files, or where they differ.
+    """Return short names of configurations: their file names, or the paths if these are equal.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Prequential score of a learner on a recorded log: test on each event, then learn it.
 
-The log is read into memory once: what was seen, what is true, and what an annotator says of it. An
-exact Gaussian process whose hyper-parameters stay as they are needs no stream for that: one
-factorisation holds all predictions. Any other goes through the log event by event.
+The log is read into memory once: features, true labels, and an annotator's answers. An exact
+Gaussian process with fixed hyperparameters needs no stream: a single factorisation gives all
+predictions. Any other learner goes through the log event by event.
 
 """
 
@@ -49,9 +49,9 @@ class Recorded:
     x
         Features as recorded.
     truth
-        The true label, None where there is none.
+        The true label, None if there is none.
     given
-        What the annotator says, None where there is no answer.
+        The annotator's label, None if there is no answer.
 
     """
 
@@ -62,18 +62,18 @@ class Recorded:
 
 @dataclass(slots=True)
 class Recording:
-    """A log, every key for itself.
+    """A log, separated by key.
 
     Attributes
     ----------
     by_key
-        The events of each key, in their order; of all together where there are no keys.
+        The events of each key, in order; all events together without keys.
     rejected
-        Why events could not be used, one line each.
+        Reasons why events could not be used, one line each.
     spans
         Times of the first and the last event of each key, POSIX seconds.
     n_rows
-        Number of rows of the log that were read.
+        Number of rows read.
 
     """
 
@@ -84,7 +84,7 @@ class Recording:
 
     @property
     def days(self) -> float:
-        """Days from the first to the last event of each key, added up."""
+        """Days from the first to the last event of each key, summed over keys."""
         return sum(last - first for first, last in self.spans.values()) / 86400.0
 
     @property
@@ -105,14 +105,14 @@ class Recording:
 
 
 def read_recording(path: Path, config: Config, *, source: str) -> Recording:
-    """Read the log that a configuration describes, and let its annotator label every event.
+    """Read the log of a configuration, and have its annotator label every event.
 
-    How long the annotator takes does not matter here.
+    The annotator's response times are ignored.
 
     Raises
     ------
     click.ClickException
-        If the log cannot be read, or there is nothing in it to tell apart.
+        If the log cannot be read, or has fewer than two classes.
 
     """
     recording, notes, annotator = Recording(), Notes(), build.build_annotator(config)
@@ -153,7 +153,7 @@ def _note(recording: Recording, event: Event, annotator: Annotator) -> None:
 
 
 def _request(event: Event) -> LabelRequest:
-    # With the id that a replay would give it, so that the annotator errs at the same events.
+    # With the id that a replay would give it, so that the annotator errs on the same events.
     return LabelRequest(
         request_id=f"{event.event_id}/label",
         event_id=event.event_id,
@@ -203,12 +203,11 @@ def _check(recording: Recording, path: Path, config: Config) -> None:
         )
 
 
-# --- A recording as arrays, as a learner behind a scaling sees it.
+# --- A recording as arrays, as seen by a learner behind a scaling.
 #
-# Scales change a few times: whenever the number of events has doubled during the warm-up, and
-# when a late feature joins. A stage is what lies between two changes; where one begins, the
-# examples before it are scaled again. All that follows from the events alone, so it is done once
-# for many learners.
+# Scales change a few times: during the warm-up whenever the number of events has doubled, and when
+# a new feature appears. A stage lies between two changes; at its start, all examples before it are
+# scaled again. Since this depends only on the events, it is done once for many learners.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +221,7 @@ class Stage:
     first
         Number of the first example that is predicted in this stage.
     columns
-        What the columns of X are.
+        Features in the columns of X.
     n_first
         Number of features of the very first example, on which the default kernel depends.
 
@@ -236,18 +235,18 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """Everything there is to predict of one key.
+    """All stages of one key.
 
     Parameters
     ----------
     stages
         In their order.
     Y
-        Indicators of the labels that were given, shape (n, m).
+        Indicators of the given labels, shape (n, m).
     labels
-        The labels given, in order of appearance: those of the columns of Y.
+        The given labels, in order of appearance, which is that of the columns of Y.
     n_known
-        How many of them had been given before each example.
+        Number of labels known before each example.
     truths
         The true label of each example.
 
@@ -261,7 +260,7 @@ class Stages:
 
 
 def staged(events: Sequence[Recorded], fresh: Callable[[], Scaling]) -> Stages:
-    """Return the events of one key in stages; `fresh` makes a scaling that has seen nothing."""
+    """Divide the events of one key into stages; `fresh` creates a new scaling."""
     examples = [event for event in events if event.given is not None]
     positions: dict[Label, int] = {}
     n_known = []
@@ -293,7 +292,7 @@ def _stages(
 
 
 def _changes(events: Sequence[Recorded], scaling: Scaling) -> list[tuple[int, State]]:
-    """Return at how many examples the scales changed, and to what."""
+    """Return the numbers of examples at which the scales changed, with the new scales."""
     changes: list[tuple[int, State]] = [(0, scaling.state())]
     n_examples = 0
     for event in events:
@@ -319,37 +318,37 @@ By: TypeAlias = Literal["accuracy", "log-loss"]
 LEAST_PROBABILITY = 0.01
 """A smaller probability counts as this one in the log loss.
 
-Positive parts are often exactly 0, whose logarithm would drown all others.
+Positive parts are often exactly 0, whose logarithm would dominate all others.
 """
 
 MOST_AT_ONCE = 5000
-"""Number of examples that are factorised at once, at most: the matrix takes 200 MB by then."""
+"""The largest number of examples factorised at once: the matrix then takes 200 MB."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """Score of predictions, and the questions that they would have led to.
+    """Score of predictions, and the number of questions that they would have led to.
 
     Parameters
     ----------
     query
-        The rule that decides on questions. In this game it does not: every label is learned.
+        The rule that decides on questions. Here it only counts: every label is learned.
     seed
         Seed of its draws.
 
     Attributes
     ----------
     n
-        Events predicted.
+        Number of events predicted.
     n_right
-        Those predicted rightly.
+        Number of those predicted correctly.
     n_asked
-        Those whose label would have been asked for.
+        Number of those whose label would have been asked for.
     loss, squared_loss
         Sums of the negative logarithms of the probabilities of the true labels, in nats, and of
         their squares.
     seconds
-        Time for predicting and learning.
+        Duration of predicting and learning.
 
     Examples
     --------
@@ -372,7 +371,7 @@ class Score:
     seconds: float = 0.0
 
     def note(self, truth: Label | None, belief: Belief) -> None:
-        """Count one prediction; as in a replay there is none before the first label."""
+        """Count one prediction; as in a replay, there is none before the first label."""
         p = probabilities(belief)
         if not p:
             return
@@ -380,7 +379,7 @@ class Score:
         self.n_asked += self.query.decide(belief, draw).ask
         self.n += 1
         self.n_right += most_probable(p) == truth
-        # No annotator answers without a truth: an event without one is not judged.
+        # Annotators answer only if there is a truth; events without one are not scored.
         assert truth is not None
         loss = -math.log(max(p.get(truth, 0.0), LEAST_PROBABILITY))
         self.loss += loss
@@ -388,12 +387,12 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Share of the events predicted rightly."""
+        """Share of events predicted correctly."""
         return self.n_right / self.n
 
     @property
     def asked_share(self) -> float:
-        """Share of the events whose label would have been asked for."""
+        """Share of events whose label would have been asked for."""
         return self.n_asked / self.n
 
     @property
@@ -416,18 +415,18 @@ class Score:
 
 
 def is_at_once(learner: GPClassifier, n_examples: int) -> bool:
-    """Whether a learner is exact and the same from the first to the last of so many examples."""
+    """Return whether a learner is exact and unchanged over this many examples."""
     most = MOST_AT_ONCE if learner.max_points is None else min(learner.max_points, MOST_AT_ONCE)
-    # Whatever else it can do, such as to fit its hyper-parameters, makes it another one later.
+    # Any other option, such as fitting hyperparameters, changes the learner over time.
     plain = GPClassifier(learner.kernel, learner.noise_variance, learner.max_points)
     return n_examples <= most and learner._get_params() == plain._get_params()
 
 
 def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None:
-    """Predict all examples of one key, each by those before it, from one factorisation a stage.
+    """Predict all examples of one key, each from those before it, with one factorisation per stage.
 
-    Equal to `judge_one_by_one` up to rounding (1e-9), but that an example which brings a feature
-    that none before it had is predicted with this feature.
+    Equal to `judge_one_by_one` up to rounding (1e-9), except that an example with a new feature is
+    predicted with this feature.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Search of `streamgp tune`: read, try, replay the best with questions, show, write."""
+"""Program of `streamgp tune`: read, search, replay the best with questions, show, write."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.query.skeptical_base import scaling_for
 
-# --- Grid and random search: all pairs of the values given, or some drawn between
-# them.
+# --- Grid and random search: all pairs of the given values, or pairs drawn between them.
 
 
-# What a length scale is multiplied by where no others are named.
+# Factors of the length scale if no values are given.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _NOISE_VARIANCES = (0.02, 0.1, 0.25, 0.5, 1.0)
 
@@ -52,24 +51,24 @@ def candidates(
     noise_variances: Sequence[float] = (),
     n_random: int | None = None,
 ) -> list[Learner]:
-    """Return the learners to try; the first is that of the configuration.
+    """Return the learners to try; the configured one is the first.
 
     Parameters
     ----------
     config
-        The configuration; its seed is that of the draws.
+        The configuration; its seed is used for random draws.
     default_scale
-        What the length scale is that a learner takes if it is given none.
+        The length scale of a learner without a given one.
     length_scales, noise_variances
-        Values to try; without any, some around those of the configuration.
+        Values to try; by default some around those of the configuration.
     n_random
-        Number of pairs to draw, evenly in their logarithms, between the smallest and the largest
+        Number of pairs to draw, uniformly in their logarithms, between the smallest and largest
         values; None for all pairs.
 
     Raises
     ------
     click.UsageError
-        If there would be too many.
+        If there are too many.
 
     Examples
     --------
@@ -98,30 +97,30 @@ def candidates(
 
 
 def rounded(value: float) -> float:
-    """Return a value with three digits, as people like to read and write it."""
+    """Return a value rounded to three digits, for readability."""
     return float(f"{value:.3g}")
 
 
 def _around(given: float | None, default: float) -> list[float | None]:
     middle = default if given is None else given
-    # What is left out of a configuration grows with the number of features: better kept so.
+    # A length scale that is not given grows with the number of features: keep it that way.
     return [given if factor == 1.0 else rounded(factor * middle) for factor in _FACTORS]
 
 
 def _between(values: Sequence[float], draw: random.Random) -> float:
-    """Draw a value, evenly in its logarithm."""
+    """Draw a value, uniformly in its logarithm."""
     return rounded(math.exp(draw.uniform(math.log(min(values)), math.log(max(values)))))
 
 
-# --- Result of a search: its trials, in order, the best of them, and the tables.
+# --- Result of a search: ranked trials, the best one, and the tables.
 
 
 N_SHOWN = 20
 N_REPLAYED = 5
-"""Number of the first configurations that are replayed with questions, beside the one given."""
+"""Number of best configurations that are replayed with questions, besides the given one."""
 N_SEEDS = 3
 """Number of seeds of these replays."""
-# Of a log shorter than this nothing is said about a day.
+# Days that a log must span for a proposal of questions a day.
 _FEWEST_DAYS = 2.0
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
 _REPLAYED_TITLES = ["length scale", "noise variance", "accuracy", "questions", "worth", ""]
@@ -136,11 +135,11 @@ class Replayed:
     n_events
         Number of events in each.
     accuracy
-        Share of the events predicted rightly.
+        Share of events predicted correctly.
     n_questions
-        Number of labels asked for and of challenges.
+        Number of label requests and challenges.
     n_labels
-        Number of labels asked for.
+        Number of label requests.
 
     Examples
     --------
@@ -157,7 +156,7 @@ class Replayed:
 
     @property
     def worth(self) -> float:
-        """Accuracy, where a question costs as much as a wrong prediction."""
+        """Accuracy minus the cost of questions, each as much as one wrong prediction."""
         return self.accuracy - self.n_questions / self.n_events
 
     @property
@@ -168,18 +167,18 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One learner and how good it was.
+    """One learner and its score.
 
     Parameters
     ----------
     learner
         The learner.
     score
-        How good it was; None if it could not learn this log.
+        Its score; None if it could not learn this log.
     is_given
-        Whether it is the one of the configuration.
+        Whether it is the configured one.
     replayed
-        What it is with questions, None if it was not replayed.
+        Its results with questions, None if it was not replayed.
 
     """
 
@@ -190,7 +189,7 @@ class Trial:
 
 
 def ranking(trials: Sequence[Trial], by: By) -> list[Trial]:
-    """Return trials: the best first, those last that could not learn; of equals in their order."""
+    """Return trials, the best first and those that could not learn last; ties keep their order."""
 
     def merit(trial: Trial) -> tuple[float, ...]:
         score = trial.score
@@ -203,9 +202,10 @@ def ranking(trials: Sequence[Trial], by: By) -> list[Trial]:
 
 
 def finalists(ranked: Sequence[Trial], by: By) -> list[Trial]:
-    """Return the trial of the configuration, if it could learn, and the first of those as good.
+    """Return the configured trial, if it could learn, and the first of those as good as the best.
 
-    As good is what is worse by one standard error of the first at most: that much is chance.
+    A trial is as good if it is worse by at most one standard error of the best: that much is
+    chance.
 
     References
     ----------
@@ -230,16 +230,16 @@ def finalists(ranked: Sequence[Trial], by: By) -> list[Trial]:
 
 
 def best_of(replayed: Sequence[Trial]) -> Trial:
-    """Return the trial that is worth most with questions, where a question costs an error.
+    """Return the trial with the highest `worth`, in which a question costs as much as an error.
 
-    Only those whose accuracy is not below that of the configuration, if it could learn, by more
-    than the standard error of that: with every label told, a learner that is too sure of itself
-    predicts as well as others, and asks nothing where something new begins.
+    Only trials are considered whose accuracy is not below that of the configured one, if it could
+    learn, by more than its standard error: if every label is given, an overconfident learner
+    predicts as well as others, but in practice it does not ask when something new begins.
 
     Parameters
     ----------
     replayed
-        Trials that were replayed, that of the configuration first: of equals the first is best.
+        Replayed trials, the configured one first; among equals the first one wins.
 
     """
     first = replayed[0]
@@ -255,7 +255,7 @@ def best_of(replayed: Sequence[Trial]) -> Trial:
 
 
 def trials_text(ranked: Sequence[Trial]) -> str:
-    """Return the table: the first ones, and that of the configuration."""
+    """Return the table of the best trials and the configured one."""
     shown = [t for i, t in enumerate(ranked) if i < N_SHOWN or t.is_given]
     rows = [_TITLES, *map(_cells, shown)]
     more = len(ranked) - len(shown)
@@ -317,7 +317,7 @@ def search(
     by: By,
     output: Path | None,
 ) -> int:
-    """Try learners on a log, replay some with questions, show both, and write the best.
+    """Try learners on a log, replay some with questions, show both results, and write the best.
 
     Parameters
     ----------
@@ -326,13 +326,13 @@ def search(
     config
         The configuration, with the label column and a limit.
     source
-        Where the configuration came from, for messages about it.
+        Name of the configuration in messages.
     length_scales, noise_variances, n_random
         As for `candidates`.
     by
-        What the best is best in, "accuracy" or "log-loss".
+        Criterion of the best, "accuracy" or "log-loss".
     output
-        File to write the best configuration to, or None.
+        File for the best configuration, or None.
 
     Returns
     -------
@@ -396,11 +396,11 @@ def search(
 def _replayed(
     path: Path, config: Config, final: Sequence[Trial], *, source: str
 ) -> list[Trial] | None:
-    """Replay a log with the learners of some trials, by the rules of the configuration.
+    """Replay a log with the learners of some trials and the rules of the configuration.
 
     Returns
     -------
-    The trials with what was counted; None after Ctrl-C.
+    The trials with their results; None after Ctrl-C.
 
     """
     found = []
@@ -430,9 +430,9 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
 
 
 def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> None:
-    """Say how many questions a day the best asks, and what it is with that as a limit.
+    """Report how many questions a day the best learner asks, and its results with that as a limit.
 
-    Nothing where events have no time, or span less than two days, or a limit is set.
+    Nothing is reported if events have no time or span less than two days, or if a limit is set.
     """
     limits = (config.budget, config.questions.per_day, config.questions.per_hour)
     if config.log.time is None or days < _FEWEST_DAYS or any(n is not None for n in limits):
@@ -467,7 +467,7 @@ def _show_best(replayed: Sequence[Trial], best: Trial) -> None:
 
 
 def _write(output: Path, config: Config, best: Trial, *, n_tried: int) -> None:
-    """Write the configuration with the best learner in place of its own."""
+    """Write the configuration with the best learner instead of its own."""
     assert best.replayed is not None
     comment = (
         f"The best of {number(n_tried, 'configuration')} that `streamgp tune` tried: with "
@@ -479,7 +479,7 @@ def _write(output: Path, config: Config, best: Trial, *, n_tried: int) -> None:
         length_scale=best.learner.length_scale,
         noise_variance=best.learner.noise_variance,
     )
-    # No limit: it was there to bound this search.
+    # Without the limit, which was meant for this search.
     log = changed(config.log, limit=None)
     write_configuration(output, changed(config, learner=learner, log=log), comment=comment)
     click.echo(f"configuration: {output}")
@@ -504,16 +504,16 @@ class _Bench:
 
     @property
     def default_scale(self) -> float:
-        """The length scale of a learner that is given none, with the features of the first key."""
+        """The length scale of a learner without a given one, for the features of the first key."""
         _, recorded = self._keys[0]
         d = recorded.stages[-1].n_first
         return LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1))
 
     def judge(self, learner: Learner, show: Show, i: int, n: int) -> Score | None:
-        """Return how good one learner of several is; None if it cannot learn this log."""
+        """Return the score of one learner of several; None if it cannot learn this log."""
         model = build.build_learner(learner, self._config.seed, source=self._source)
-        assert isinstance(model, GPClassifier)  # no other is searched
-        assert self._query is not None  # the preset says it
+        assert isinstance(model, GPClassifier)  # only these are searched
+        assert self._query is not None  # set by the preset
         score = Score(query=self._query, seed=self._config.seed)
         line, done = f"configuration {i + 1} of {n}", 0
 

@@ -1,4 +1,4 @@
-"""A configuration as a file: what differs from the defaults, in TOML."""
+"""Writing a configuration file: the settings that differ from the defaults, as TOML."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def check_output(path: Path, *, read: Sequence[Path]) -> None:
-    """Say before the work, not after it, that a file cannot be written.
+    """Check before the work that a file can be written.
 
     Parameters
     ----------
     path
         The file.
     read
-        Files that are read, and that it must not replace.
+        Input files, which it must not replace.
 
     Raises
     ------
     click.ClickException
-        If it cannot be written, or would replace a file that is needed.
+        If it cannot be written, or would replace a needed file.
 
     """
     if path.is_dir():
@@ -63,7 +63,7 @@ def write_configuration(path: Path, config: Config, *, comment: str) -> None:
 
 
 def toml(config: Config) -> str:
-    """Return a configuration as TOML; what is as it is by default is left out.
+    """Return a configuration as TOML, without settings that have their default.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def toml(config: Config) -> str:
 
 
 def _differing(section: msgspec.Struct, default: object) -> dict[str, Any]:
-    """Return the settings that are not as in `default`, as builtins; a rule names itself."""
+    """Return the settings that differ from `default`, as builtins; a rule always has its name."""
     kind = type(section)
     like = type(default) is kind
     tag = kind.__struct_config__.tag
@@ -110,7 +110,7 @@ def _differing(section: msgspec.Struct, default: object) -> dict[str, Any]:
 
 def _lines(section: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     for name, value in section.items():
-        # Nothing is a setting, too, where it stands in a list; here it means that there is none.
+        # None is a value within a list, but here it means that there is no setting.
         if value is not None and not isinstance(value, Mapping):
             yield f"{_key(name)} = {_value(value)}"
     for name, value in section.items():
@@ -131,5 +131,5 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         inner = ", ".join(f"{_key(name)} = {_value(v)}" for name, v in value.items())
         return f"{{{inner}}}"
-    # TOML writes numbers, truth values and texts as JSON does, except for one character.
+    # TOML writes numbers, booleans and strings as JSON does, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
