@@ -1,1 +1,1 @@
-"""A deployment's topics, as its tools see them."""
+"""Access of tools to a deployment: its configuration, topics and keys of answers."""

@@ -1,7 +1,7 @@
-"""Keys with which answers are signed: a file, or an environment variable, of one key per annotator.
+"""Keys that sign answers, one per annotator, in a file or an environment variable.
 
-The file is a JSON object from names to keys in hexadecimal digits, for its owner alone. It is
-looked at with every answer, so that a new annotator needs no restart of workers.
+The file is a JSON object from names to keys in hexadecimal digits, readable only by its owner. It
+is checked for changes at every answer, so that a new annotator needs no restart of workers.
 
 """
 
@@ -32,18 +32,18 @@ class AnswerKeys:
     Parameters
     ----------
     people
-        Where they are kept.
+        Where the keys are stored.
 
     Raises
     ------
     ConfigError
-        If both are given, the environment variable is not set, or what is kept there holds no keys.
-        A file that is not there yet holds none.
+        If both are given, the environment variable is not set, or the contents are not keys. A
+        missing file has no keys yet.
 
     """
 
-    # _seen  what tells the file as it was read from the one that lies there now
-    # _keys  by annotator, as of then
+    # _seen  version of the file when it was last read
+    # _keys  keys by annotator, in that version
     def __init__(self, people: People) -> None:
         if people.keys_file is not None and people.keys_env is not None:
             raise ConfigError("people.keys_file and people.keys_env: give only one of them")
@@ -58,17 +58,17 @@ class AnswerKeys:
         if version != self._seen:
             try:
                 self._keys = self._read()
-            except ConfigError:  # half of an edit, say: what was known stands until it is whole
+            except ConfigError:  # such as an unfinished edit: keep the known keys
                 self._seen = version
         return self._keys.get(annotator)
 
     def make(self, annotator: str) -> None:
-        """Make the key of an annotator who has none.
+        """Create a key for an annotator who has none.
 
         Raises
         ------
         ConfigError
-            If keys are in an environment variable, where none can be put.
+            If keys are in an environment variable, to which none can be added.
         StateError
             If the file cannot be written.
 
@@ -99,7 +99,7 @@ class AnswerKeys:
         where = f"people.keys_{'env' if self._file is None else 'file'}"
         try:
             keys = {name: bytes.fromhex(key) for name, key in _decode(text or "{}").items()}
-        except (msgspec.DecodeError, ValueError):  # neither may be repeated: they hold secrets
+        except (msgspec.DecodeError, ValueError):  # not to be repeated: it contains secrets
             raise ConfigError(
                 f'{where}: no keys found there, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
             ) from None
@@ -114,16 +114,16 @@ class AnswerKeys:
 def signatures_of(
     config: WorkerConfig, *, make_for: Sequence[str] = (), knows_all: bool = True
 ) -> Signatures | None:
-    """Return what signs and verifies the answers of a deployment, None if they are not signed.
+    """Return the signatures of a deployment's answers, None if they are not signed.
 
     Parameters
     ----------
     config
         The configuration of the deployment.
     make_for
-        Annotators who get a key if they have none.
+        Annotators for whom a missing key is created.
     knows_all
-        As in `Signatures`: not where one annotator answers, perhaps on a machine of their own.
+        As in `Signatures`: false for a single annotator, who may use another machine.
 
     Raises
     ------

@@ -30,7 +30,7 @@ from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
 
 NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
-"""Names of what a partition has beside its loops."""
+"""Names of a partition's own records, which belong to no loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Learned:
     partition
         Where.
     entity
-        Whose; nothing where one loop serves all.
+        Its entity; empty if one loop serves all keys.
     parts
         The newest parts of its state.
     lines
@@ -62,7 +62,7 @@ class Learned:
 
 
 def histories_of(reader: Reader) -> dict[int, History]:
-    """Read both topics to their end; return what they hold of each partition."""
+    """Read both topics to their end; return their contents by partition."""
     histories: dict[int, History] = {}
     for record in all_of(reader, what="reading"):
         histories.setdefault(record.partition, History()).take(record)
@@ -70,15 +70,14 @@ def histories_of(reader: Reader) -> dict[int, History]:
 
 
 def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learned]:
-    """Return the loops that are there, one after the other.
+    """Yield the loops in the topics.
 
     Raises
     ------
     HistoryError
         If a record cannot be read.
     click.ClickException
-        If they are of workers that keep one learner for all keys, or one for each, as `keyed` does
-        not say.
+        If `keyed` differs from the setting of the workers that wrote them.
 
     """
     for partition, history in histories.items():
@@ -100,18 +99,18 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
             yield Learned(partition=partition, entity=entity, parts=parts, lines=lines)
 
 
-# --- Whether the topics of a deployment have lost what was learned, as seen beside the workers.
+# --- Losses in the topics of a deployment, detected from outside the workers.
 
 
 _PATIENCE_S = 0.5
 
 
 def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> dict[int, Losses]:
-    """Return what is missing in each partition that has lost something.
+    """Return the losses of each partition that has lost records.
 
-    A client that reads two topics while workers write may see the one before a batch and the
-    other after it. So what is missing then is looked for once more, and counts where the state has
-    not moved.
+    A client that reads two topics while workers write may see one before a batch and the other
+    after it. Missing records are therefore checked again, and count only if the state has not
+    changed.
 
     Raises
     ------
@@ -131,9 +130,9 @@ def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> d
 def vanished_in(
     topics: Topics, group: str, histories: Mapping[int, History]
 ) -> dict[int, LostRecordsError]:
-    """Return the partitions of which nothing is left, though the group has worked on them.
+    """Return the partitions without any records although the group has processed inputs there.
 
-    Nothing while workers are at work: they look at that themselves, and may begin just now.
+    Empty while workers are running: they check this themselves, and may be just starting.
     """
     if topics.n_members(group):
         return {}
@@ -151,7 +150,7 @@ def vanished_in(
 def errors_of(
     topics: Topics, group: str, histories: Mapping[int, History]
 ) -> list[LostRecordsError]:
-    """Return what workers would end with, as something was lost."""
+    """Return the errors with which workers would stop because of losses."""
     found = [losses.error() for losses in losses_of(topics, group, histories).values()]
     return [
         *(error for error in found if error is not None),
@@ -165,7 +164,7 @@ def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) ->
     Raises
     ------
     click.ClickException
-        With what a worker would end with.
+        With the error with which a worker would stop.
 
     """
     for lost in errors_of(topics, group, histories):
@@ -173,9 +172,9 @@ def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) ->
 
 
 def warning_of(topics: Topics) -> str | None:
-    """Return what to say where labelled examples are there and no state at all; reads little.
+    """Return a warning if there are labelled examples but no state at all; reads little.
 
-    Nothing where `state` may not be read: a client that only watches needs no right to it.
+    None if `state` may not be read: a client that only watches needs no right to it.
     """
     try:
         if _holds_something(topics, "state") or not _holds_something(topics, "consensus"):
@@ -197,16 +196,16 @@ def _holds_something(topics: Topics, name: TopicName) -> bool:
 
 
 def _lasting(number: int, before: History, after: History) -> Losses:
-    """Return what is missing of a partition in both of two reads of it.
+    """Return the losses of a partition that appear in both of two reads.
 
-    Whatever belongs to a head was written with it, and so before the second read. If that finds
-    another one, it may have missed what was written with that.
+    Everything that belongs to a head was written with it, and so before the second read. If the
+    second read finds a different head, it may have missed what was written with that one.
     """
     first, losses = Losses(number, before), Losses(number, after)
     for entity in after.entities():
         was, flaw = _looked_at(first, entity, before), _looked_at(losses, entity, after)
         has_moved = _sequence(before, entity) != _sequence(after, entity)
-        # Numbers that are there twice are seen in one topic alone.
+        # Duplicate numbers are visible in one topic alone.
         if flaw is not None and (flaw != was or (has_moved and flaw != "doubled")):
             losses.flaws -= Counter([flaw])
     return losses
@@ -226,35 +225,35 @@ def _found(histories: Mapping[int, History]) -> dict[int, Losses]:
     return {number: losses for number, losses in every.items() if losses.error() is not None}
 
 
-# --- Inputs that wait, are held back, or were deleted before workers have read them.
+# --- Inputs that wait, are held back, or were deleted before workers had read them.
 
 
 _SENT: tuple[TopicName, ...] = ("events", "answers")
 
 
 class InputProgress:
-    """Looks again and again at how far a group is, and tells what needs an operator.
+    """Observes a group's progress, and reports what needs an operator.
 
     Parameters
     ----------
     topics, names
-        The topics, and what they are called on the broker.
+        The topics, and their names on the broker.
     group
         The group.
     monotonic, clock
-        Tell the time: for spans, and POSIX seconds.
+        Return the time: monotonic for durations, and in POSIX seconds.
 
     Attributes
     ----------
     backlog
-        How far the group is in each input partition, as of the last look.
+        Progress of the group in each input partition, as of the last look.
     n_workers
-        How many workers are at work, as of the last look.
+        Number of running workers, as of the last look.
 
     """
 
-    # _stalls  since when partitions with inputs that wait are where they are
-    # _first   where they were at the first look
+    # _stalls  since when partitions with waiting inputs have not advanced
+    # _first   their positions at the first look
 
     def __init__(
         self,
@@ -278,19 +277,19 @@ class InputProgress:
 
     @property
     def n_waiting(self) -> int:
-        """Number of inputs that wait; of `consensus` these are lines of the workers themselves."""
+        """Number of waiting inputs, without `consensus`, which workers write themselves."""
         return sum(each.n_waiting for (topic, _), each in self.backlog.items() if topic in _SENT)
 
     @property
     def is_settled(self) -> bool:
-        """Whether further looks cannot show progress: everywhere it was seen, or no worker runs."""
+        """Whether no further look can help: all partitions have advanced, or no worker runs."""
         return not self.n_workers or not any(
             each.n_waiting and (self._first or {}).get(place) == each.position
             for place, each in self.backlog.items()
         )
 
     def look(self) -> None:
-        """Ask the broker how far the group is."""
+        """Query the group's progress."""
         self.n_workers = self._topics.n_members(self._group)
         self.backlog = self._topics.backlog(self._group)
         waiting = {place: each.position for place, each in self.backlog.items() if each.n_waiting}
@@ -304,7 +303,7 @@ class InputProgress:
         obstacles = self._topics.obstacles(still) if still else {}
         held_s = {place: self._held_s(s, obstacles.get(place)) for place, s in still.items()}
         long = {place for place, s in held_s.items() if s >= STALL_S or not self.n_workers}
-        # What a transaction that was aborted has left takes places like records, but none waits.
+        # Aborted records take offsets like others, but nothing waits there.
         free = {place: self.backlog[place].position for place in long - obstacles.keys()}
         readable = self._topics.readable(free) if free else set()
         lines = self._missed()
@@ -322,7 +321,7 @@ class InputProgress:
         return lines
 
     def _held_s(self, still_s: float, obstacle: Obstacle | None) -> float:
-        """Return for how long a partition has yielded nothing, as far as is known."""
+        """Return for how long a partition has yielded nothing, as far as known."""
         if obstacle is None or obstacle.since is None:
             return still_s
         return max(still_s, self._clock() - obstacle.since)

@@ -35,8 +35,7 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
     path
         The file.
     broker
-        Address of a broker that replaces the one in the file; what the file says about security
-        stays.
+        Address of the broker; replaces the one in the file, whose security settings still apply.
 
     Returns
     -------
@@ -45,7 +44,7 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
     Raises
     ------
     ConfigError
-        If the file cannot be read or something in it is wrong, or if there is no broker.
+        If the file cannot be read or is not valid, or if there is no broker.
 
     """
     config = load_worker(path)
@@ -65,7 +64,7 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
 
 
 def damage(error: Exception, config: WorkerConfig) -> str:
-    """Say what is wrong with what the topics hold; where they are in a file, which to bring back.
+    """Return a message about damaged topics; it names the file to restore, if there is one.
 
     Examples
     --------
@@ -92,7 +91,7 @@ def open_topics(config: WorkerConfig) -> Topics:
     Raises
     ------
     ConfigError
-        If there is no broker, or what it asks for (a password, a certificate) is not there.
+        If there is no broker, or a password or certificate for it is missing.
     BrokerError
         If the broker cannot be reached.
 
@@ -102,11 +101,11 @@ def open_topics(config: WorkerConfig) -> Topics:
     return parse_address(config.broker.url).open(config)
 
 
-# --- Whether topics and configuration fit each other, before a worker begins.
+# --- Whether topics and configuration fit each other, before a worker starts.
 
 
 def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
-    """Return what the loops of a worker are made of.
+    """Return the settings of a worker's loops.
 
     Examples
     --------
@@ -135,7 +134,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
 
 
 def check_creation(config: WorkerConfig) -> None:
-    """Refuse to make topics on which the configured worker could not work."""
+    """Refuse to create topics that the configured worker could not use."""
     assert config.broker is not None
     is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
     if is_kafka and not config.worker.keyed and config.topics.partitions != 1:
@@ -146,7 +145,7 @@ def check_creation(config: WorkerConfig) -> None:
 
 
 def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:
-    """Return what is wrong with the topics for this configuration, one line each."""
+    """Return the problems of the topics for this configuration, one line each."""
     problems = list(topics.problems())
     if not problems and not config.worker.keyed and (n := topics.n_partitions()) != 1:
         problems = [
@@ -158,7 +157,7 @@ def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:
 
 # --- Connections of commands other than the worker to the topics of a deployment.
 #
-# A visitor joins no group and makes no topics; what is wrong becomes one line on stderr.
+# These commands join no group and create no topics; errors become one line on stderr.
 
 
 _PATIENCE_S = 0.5
@@ -167,7 +166,7 @@ _CURE = "--create-topics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """A configuration and the topics that it names."""
+    """A configuration with its topics."""
 
     config: WorkerConfig
     topics: Topics
@@ -175,7 +174,7 @@ class Deployment:
     @property
     def url(self) -> str:
         """Address of the topics."""
-        assert self.config.broker is not None  # or it could not have been opened
+        assert self.config.broker is not None  # checked when it was opened
         return self.config.broker.url
 
     @property
@@ -189,11 +188,11 @@ class Deployment:
         return self.config.worker.group
 
     def n_workers(self) -> int:
-        """Return how many workers are at work."""
+        """Return how many workers are running."""
         return self.topics.n_members(self.group)
 
     def name_of(self, topic: TopicName) -> str:
-        """Return what a topic is called on the broker."""
+        """Return the name of a topic on the broker."""
         return self.config.topics.names()[topic]
 
 
@@ -206,20 +205,20 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     config_file
         Its configuration.
     broker
-        Address that replaces the one in the file.
+        Address of the broker; replaces the one in the file.
 
     Raises
     ------
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If topics are missing, or no other process could see them.
+        If topics are missing, or in memory, where no other process can see them.
     BrokerError
-        If the broker cannot be worked with.
+        If the broker cannot be used.
 
     """
     config = load_deployed(config_file, broker=broker)
-    assert config.broker is not None  # or it would not have been loaded
+    assert config.broker is not None  # checked when it was loaded
     if isinstance(parse_address(config.broker.url), MemoryAddress):
         raise click.ClickException(
             'topics at "memory://" exist only within the process that made them; write '
@@ -227,7 +226,7 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
         )
     topics = open_topics(config)
     try:
-        # A visitor needs not all rights that a worker needs, but the topics must be there.
+        # These commands need fewer rights than a worker, but the topics must exist.
         missing = [line for line in topics.problems() if _CURE in line]
         if missing:
             where = [] if broker is None else ["--broker", broker]
@@ -235,13 +234,13 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
             raise click.ClickException(f"{'; '.join(missing)}: `{command}`")
         yield Deployment(config=config, topics=topics)
     finally:
-        # Once the broker is gone closing may fail in its own way, which is then no news.
+        # If the broker is gone, closing may fail too, which is then irrelevant.
         with suppress(OSError):
             topics.close()
 
 
 def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]:
-    """Return all records that some topics hold now, with a bar on a terminal meanwhile."""
+    """Return all records that are in some topics now, with a progress bar on a terminal."""
     reader = topics.reader(names)
     try:
         yield from all_of(reader, what=what)
@@ -250,7 +249,7 @@ def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]
 
 
 def write_all(deployment: Deployment, records: Iterable[Outgoing], *, program: str) -> None:
-    """Write records into their topics; return when they are safe."""
+    """Write records to their topics; return once they are stored."""
     writer = deployment.topics.writer(program)
     try:
         for record in records:
