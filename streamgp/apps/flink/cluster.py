@@ -1,4 +1,4 @@
-"""A cluster of Flink, in this process or elsewhere, and the jobs that are handed to it."""
+"""Flink cluster, in this process or remote, and the jobs submitted to it."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _CHECKPOINTS = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
 }
-"""Settings of each job, unless the caller says otherwise: those of a cluster do not count for it.
-
-Without checkpoints no result could be read.
+"""Default settings of each job, which override those of the cluster. Without checkpoints no result
+could be read.
 """
 _LOCAL = {
     "execution.checkpointing.num-retained": "2",
-    # What fails at once again ends the process, and its supervisor has the last word.
+    # A job that keeps failing ends the process, and its supervisor decides what to do.
     "restart-strategy.type": "failure-rate",
     "restart-strategy.failure-rate.max-failures-per-interval": "3",
     "restart-strategy.failure-rate.failure-rate-interval": "1 min",
     "restart-strategy.failure-rate.delay": "1 s",
     "taskmanager.memory.managed.size": "128m",
 }
-"""Settings of Flink for a cluster in this process, unless the caller says otherwise."""
+"""Default settings of Flink for a cluster in this process."""
 TAKING_OVER, TAKEN_OVER = "taking-over", "taken-over"
-"""Directories, beside the checkpoints, of what is being, and was, taken over from workers."""
+"""Directories, beside the checkpoints, of savepoints being taken over, and taken over, from
+workers."""
 TAKING, HANDING = "taking over", "handing back"
-"""What jobs do that do not work for long."""
+"""Tasks of temporary jobs."""
 TEMPORARY = "temporary"
-"""Directory, beside the checkpoints, of what Flink needs no longer than it runs."""
+"""Directory, beside the checkpoints, of Flink's temporary files."""
 ENDED = ("FINISHED", "CANCELED", "FAILED")
-"""Status of a job of which nothing more comes."""
+"""Final states of a job."""
 _PATIENCE_S = 10.0
-_open = build_opener(ProxyHandler({})).open  # Flink itself asks no proxy for its clusters
+_open = build_opener(ProxyHandler({})).open  # like Flink itself, without a proxy
 
 
 class _Job(msgspec.Struct):
@@ -63,7 +63,7 @@ class _Job(msgspec.Struct):
 
 
 class _Overview(msgspec.Struct):
-    """Answer of a cluster that is asked for its jobs."""
+    """A cluster's answer about its jobs."""
 
     jobs: list[_Job]
 
@@ -79,7 +79,7 @@ class _Latest(msgspec.Struct):
 
 
 class _Checkpoints(msgspec.Struct):
-    """Answer of a cluster that is asked what a job has saved."""
+    """A cluster's answer about a job's checkpoints."""
 
     latest: _Latest
 
@@ -88,26 +88,26 @@ _Answer = TypeVar("_Answer")
 
 
 class FlinkJob:
-    """A job that is on a cluster, in this process or elsewhere.
+    """A job on a cluster, in this process or remote.
 
     Parameters
     ----------
     client
-        What Flink gives to hold it by.
+        Flink's client of the job.
 
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._result = client.get_job_execution_result()  # elsewhere, each one asks for itself
+        self._result = client.get_job_execution_result()  # a remote cluster is asked each time
 
     @property
     def id(self) -> str:
-        """Its number."""
+        """Its id."""
         return str(self._client.get_job_id())
 
     def has_ended(self) -> bool:
-        """Return whether it is at its end.
+        """Return whether it has finished.
 
         Raises
         ------
@@ -120,25 +120,25 @@ class FlinkJob:
         return bool(self._result.done())
 
     def failure(self) -> str | None:
-        """Return why it has failed; None if it has not."""
+        """Return why it failed; None if it has not."""
         error = self._result.exception() if self._result.done() else None
         return None if error is None else reason_in(str(error))
 
     def cancel(self) -> None:
-        """End it at once."""
+        """Cancel it at once."""
         self._client.cancel().result()
 
     def stop_with_savepoint(self, directory: str | None, *, drain: bool) -> Any:
-        """Stop it; return the future of where its savepoint lies.
+        """Stop it; return a future of its savepoint's address.
 
-        PyFlink's own method calls one of Java that Flink 2 no longer has.
+        PyFlink's own method calls a Java method that Flink 2 no longer has.
 
         Parameters
         ----------
         directory
-            Where the savepoint is to be written; None: where the cluster says.
+            Directory for the savepoint; None for the cluster's default.
         drain
-            Whether the inputs end by that, as event time has it.
+            Whether this ends the inputs, in terms of event time.
 
         """
         from pyflink.common.completable_future import CompletableFuture
@@ -151,16 +151,16 @@ class FlinkJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Where jobs run, and where their checkpoints lie.
+    """A cluster on which jobs run, and its directory of checkpoints.
 
     Parameters
     ----------
     checkpoints
         Directory of the checkpoints of a cluster in this process.
     remote
-        Host and port of a cluster's REST interface; None: a cluster in this process.
+        Host and port of a remote cluster's REST interface; None for a cluster in this process.
     flink
-        Settings of Flink, parallelism among them, which replace those made here.
+        Settings of Flink, such as the parallelism, which override those made here.
 
     """
 
@@ -183,20 +183,20 @@ class Cluster:
         Parameters
         ----------
         name
-            What Flink shows.
+            Name shown by Flink.
         build
             Adds the job to an environment.
         begin_at
-            Checkpoint or savepoint to go on from.
+            Checkpoint or savepoint from which to continue.
         is_taken_over
-            Whether that was made by the job that takes over from workers.
+            Whether the job that takes over from workers made it.
         directory
-            Where it makes checkpoints on a cluster in this process, below those of all jobs.
+            Directory of its checkpoints on a cluster in this process, below that of all jobs.
         job_id
-            Its number, 32 hexadecimal digits; None: Flink chooses one.
+            Its id, 32 hexadecimal digits; None to let Flink choose one.
 
         """
-        # In a process of its own for each task; threads of this one would wait for each other.
+        # Each task gets its own process; threads of this process would block each other.
         os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 (its name)
         from py4j.protocol import Py4JError
         from pyflink.common import Configuration
@@ -215,7 +215,7 @@ class Cluster:
             flink = gateway.jvm.org.apache.flink
             no_jars = gateway.new_array(gateway.jvm.String, 0)
             settings = configuration._j_configuration
-            # Said once more: the environment takes state that nothing claims from here alone.
+            # Set again: only here does the environment accept that state may be unclaimed.
             restored = flink.runtime.jobgraph.SavepointRestoreSettings.fromConfiguration(settings)
             environment = StreamExecutionEnvironment(
                 flink.streaming.api.environment.RemoteStreamEnvironment(
@@ -229,12 +229,12 @@ class Cluster:
             raise ConfigError(f"Flink did not accept the job: {reason_in(str(error))}") from None
 
     def attach(self, job_id: str) -> FlinkJob:
-        """Return a job that an earlier process has handed to the cluster elsewhere."""
+        """Return a job that an earlier process submitted to the remote cluster."""
         from pyflink.common import Configuration
         from pyflink.common.job_client import JobClient
         from pyflink.java_gateway import get_gateway
 
-        assert self.remote is not None  # or the job has ended with its process
+        assert self.remote is not None  # a job of a local cluster ends with its process
         host, port = self.remote
         configuration = Configuration()
         configuration.set_string("rest.address", host)
@@ -250,7 +250,7 @@ class Cluster:
         )
 
     def status_of(self, job_id: str) -> str | None:
-        """Return the status of a job on a cluster elsewhere; None if that knows of no such job.
+        """Return the status of a job on a remote cluster; None if the cluster does not know it.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class Cluster:
         return next((job.state for job in jobs if job.jid == job_id), None)
 
     def saved_by(self, job_id: str) -> str | None:
-        """Return the last checkpoint or savepoint of a job that a cluster elsewhere knows.
+        """Return the last checkpoint or savepoint of a job on a remote cluster.
 
         Raises
         ------
@@ -275,23 +275,23 @@ class Cluster:
         return max(saved, key=lambda each: each.id).external_path if saved else None
 
     def savepoints(self, kind: str) -> str | None:
-        """Return where savepoints of a kind are to be written; None: where the cluster says."""
+        """Return the directory for savepoints of a kind; None for the cluster's default."""
         return (self.checkpoints / kind).resolve().as_uri() if self.remote is None else None
 
     def check_idle(self, group: str, *, but: Collection[str] = ()) -> None:
-        """Check that no job of a group is on a cluster elsewhere.
+        """Check that no job of a group is on a remote cluster.
 
         Parameters
         ----------
         group
             Whose.
         but
-            Numbers of jobs that may be there.
+            Ids of jobs that may be there.
 
         Raises
         ------
         ConfigError
-            If one is, or the cluster does not answer.
+            If there is one, or the cluster does not answer.
 
         """
         if self.remote is None:
@@ -327,32 +327,32 @@ class Cluster:
         if begin_at is not None:
             settings["execution.state-recovery.path"] = begin_at
             if is_taken_over:
-                # It holds how far the job that made it had read, which is nothing to this one.
+                # It contains the positions of the job that made it, which do not apply to this one.
                 settings["execution.state-recovery.ignore-unclaimed-state"] = "true"
         return {**settings, **self.flink}
 
 
 def use_temporary(directory: Path) -> None:
-    """Have Java and Python put there what is temporary, which a kill leaves, in place of before's.
+    """Use a directory for temporary files of Java and Python, after removing earlier leftovers.
 
-    Must be called before Flink is started, by its only user.
+    Must be called before Flink is started, and by only one process.
     """
     directory = directory.resolve()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     os.environ["TMPDIR"] = str(directory)
-    if " " not in str(directory):  # PyFlink cuts these at spaces, and knows no quotes
+    if " " not in str(directory):  # PyFlink splits these options at spaces, and supports no quotes
         arguments = os.environ.get("JVM_ARGS", "-Xmx512m")
         os.environ["JVM_ARGS"] = f"-Djava.io.tmpdir={directory} {arguments}"
 
 
 def check_environment() -> None:
-    """Check that PyFlink, its connector for Kafka and Java are there.
+    """Check that PyFlink, its Kafka connector and Java are installed.
 
     Raises
     ------
     ConfigError
-        If not.
+        If one is missing.
 
     """
     spec = find_spec("pyflink")
@@ -365,7 +365,7 @@ def check_environment() -> None:
 
 
 def _check_java() -> None:
-    where = os.environ.get("JAVA_HOME")  # PyFlink looks there alone, if that is set
+    where = os.environ.get("JAVA_HOME")  # if set, PyFlink looks only there
     java = "java" if where is None else str(Path(where) / "bin/java")
     cure = "install Java 17, and set JAVA_HOME to its directory or unset it"
     try:
@@ -405,7 +405,7 @@ def remote_of(url: str) -> tuple[str, int]:
     Raises
     ------
     ConfigError
-        If the address is none.
+        If the address is not valid.
 
     Examples
     --------
@@ -416,7 +416,7 @@ def remote_of(url: str) -> tuple[str, int]:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError:  # no number, or one too large
+    except ValueError:  # not a number, or too large
         host = port = None
     if host is None or parts.scheme != "http":
         raise ConfigError(f"--submit must be http://HOST:PORT of a cluster, got {url!r}")
@@ -424,9 +424,9 @@ def remote_of(url: str) -> tuple[str, int]:
 
 
 def last_checkpoint(directory: Path) -> str | None:
-    """Return the newest complete checkpoint of all jobs that have used a directory, as an address.
+    """Return the address of the newest complete checkpoint of all jobs that used a directory.
 
-    One of them may be what was taken over from workers, once the topics say so.
+    It may be the savepoint taken over from workers, once the topics say so.
 
     Examples
     --------
@@ -438,7 +438,7 @@ def last_checkpoint(directory: Path) -> str | None:
 
 
 def last_savepoint(directory: Path) -> str | None:
-    """Return the newest complete savepoint in a directory, as an address.
+    """Return the address of the newest complete savepoint in a directory.
 
     Examples
     --------
@@ -456,7 +456,7 @@ def _newest(directories: Iterable[Path]) -> str | None:
 
 
 def was_taken_over(begin_at: str | None) -> bool:
-    """Return whether an address is that of what was taken over from workers on this machine.
+    """Return whether an address is that of a savepoint taken over from workers on this machine.
 
     Examples
     --------
@@ -468,7 +468,7 @@ def was_taken_over(begin_at: str | None) -> bool:
 
 
 def reason_in(trace: str) -> str:
-    r"""Return what a Python function says in an error of Flink, else the cause behind all others.
+    r"""Return the Python error within an error of Flink, otherwise the root cause.
 
     Examples
     --------

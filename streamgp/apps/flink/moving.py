@@ -1,9 +1,10 @@
 """Moving a deployment from workers to Flink, and back, with everything that was learned.
 
-There, a job loads the topics `state` and `consensus` into Flink's state and ends with a savepoint,
-from which the job that works goes on. Back, the job takes the inputs up to their present ends, is
-drained, and writes the state of each key to the topic `state`; then the group reads on at these
-ends. In between the topics say that Flink keeps what is learned, and no worker starts.
+To Flink: a job loads the topics `state` and `consensus` into Flink's state and ends with a
+savepoint, from which the main job continues. Back: the main job processes the inputs up to their
+current ends, is drained, and writes the state of each key to the topic `state`; then the group
+continues at these ends. In between, the topics say that Flink keeps what is learned, and no worker
+starts.
 
 """
 
@@ -66,29 +67,28 @@ _RUNNING_WITHIN_S = 120.0
 
 
 class Stopped(Exception):  # noqa: N818
-    """A signal has come."""
+    """A signal has arrived."""
 
 
 _Offsets: TypeAlias = list[tuple[TopicName, int, int]]
 """Topics, partitions and offsets."""
 _BEGAN_AT = "positions"
-"""Name, in the record that says that Flink keeps what is learned, of where it began to read.
-
-Of a partition of which it has read nothing a checkpoint does not say that.
+"""Name of the start positions in the record that says that Flink keeps what is learned. For a
+partition of which nothing has been read, a checkpoint does not contain them.
 """
 
 
 class _TakingOver(msgspec.Struct, frozen=True):
-    """What the way to Flink has come to on a cluster elsewhere, of which no directory tells.
+    """Progress of a move to Flink on a remote cluster, which no directory shows.
 
     Parameters
     ----------
     loading
-        The job that loads.
+        The loading job.
     savepoint
-        What it has saved.
+        Its savepoint.
     working
-        The job that goes on from there.
+        The job that continues from there.
 
     """
 
@@ -98,18 +98,18 @@ class _TakingOver(msgspec.Struct, frozen=True):
 
 
 class _HandingBack(msgspec.Struct, frozen=True):
-    """What the way back has come to.
+    """Progress of a move back to workers.
 
     Parameters
     ----------
     ends
         The ends of the inputs.
     begin_at
-        What the job has gone on from.
+        Checkpoint or savepoint from which the job continued.
     group
-        As which it reads.
+        Kafka group of the job.
     job
-        Its number.
+        The job's id.
 
     """
 
@@ -124,18 +124,18 @@ _Marks = TypeVar("_Marks", _TakingOver, _HandingBack)
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """What both ways need.
+    """Moves between workers and Flink, in both directions.
 
     Parameters
     ----------
     there
         The deployment.
     loops
-        What its loops are made of.
+        Settings of its loops.
     cluster
-        Where jobs run.
+        The cluster.
     stop
-        Says whether a signal has come.
+        Returns whether a signal has arrived.
 
     """
 
@@ -152,24 +152,24 @@ class Move:
         *,
         saved_at: str | None,
     ) -> str:
-        """Load what workers have learned; return the savepoint to go on from.
+        """Load what workers have learned; return the savepoint from which to continue.
 
-        What was interrupted is brought to its end by the same call. Until the topics say that Flink
-        keeps what is learned, workers may have learned more, and it is loaded once more; from then
-        on what is saved counts.
+        The same call completes an interrupted move. Until the topics say that Flink keeps what is
+        learned, workers may learn more, and everything is loaded again; from then on the savepoint
+        counts.
 
         Parameters
         ----------
         build
-            Given the name of a group and what of each partition belongs to no key, returns what
+            Function of a group's name and of each partition's own records; returns a function that
             adds the loading job to an environment.
         saved_at
-            What there is to go on from: of an earlier call, or of a job that has worked.
+            Existing checkpoint or savepoint, of an earlier call or of a main job.
 
         Raises
         ------
         ConfigError
-            If it cannot be taken over.
+            If the move is impossible.
 
         """
         check_idle(self.there, "take over")
@@ -217,7 +217,7 @@ class Move:
         return savepoint
 
     def left_behind(self) -> list[str]:
-        """Return the jobs that earlier calls may have left on a cluster elsewhere."""
+        """Return the jobs that earlier calls may have left on a remote cluster."""
         taking, handing = self._read(_TakingOver), self._read(_HandingBack)
         jobs = [
             None if taking is None else taking.loading,
@@ -226,7 +226,7 @@ class Move:
         return [job for job in jobs if job is not None]
 
     def new_working_job(self) -> str | None:
-        """Return the number for the job that goes on from what was taken over; None: any."""
+        """Return the id for the job that continues after the takeover; None for any."""
         marks = self._read(_TakingOver)
         if marks is None:
             return None
@@ -235,12 +235,12 @@ class Move:
         return marks.working
 
     def working_job(self) -> str | None:
-        """Return the job that goes on from what was taken over, where an earlier call submitted it.
+        """Return the job that continues after the takeover, if an earlier call submitted it.
 
         Raises
         ------
         ConfigError
-            If it has ended since.
+            If it has since ended.
 
         """
         marks = self._read(_TakingOver)
@@ -256,11 +256,11 @@ class Move:
         return None if status is None else marks.working
 
     def has_taken_over(self) -> None:
-        """Forget the way to Flink: the job that works is there."""
+        """Delete the progress of the move: the main job exists."""
         self._taking_over.unlink(missing_ok=True)
 
     def _end_loading(self) -> None:
-        """Cancel what an earlier call has left: workers may have learned more since."""
+        """Cancel the loading job of an earlier call: workers may have learned more since."""
         marks = self._read(_TakingOver)
         if marks is not None:
             if self.cluster.status_of(marks.loading) not in (None, *ENDED):
@@ -269,7 +269,7 @@ class Move:
             self._taking_over.unlink()
 
     def _loaded(self, began_at: _Offsets) -> str | None:
-        """Return what an earlier call has saved on a cluster elsewhere, if no job has gone on."""
+        """Return an earlier call's savepoint on a remote cluster, unless a job has continued."""
         marks = self._read(_TakingOver)
         if marks is None or marks.savepoint is None:
             return None
@@ -286,15 +286,15 @@ class Move:
 
     @property
     def _taking_over(self) -> Path:
-        """The file with the way to Flink on a cluster elsewhere, until that is at its end."""
+        """File with the progress of an unfinished move to Flink on a remote cluster."""
         return self.cluster.checkpoints / "take-over.json"
 
     def kept_by_flink(self) -> set[int]:
-        """Return the partitions of which the topics say that Flink keeps what is learned."""
+        """Return the partitions that are marked as kept by Flink."""
         return set(self._marked())
 
     def _marked(self) -> dict[int, dict[str, Any]]:
-        """Return what the topics say of these partitions."""
+        """Return the marks of these partitions."""
         marked: dict[int, dict[str, Any]] = {}
         for record in everything(self.there.topics, "state", what="looking"):
             if record.key == CONFIGURATION_KEY:
@@ -305,19 +305,19 @@ class Move:
         return marked
 
     def mark(self, began_at: _Offsets | None = None) -> None:
-        """Have the topics say that Flink keeps what is learned.
+        """Mark all partitions as kept by Flink.
 
         Parameters
         ----------
         began_at
-            Where it began to read the inputs; None: where each partition begins.
+            Where it began to read the inputs; None for the start of each partition.
 
         """
         configuration = signature(self.loops.configuration, self.there.group)
         self._sign({**configuration, "fingerprint": ON_FLINK, _BEGAN_AT: began_at or []})
 
     def learned(self) -> dict[int, tuple[bytes, dict[str, int]]]:
-        """Return what belongs to no key, once all was found to be of this deployment."""
+        """Return each partition's own records, after checking that they are this deployment's."""
         configurations: dict[int, bytes] = {}
         failed: dict[int, dict[str, int]] = {}
         nulls: set[int] = set()
@@ -356,15 +356,15 @@ class Move:
         *,
         begin_at: str | None,
     ) -> None:
-        """Write the state of each key to the topic `state`, and have workers go on from there.
+        """Write the state of each key to the topic `state`, so that workers continue from there.
 
-        What was interrupted is brought to its end by the same call.
+        The same call completes an interrupted move.
 
         Parameters
         ----------
         build
-            Given the name of a group, the ends of the inputs, and whether only what was written
-            for them is to be committed, returns what adds the job to an environment.
+            Function of a group's name, the ends of the inputs, and whether only written results are
+            to be committed; returns a function that adds the job to an environment.
         begin_at
             Checkpoint or savepoint to go on from.
 
@@ -378,7 +378,7 @@ class Move:
         marks = self._read(_HandingBack)
         kept = self._marked()
         if marks is not None and len(kept) < self.there.topics.n_partitions():
-            self._sign_for_workers()  # the group's positions are set, and may have gone on since
+            self._sign_for_workers()  # the group's positions are set, and may have advanced
             return
         if not kept:
             raise ConfigError(
@@ -421,10 +421,9 @@ class Move:
     def _left(
         self, marks: _HandingBack, job_id: str, begin_at: str | None
     ) -> tuple[FlinkJob | None, str | None]:
-        """Return the job that an earlier call has left on a cluster elsewhere.
+        """Return the job that an earlier call left on a remote cluster, and where to start.
 
-        None if it is to begin once more, and from where: what it has written counts with what it
-        has saved.
+        The job is None if it must be started again; its results count together with its savepoint.
         """
         begin_at = begin_at or marks.begin_at
         status = self.cluster.status_of(job_id)
@@ -433,7 +432,7 @@ class Move:
         if status is not None:
             say(logging.INFO, "goes-on", job=job_id, status=status)
             return self.cluster.attach(job_id), begin_at
-        # It was never there, or the cluster has forgotten it.
+        # It was never submitted, or the cluster has forgotten it.
         if begin_at == marks.begin_at and self._positions(marks.group, WORKER_INPUTS):
             raise ConfigError(
                 f"the cluster no longer knows job {job_id}, which an earlier `streamgp flink "
@@ -443,12 +442,12 @@ class Move:
         return None, begin_at
 
     def check_not_begun(self) -> None:
-        """Refuse to go on working where the way back was interrupted.
+        """Refuse to run the main job if a move back was interrupted.
 
         Raises
         ------
         ConfigError
-            If it was.
+            If there is an unfinished move back.
 
         """
         if self._plan.exists():
@@ -458,11 +457,11 @@ class Move:
 
     @property
     def _plan(self) -> Path:
-        """The file with the ends of the inputs, as long as the way back is not at its end."""
+        """File with the ends of the inputs, while a move back is unfinished."""
         return self.cluster.checkpoints / "hand-back.json"
 
     def erase_state(self) -> None:
-        """Take out what the topic `state` holds from before, all but the marks."""
+        """Delete everything in the topic `state` except the marks."""
         old = {
             (record.partition, record.key)
             for record in everything(self.there.topics, "state", what="looking")
@@ -476,7 +475,7 @@ class Move:
         write_all(self.there, erased, program="upkeep")
 
     def _begin(self, began_at: _Offsets) -> _Offsets:
-        """Decide up to where Flink takes the inputs, once its state is all that counts."""
+        """Decide up to where Flink processes the inputs, now that only its state counts."""
         backlog = self.there.topics.backlog(self.there.group)
         ends = [(*place, of.position + of.n_missed + of.n_waiting) for place, of in backlog.items()]
         self.mark(began_at)
@@ -485,20 +484,20 @@ class Move:
         return ends
 
     def _put_workers(self, ends: Mapping[Place, int]) -> None:
-        """Have the group read on at the ends of what Flink has taken."""
+        """Set the group's positions to the ends of what Flink has processed."""
         self._set_positions(self.there.group, ends)
         write_all(self.there, self.forgotten(ends), program="upkeep")
 
     def forgotten(self, ends: Mapping[Place, int]) -> list[Outgoing]:
-        """Return the record `forgotten` of each partition, with what keys have told of nulls.
+        """Return the record `forgotten` of each partition, with the nulls counted by its keys.
 
-        Their own records of it are taken away behind that.
+        The keys' own records are deleted afterwards.
         """
         numbers = range(self.there.topics.n_partitions())
         kept: dict[int, dict[bytes, bytes | None]] = {number: {} for number in numbers}
         for record in everything(self.there.topics, "state", what="looking"):
             kept[record.partition][record.key or b""] = record.value
-        n = time.time_ns() // 1_000_000  # no snapshot of a worker has that: it counts from 0
+        n = time.time_ns() // 1_000_000  # unlike any worker's snapshot: workers count from 0
         records = []
         for number, those in kept.items():
             failed, own = failed_in_partition(those)
@@ -510,22 +509,22 @@ class Move:
         return records
 
     def _sign_for_workers(self) -> None:
-        """Have the topics say that workers keep what is learned; the checkpoints are void then."""
+        """Sign all partitions for workers; the checkpoints are void from then on."""
         self._sign(signature(self.loops.configuration, self.there.group))
         for path in self.cluster.checkpoints.iterdir():
             if path.is_dir() and path.name != TEMPORARY:
                 shutil.rmtree(path)
-        self._plan.unlink()  # last, as long as it is there this is not at its end
+        self._plan.unlink()  # last: while it exists, the move is unfinished
         say(logging.INFO, "handed-back", group=self.there.group)
 
-    # --- both
+    # --- both directions
 
     def _sign(self, configuration: Mapping[str, Any]) -> None:
         numbers = range(self.there.topics.n_partitions())
         write_all(self.there, marks(numbers, configuration), program="upkeep")
 
     def _new_group(self, direction: str, began_at: _Offsets | None = None) -> str:
-        # One that has read nothing yet: only what this job has read counts.
+        # A new group: only this job's positions count.
         group = f"{self.there.group}-{direction}-{time.time_ns() // 1_000_000}"
         if began_at:
             self._set_positions(group, _by_place(began_at))
@@ -538,12 +537,12 @@ class Move:
         topics: Iterable[TopicName],
         ends: Mapping[Place, int] | None = None,
     ) -> None:
-        """Wait until a job has committed that it has read everything, up to some ends or all."""
+        """Wait until a job has committed positions at the ends of all inputs, or at given ends."""
         topics = tuple(topics)
         numbers = range(self.there.topics.n_partitions())
         left = {(topic, n) for topic in topics for n in numbers}
-        while not job.has_ended():  # one that an earlier call has drained
-            # Before the first checkpoint everything is left, if there is anything.
+        while not job.has_ended():  # drained by an earlier call
+            # Before the first checkpoint, everything is still to be read.
             found = self._positions(group, topics)
             left = {
                 place
@@ -563,7 +562,7 @@ class Move:
         time.sleep(_LOOK_EVERY_S)
 
     def _savepoint(self, job: FlinkJob, kind: str, *, drain: bool) -> str:
-        """Stop a job with a savepoint, as soon as all of its tasks are running."""
+        """Stop a job with a savepoint once all of its tasks are running."""
         until = time.monotonic() + _RUNNING_WITHIN_S
         while not (drain and job.has_ended()):  # by an earlier call
             future = job.stop_with_savepoint(self.cluster.savepoints(kind), drain=drain)
@@ -592,11 +591,11 @@ class Move:
     def _set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
         from connectors.kafka.topics import KafkaTopics
 
-        assert isinstance(self.there.topics, KafkaTopics)  # or it would not be on Flink
+        assert isinstance(self.there.topics, KafkaTopics)  # Flink runs only on Kafka
         self.there.topics.set_positions(group, positions)
 
     def _read(self, kind: type[_Marks]) -> _Marks | None:
-        """Return what one of both ways has come to, as it is kept beside the checkpoints."""
+        """Read the progress of a move, which is stored beside the checkpoints."""
         path = self._plan if kind is _HandingBack else self._taking_over
         if not path.exists() or (kind is _TakingOver and self.cluster.remote is None):
             return None
@@ -613,7 +612,7 @@ class Move:
 
 
 def is_mark(record: Record) -> bool:
-    """Return whether a record of the topic `state` says that Flink keeps what is learned."""
+    """Return whether a record of the topic `state` marks a partition as kept by Flink."""
     return (
         record.key == CONFIGURATION_KEY
         and record.value is not None
@@ -622,7 +621,7 @@ def is_mark(record: Record) -> bool:
 
 
 def _is_behind(record: Record, positions: Mapping[Place, int]) -> bool:
-    """Return whether a null asks for something that the group has not read."""
+    """Return whether a null is a request that the group has not read."""
     return (
         record.topic == "consensus"
         and record.offset >= positions.get((record.topic, record.partition), 0)
@@ -635,7 +634,7 @@ def _by_place(offsets: _Offsets) -> dict[Place, int]:
 
 
 def _began_at(marked: Mapping[int, Mapping[str, Any]]) -> _Offsets:
-    """Return where Flink began to read, as the topics say it of any partition."""
+    """Return where Flink began to read, from the mark of any partition."""
     for value in marked.values():
         if _BEGAN_AT in value:
             return [(topic, number, n) for topic, number, n in value[_BEGAN_AT]]

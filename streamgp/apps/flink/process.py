@@ -1,4 +1,4 @@
-"""Process of `streamgp flink`: checks, then a job on a cluster in this process or elsewhere."""
+"""Process of `streamgp flink`: checks, then a job on a local or remote cluster."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ _LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class FlinkOptions:
-    """Options of a job that the configuration file does not have.
+    """Options of a job that are not in the configuration file.
 
     Parameters
     ----------
     parallelism
         Number of tasks among which the keys are divided.
     submit
-        Address of a cluster's REST interface; None: a cluster in this process.
+        Address of a remote cluster's REST interface; None for a cluster in this process.
     begin_at
-        Directory of the checkpoint or savepoint to go on from; None: the last checkpoint of this
-        configuration on this machine, if there is one.
+        Directory of the checkpoint or savepoint from which to continue; None for the last
+        checkpoint of this configuration on this machine, if there is one.
     take_over
-        Whether to begin with what workers have learned.
+        Whether to start with what workers have learned.
     hand_back
-        Whether to give what was learned to workers, and end.
+        Whether to hand back what was learned to workers, and end.
     flink
-        Settings of Flink, which replace those made here.
+        Settings of Flink, which override those made here.
 
     """
 
@@ -84,18 +84,18 @@ def run_flink(
     broker: str | None = None,
     create_topics: bool = False,
 ) -> int:
-    """Run the job until a signal comes, or hand it to a cluster; return the exit status.
+    """Run the job until a signal arrives, or submit it to a cluster; return the exit status.
 
     Raises
     ------
     ConfigError
-        If something is wrong with the configuration, the topics or the environment.
+        If the configuration, the topics or the environment are not valid.
     BrokerError
         If the broker cannot be reached.
 
     """
     config = load_deployed(config_file, broker=broker)
-    assert config.broker is not None  # or it would not have been loaded
+    assert config.broker is not None  # checked when it was loaded
     address = parse_address(config.broker.url)
     if not isinstance(address, KafkaAddress):
         raise ConfigError(
@@ -134,7 +134,7 @@ def run_flink(
                 return DONE
             try:
                 submitted = move.working_job() if options.take_over else None
-                if submitted is not None:  # the call that did that was killed
+                if submitted is not None:  # the process that submitted it was killed
                     move.has_taken_over()
                     say(logging.INFO, "submitted", job=submitted, cluster=options.submit)
                     return DONE
@@ -176,11 +176,11 @@ def run_flink(
         return _follow(job, stop)
 
 
-# --- inside
+# --- internal
 
 
 def _alone(directory: Path) -> StateDirectory:
-    """Keep other processes of this machine from the same checkpoints."""
+    """Lock the checkpoints against other processes of this machine."""
     try:
         return StateDirectory(directory)
     except InUseError as error:
@@ -190,7 +190,7 @@ def _alone(directory: Path) -> StateDirectory:
 
 
 def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
-    """Refuse to begin with nothing where something was learned."""
+    """Refuse to start from nothing if something was learned before."""
     cure = (
         "continue from a checkpoint or savepoint with --from, take over from workers with "
         "--take-over, or use another group and other topics (worker.group, topics.prefix)"
@@ -208,7 +208,7 @@ def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What jobs are made of."""
+    """Builder of the jobs."""
 
     config: WorkerConfig
     source: str
@@ -216,17 +216,17 @@ class _Plan:
     n_partitions: int
 
     def work(self, environment: Any) -> None:
-        """Add the job that works to an environment."""
+        """Add the main job to an environment."""
         self._work(environment, self.config.worker.group, None)
 
     def hand_back(
         self, group: str, ends: Mapping[Place, int], is_drained: bool
     ) -> Callable[[Any], None]:
-        """Return what adds the job that hands back."""
+        """Return a function that adds the job that hands back."""
         return lambda environment: self._work(environment, group, ends, is_drained=is_drained)
 
     def load(self, group: str, shared: Mapping[int, Any]) -> Callable[[Any], None]:
-        """Return what adds the job that takes over."""
+        """Return a function that adds the loading job."""
 
         def add(environment: Any) -> None:
             from connectors.flink.function import LoadFunction
@@ -249,7 +249,8 @@ class _Plan:
         from connectors.flink.job import build
 
         settings = self._settings(reads_as, ends)
-        # The file, as classes of its settings are made when it is read and cannot travel.
+        # The text of the file, as its settings' classes are generated at reading and cannot be
+        # pickled.
         text = text_of(Path(self.source))
         function = LoopFunction(
             partial(_loops_of, text, self.source),
@@ -275,7 +276,7 @@ class _Plan:
 
 
 def _loops_of(text: str, source: str) -> LoopSettings:
-    """Return what the loops are made of, in a process of Flink."""
+    """Return the settings of the loops, in a process of Flink."""
     return build_loops(parse_worker(text, source=source), source=source)
 
 
@@ -283,7 +284,7 @@ def _follow(job: FlinkJob, stop: Stop) -> int:
     """Wait for a signal or the end of the job."""
     while (reason := job.failure()) is None and not job.has_ended():
         if stop():
-            # What came since the last checkpoint is not committed, and comes again.
+            # Inputs since the last checkpoint are not committed, and are delivered again.
             job.cancel()
             say(logging.INFO, "stopped", signal=stop.signal)
             return DONE
