@@ -1,1 +1,1 @@
-"""Live figures of a deployment."""
+"""Live statistics of a deployment."""

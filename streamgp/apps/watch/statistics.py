@@ -1,7 +1,7 @@
-"""Statistics of `streamgp watch`: records of all topics, folded into a few numbers.
+"""Statistics of `streamgp watch`: records of all topics, reduced to a few numbers.
 
-Topics come in any order among each other: a prediction may be read before its event, an answer
-before the question.
+Topics are read in any relative order: a prediction may come before its event, an answer before its
+question.
 
 """
 
@@ -37,10 +37,10 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
-# --- Predictions, labels and challenges beside the truth, whichever is read first.
+# --- Joining predictions, labels and challenges with the truth, whichever is read first.
 #
-# Everything about one event is joined when the last of it is there. Only so many events are
-# remembered; what has been counted of older ones stays counted.
+# Everything about one event is counted once its last part is known. Only a limited number of events
+# is remembered; older ones remain counted.
 
 
 N_LAST = 500
@@ -51,11 +51,11 @@ _Id: TypeAlias = "tuple[str | None, str]"
 class _Known:
     """Facts about one event."""
 
-    # truth  None while it is unknown, or if there is none
-    # tolerance  for numbers: how far one may be from it and still be right
-    # predicted  what was predicted; None while that is unknown, or if nothing could be
-    # label  what the consensus log says
-    # given  the label that was challenged last
+    # truth  None while unknown, or if there is none
+    # tolerance  for numbers: the largest error of a correct one
+    # predicted  the prediction; None while unknown, or if there is none
+    # label  the label in the consensus log
+    # given  the last label that was challenged
     __slots__ = ("given", "label", "predicted", "tolerance", "truth")
 
     def __init__(self) -> None:
@@ -67,29 +67,29 @@ class _Known:
 
 
 class Joined:
-    """Counts over what is known of each event.
+    """Counts over the joined facts about each event.
 
     Parameters
     ----------
     n_remembered
         Number of events to remember.
     target
-        What the labels are: `label`, names of classes, or `number`.
+        Type of the labels: `label`, names of classes, or `number`.
 
     Attributes
     ----------
     n_scored, n_hits
-        Predictions of events whose truth is known, and those of them that were right; not counted
-        for numbers, whose `errors` are.
+        Numbers of predictions of events with known truth, and of correct ones; for numbers,
+        `errors` is used instead.
     errors
-        How far predictions of numbers were off.
+        Absolute errors of predicted numbers.
     n_contested, n_justified
-        Challenged labels whose truth is known, and those of them that were wrong.
+        Numbers of challenged labels with known truth, and of wrong ones among them.
     n_repaired, n_spoiled
-        Challenged labels that were wrong as given and are right in the log; that were right and
-        are wrong.
+        Numbers of challenged labels that were wrong as given and are right in the log, and the
+        reverse.
     n_judged, n_wrong
-        Labels in the log whose truth is known, and those of them that are wrong.
+        Numbers of labels in the log with known truth, and of wrong ones among them.
 
     Examples
     --------
@@ -102,8 +102,8 @@ class Joined:
 
     """
 
-    # _known   what is known of the events seen last
-    # _recent  whether the last predictions scored were right, or by how much they were off
+    # _known   facts about the most recent events
+    # _recent  whether the last scored predictions were right, or their absolute errors
     # _tolerances  None for classes
 
     def __init__(self, n_remembered: int = 100_000, target: Target = "label") -> None:
@@ -124,12 +124,12 @@ class Joined:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of right predictions; None before the first whose truth is known."""
+        """Share of correct predictions; None before the first with known truth."""
         return self.n_hits / self.n_scored if self.n_scored else None
 
     @property
     def recent_accuracy(self) -> float | None:
-        """The same of the last 500; for numbers their mean absolute error."""
+        """The same over the last 500; for numbers the mean absolute error."""
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def note_truth(self, event: _Id, truth: Label) -> None:
@@ -175,7 +175,7 @@ class Joined:
         return is_off(y, known.truth, known.tolerance)
 
     def _note(self, known: _Known, name: str, label: Label | None) -> None:
-        """Change what is known of an event, and the counts with it."""
+        """Update a fact about an event, and the counts."""
         self._count(known, -1)
         setattr(known, name, label)
         self._count(known, 1)
@@ -213,12 +213,12 @@ _RECENT_S = 10
 
 
 class Flow:
-    """Counts of something in time.
+    """Counts over time.
 
     Parameters
     ----------
     since
-        When the counting began, POSIX seconds.
+        When counting began, POSIX seconds.
     span_s
         How far back it reaches.
 
@@ -227,7 +227,7 @@ class Flow:
     span_s
         How far back it reaches.
     n
-        Number counted.
+        Total count.
 
     Examples
     --------
@@ -241,7 +241,7 @@ class Flow:
 
     """
 
-    # _counts  number by whole second; no more of them than _span_s, and those to come
+    # _counts  counts by whole second, for at most `_span_s` past seconds
 
     def __init__(self, since: float, *, span_s: int = 300) -> None:
         self.span_s = span_s
@@ -259,17 +259,17 @@ class Flow:
             self._counts = {s: n for s, n in self._counts.items() if s >= oldest}
 
     def rate(self, now: float) -> float:
-        """Return how many came in a second, of late."""
+        """Return the recent rate per second."""
         began = max(self._since, now - _RECENT_S)
         first, last = int(began), int(now)
         if began > self._since:
-            # Without the second that has just begun, which would pull the rate down.
+            # Without the current, incomplete second, which would lower the rate.
             return sum(self._counts.get(s, 0) for s in range(first, last)) / (last - first)
         n = sum(n for s, n in self._counts.items() if s >= first)
         return n / max(now - began, 1.0)
 
     def bars(self, now: float, *, width: int) -> str:
-        """Draw the counts as bars of text, the latest last; the highest is a full one."""
+        """Draw the counts as text bars, the latest last; the highest count is a full bar."""
         each = self.span_s / width
         sums = [0] * width
         for second, n in self._counts.items():
@@ -281,9 +281,9 @@ class Flow:
 
 
 HISTORY: tuple[TopicName, ...] = ("requests", "answers", "consensus")
-"""What is read from the start, however long ago that was: it tells which questions are open."""
+"""Topics that are always read from the start, to know which questions are open."""
 FLOW: tuple[TopicName, ...] = ("events", "predictions", "dead-letters")
-"""What is read from the moment on when watching begins, unless told otherwise."""
+"""Topics that are read from the start of watching on, by default."""
 N_LETTERS = 5
 
 
@@ -295,39 +295,39 @@ class Watching(Joined):
     keyed
         Whether the workers have a learner for each key.
     since
-        When the watching began, POSIX seconds.
+        When watching began, POSIX seconds.
     is_whole
-        Whether everything that the topics hold is counted, not only what comes after that.
+        Whether everything in the topics is counted, not only records since then.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`.
     n_remembered
         Number of events to remember.
     target
-        What the labels are: `label`, names of classes, or `number`.
+        Type of the labels: `label`, names of classes, or `number`.
     people
-        Who may answer for whom: the same as that of the workers.
+        Who may answer for whom; the same as for the workers.
 
     Attributes
     ----------
     desk
-        The open questions, and who is in quarantine.
+        The open questions and the quarantined annotators.
     flow
-        Predictions in time, as they came while watching.
+        Predictions over time, while watching.
     n_predictions, n_asked
-        Predictions, and label requests without challenges.
+        Numbers of predictions, and of label requests (without challenges).
     challenges
-        Challenges by what became of them: `made`, `upheld`, `revised`, `expired`, `declined`,
+        Numbers of challenges, by outcome: `made`, `upheld`, `revised`, `expired`, `declined`,
         `cancelled`.
     labels
-        Lines of the consensus log: `learned`, `corrected` afterwards, and `withdrawn`.
+        Numbers of lines of the consensus log: `learned`, `corrected` later, and `withdrawn`.
     agreement
-        What second answers say beside the first ones.
+        Agreement of second answers with first ones.
     letters
-        Dead letters by stage.
+        Number of dead letters by stage.
     last_letters
-        The last of them, newest last; without the bytes.
+        The most recent dead letters, the newest last, without their bytes.
     n_unreadable
-        Records among the outputs that no worker can have written.
+        Number of records among the outputs that no worker can have written.
 
     Examples
     --------
@@ -378,7 +378,7 @@ class Watching(Joined):
 
     @property
     def label_rate(self) -> float | None:
-        """Label requests for each prediction; None before the first."""
+        """Label requests per prediction; None before the first."""
         return self.n_asked / self.n_predictions if self.n_predictions else None
 
     def take(self, record: Record, *, is_old: bool = False, now: float | None = None) -> None:
@@ -389,9 +389,9 @@ class Watching(Joined):
         record
             The record.
         is_old
-            Whether it is only to tell what is open.
+            Whether it only serves to know the open questions.
         now
-            When it came, POSIX seconds; None if it was there before the watching began.
+            When it arrived, POSIX seconds; None if it was there before watching began.
 
         """
         if record.topic == "dead-letters":
@@ -404,7 +404,7 @@ class Watching(Joined):
         elif not isinstance(message, TakenBack | Rejected | None):
             if record.topic in HISTORY:
                 self.desk.take(message, partition=record.partition, at=record.at)
-            # What the loop says of a question that was taken back counts, not the wish to do so.
+            # The loop's message about a cancelled question counts, not the request to cancel it.
             if not is_old and not (record.topic == "answers" and isinstance(message, Cancel)):
                 self.hear(message, now)
 
@@ -419,7 +419,7 @@ class Watching(Joined):
             return None
 
     def hear(self, message: Input | Message, now: float | None = None) -> None:
-        """Count a message; `now` is when it came, if it has just come."""
+        """Count a message; `now` is when it arrived, None if it was there before."""
         match message:
             case Event():
                 if message.truth is not None:
@@ -449,9 +449,9 @@ class Watching(Joined):
         if line.y is None:
             self.labels["withdrawn"] += 1
         elif line.origin == "aggregated":
-            pass  # the label may be the same; `agreement` counts them
+            pass  # the label may be unchanged; `agreement` counts these
         elif line.probability_wrong is None:
-            # An old label that was challenged and said again is no correction.
+            # An old label that was challenged and confirmed is no correction.
             counts = self.challenges if line.origin == "upheld" else self.labels
             counts["upheld" if line.origin == "upheld" else "corrected"] += 1
         else:

@@ -26,16 +26,16 @@ _NAME_WIDTH = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Figures asked of the broker, not read from the topics.
+    """Figures from the broker that are not read from the topics.
 
     Parameters
     ----------
     url, group
-        Where the topics are, and which workers are watched.
+        Address of the topics, and group of the workers.
     n_workers
-        How many of them are at work.
+        Number of running workers.
     lags
-        How many records they have not worked off, by topic and partition.
+        Number of unprocessed records, by topic and partition.
     troubles
         What needs an operator.
 
@@ -50,14 +50,14 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One thing that is shown.
+    """One section of the view.
 
     Parameters
     ----------
     name
-        What it is about.
+        Its title.
     lines
-        What there is to say.
+        Its text.
     is_alarming
         Whether it needs attention.
 
@@ -69,7 +69,7 @@ class Part:
 
 
 def parts(watching: Watching, around: Around, now: float) -> list[Part]:
-    """Return everything that is shown, from top to bottom."""
+    """Return all sections, from top to bottom."""
     return [
         Part(
             name="workers",
@@ -95,7 +95,7 @@ def parts(watching: Watching, around: Around, now: float) -> list[Part]:
 
 
 def text(watching: Watching, around: Around, now: float) -> str:
-    """Return what is shown as plain text."""
+    """Return the view as plain text."""
     shown = []
     for part in parts(watching, around, now):
         for i, line in enumerate(part.lines):
@@ -104,7 +104,7 @@ def text(watching: Watching, around: Around, now: float) -> str:
 
 
 def picture(watching: Watching, around: Around, now: float) -> RenderableType:
-    """Return what is shown for a terminal."""
+    """Return the view for a terminal."""
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -211,7 +211,7 @@ def _labels(watching: Watching) -> list[str]:
 
 
 def _quarantine(watching: Watching) -> list[Part]:
-    """Say whose answers are not learned; nothing where there is no such annotator."""
+    """Return a section about annotators whose answers are not learned, if there are any."""
     lines = []
     for name, n in sorted(watching.desk.quarantined().items()):
         where = f" in {number(n, 'key')}" if watching.keyed else ""
@@ -250,7 +250,7 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-# --- Reading along with the workers, for `streamgp watch`.
+# --- Following the topics, for `streamgp watch`.
 
 
 _TURN_S = 60.0
@@ -262,23 +262,23 @@ class Follower:
     Parameters
     ----------
     deployment
-        What is watched.
+        The deployment.
     from_start
-        Whether everything that the topics hold is counted.
+        Whether everything in the topics is counted.
     clock
-        Tells the time, POSIX seconds.
+        Returns the time, POSIX seconds.
 
     Attributes
     ----------
     watching
-        What was read.
+        The statistics.
 
     """
 
-    # _history  what is read from its start
-    # _flow     what is read from its end; None if everything is read from its start
-    # _is_old   whether the history was there before the watching began
-    # _turned   when the desk was last told to forget what is settled
+    # _history  reads topics from their start
+    # _flow     reads topics from their end; None if all are read from their start
+    # _is_old   whether the history was there before watching began
+    # _turned   time of the last `turn_over` of the desk
     def __init__(
         self,
         deployment: Deployment,
@@ -299,7 +299,8 @@ class Follower:
             people=config.rules(),
         )
         topics = deployment.topics
-        # The flow first: what comes while the history is opened is then in both or in the flow.
+        # The flow first: records that arrive while the history is opened are then at least in the
+        # flow.
         self._flow: Reader | None = None if from_start else topics.reader(FLOW, from_end=True)
         self._history = topics.reader((*FLOW, *HISTORY) if from_start else HISTORY)
         self._is_old = not from_start
@@ -309,12 +310,12 @@ class Follower:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything was read that was there when the watching began."""
+        """Whether everything that was there when watching began has been read."""
         return self._history.caught_up
 
     def read_on(self, timeout_s: float) -> None:
-        """Read what comes, for so many seconds at most if nothing does."""
-        # One poll may reach beyond the end of what was there; that little does not matter.
+        """Read new records, waiting at most for the timeout."""
+        # One poll may reach beyond the records that were there; the difference is negligible.
         is_before = not self._history.caught_up
         self._is_old = self._is_old and is_before
         readers = [self._history] if self._flow is None else [self._history, self._flow]
@@ -330,11 +331,11 @@ class Follower:
             self.watching.desk.turn_over()
 
     def text(self) -> str:
-        """Return what there is to see, as plain text."""
+        """Return the view as plain text."""
         return text(self.watching, self._around(), self._clock())
 
     def picture(self) -> RenderableType:
-        """Return what there is to see, for a terminal."""
+        """Return the view for a terminal."""
         return picture(self.watching, self._around(), self._clock())
 
     def close(self) -> None:
