@@ -1,8 +1,8 @@
-/* Requests to the server that has served this page. */
+/* Requests to the page's server. */
 
 const PATIENCE_MS = 15_000;
 
-/** The server cannot be reached, or cannot answer now: worth another try later. */
+/** The server cannot be reached, or cannot answer at the moment: worth a retry later. */
 export class Unreachable extends Error {
   constructor(message, afterS = null) {
     super(message);
@@ -10,7 +10,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** The server has refused a request; the same request would be refused again. */
+/** The server has refused a request, and would refuse it again. */
 export class Refused extends Error {
   constructor(status, { error = "", what = "", expected = "" } = {}) {
     super(what || error || `status ${status}`);
@@ -20,7 +20,7 @@ export class Refused extends Error {
     this.expected = expected;
   }
 
-  /** Whether the invite is not, or no longer, good for this page, or is another annotator's. */
+  /** Whether the invite is not, or no longer, valid for this page, or belongs to another annotator. */
   get isStranger() {
     return this.status === 401 || this.error === "other_person";
   }
@@ -28,7 +28,7 @@ export class Refused extends Error {
 
 let name = null;
 
-/** Send this name along from now on: the server refuses what another person has left behind. */
+/** Send this name with every request: the server refuses answers that another person left behind. */
 export function requestAs(annotator) {
   name = annotator;
 }
@@ -67,7 +67,7 @@ async function decoded(answer) {
   try {
     return await answer.json();
   } catch (error) {
-    // A reply that was cut off tells nothing; an error page of a proxy is no JSON.
+    // A truncated reply is useless, and a proxy's error page is not JSON.
     if (answer.ok) throw new Unreachable(String(error));
     return null;
   }
@@ -81,10 +81,10 @@ export const put = (path, body) => request("PUT", path, body);
 export const pathOf = (...names) => `/api/${names.map(encodeURIComponent).join("/")}`;
 
 /**
- * Listen to the server's events, and go on after every break.
+ * Listen to the server's events, and reconnect after every interruption.
  *
  * `take` is called with the kind of an event and its data, `changed` with whether the server is
- * there. Returns a function that ends it.
+ * reachable. Returns a function that stops listening.
  */
 export function listen(kinds, take, changed) {
   let source = null;
@@ -98,7 +98,7 @@ export function listen(kinds, take, changed) {
     };
     source.onerror = () => {
       changed(false);
-      // The browser itself tries again after a break, but not after a refusal.
+      // The browser itself reconnects after an interruption, but not after a refusal.
       if (source.readyState === EventSource.CLOSED) {
         timer = setTimeout(open, wait);
         wait = Math.min(2 * wait, 30_000);

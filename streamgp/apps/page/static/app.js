@@ -1,4 +1,4 @@
-/* Start of the page: joins the desk, the card in front and what stands around it, and takes keys. */
+/* Entry point of the page: connects the desk, the current card and its surroundings, and handles keys. */
 
 import { get, listen, Refused } from "./api.js";
 import { cardView } from "./cards.js";
@@ -8,7 +8,7 @@ import { button, byId, drawn, element, isTyping, remember, remembered } from "./
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage } from "./texts.js";
 
-/** Milliseconds without keys after a card vanished by itself. */
+/** Milliseconds during which keys are ignored after a card vanished by itself. */
 const KEYS_OFF_MS = 700;
 const NOTICE_MS = 6000;
 const DAY_MS = 350;
@@ -22,7 +22,7 @@ let dayTimer = null;
 let noticeTimer = null;
 let refusal = null;
 
-// --- the card in front
+// --- the current card
 
 function showCard({ vanished = false, why = null, values = {} } = {}) {
   const hadFocus = document.activeElement === document.body || byId("main").contains(document.activeElement);
@@ -45,7 +45,7 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   }
 }
 
-/** What a screen reader says of a new card, after the heading that has the focus. */
+/** What a screen reader says about a new card, after the focused heading. */
 function announcement(card) {
   return card.kind === "challenge"
     ? view.node.querySelector(".said").textContent
@@ -62,13 +62,13 @@ async function showDay(card) {
   try {
     ({ moments } = await get(`/api/timeline?${asked}`));
   } catch {
-    /* The day is a help for the memory; without it the card is whole. */
+    /* The day only helps the memory; the card works without it. */
   }
   const place = byId("main").querySelector(".day-place");
   if (place !== null && desk.current?.id === card.id) fillDay(place, moments ?? [], card);
 }
 
-/** What stands in the place of a card: why there is none. */
+/** What is shown instead of a card: why there is none. */
 function rest() {
   const [name, values] = whyNone();
   const go = desk.paused ? button(text("pause.end"), { key: "p", class: "primary", on: togglePause }) : null;
@@ -126,7 +126,7 @@ function showBar() {
   );
 }
 
-/** Say whose answers are set aside for now: to these people, and to those in charge. */
+/** Show whose answers are set aside for now, to these people and to supervisors. */
 function showSetAside() {
   const { mine = null, of = [] } = desk.progress.set_aside ?? {};
   const names = of.filter((name) => name !== desk.me.name).join(", ");
@@ -136,7 +136,7 @@ function showSetAside() {
   ].filter(Boolean);
   const bar = byId("set-aside");
   bar.hidden = said.length === 0;
-  // Written once: a screen reader says it whenever it is written.
+  // Set only once: a screen reader announces every change.
   if (bar.textContent !== said.map((one) => one.textContent).join("")) bar.replaceChildren(...said);
 }
 
@@ -210,7 +210,7 @@ function pressed(event) {
     if (event.key === "Escape" && view?.press("Escape")) event.preventDefault();
     return;
   }
-  // Enter and the space bar belong to the button that has the focus.
+  // Enter and the space bar belong to the focused button.
   if (event.target instanceof HTMLElement && event.target.closest("button, summary, a") && [" ", "Enter"].includes(event.key)) return;
   if (performance.now() < keysOffUntil) return;
   if (event.key === "?") showHelp();
@@ -238,7 +238,7 @@ function told(kind, details = {}) {
   else if (kind === "notice") notice(details.name, details.values);
   else if (kind === "revise") changeAnswer(details, desk);
   else if (kind === "stranger") {
-    // The invite of this browser is another annotator's now: begin again as that one.
+    // The invite of this browser now belongs to another annotator: start again as that one.
     if (details.error === "other_person") {
       location.reload();
       return;
@@ -249,7 +249,7 @@ function told(kind, details = {}) {
   }
 }
 
-/** Tell of a question that has come while the page is open and not looked at. */
+/** Notify of a question that has arrived while the page is open in the background. */
 async function announceHidden() {
   if (desk.current === null || !document.hidden || !remembered("notify", false)) return;
   if (!("Notification" in window) || Notification.permission !== "granted") return;
@@ -264,18 +264,18 @@ async function refreshStats() {
     accuracy = (await get("/api/stats")).accuracy ?? [];
     showAside();
   } catch {
-    /* A curve to look at; the next event brings it again. */
+    /* Only a curve; the next event brings it again. */
   }
 }
 
-/** Find out who the annotator is; wait for the server where it is not there. */
+/** Find out who the annotator is; wait for the server if it is not reachable. */
 async function whoAmI() {
   for (;;) {
     try {
       return await get("/api/me");
     } catch (error) {
       if (error instanceof Refused) throw error;
-      // What was learned of the annotator the last time will do until then.
+      // Until then, use what was known about the annotator the last time.
       const known = remembered("me", null);
       if (known !== null) return known;
       byId("connection").textContent = text("offline");

@@ -1,4 +1,4 @@
-/* The card in front: one class for each kind of question. Each makes its element and takes keys. */
+/* The current card: one class for each kind of question, which creates its element and handles keys. */
 
 import { button, drawn, element, isTyping } from "./dom.js";
 import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
@@ -15,7 +15,7 @@ export function cardView(card, desk) {
   return card.kind === "number" ? new NumberView(card, desk) : new LabelView(card, desk);
 }
 
-/** Return why a question is asked, as texts and nodes; labels are told only where they may be. */
+/** Return why a question is asked, as texts and nodes; labels are included only where allowed. */
 export function why(card, revealed) {
   const reason = card.why;
   if (reason === null || reason === undefined) return [];
@@ -30,7 +30,7 @@ export function why(card, revealed) {
   return hasText(name) ? parts(name, reason) : [reason.text ?? text("why.rule")];
 }
 
-/** Write a number typed by a person; null where it is none. A comma is a decimal point, too. */
+/** Parse a number typed by a person; null if it is not valid. A comma is a decimal point too. */
 export function typedNumber(written) {
   const bare = written.trim().replace(/\u2212/g, "-").replace(",", ".");
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(bare)) return null;
@@ -39,9 +39,9 @@ export function typedNumber(written) {
 }
 
 /**
- * A card: its head, a place for what answers it, and the commands below.
+ * A card: its head, the controls for answering, and the commands below.
  *
- * `body` is the place that changes while a person answers, `back` leaves what was opened in it.
+ * `body` is the part that changes while a person answers, `back` closes what was opened in it.
  */
 class View {
   // mode  what is open in the body: null for the choice itself
@@ -68,7 +68,7 @@ class View {
     this.choose();
   }
 
-  /** Whether the annotator has begun to answer, so that the card must not be changed. */
+  /** Whether the annotator has started to answer, so that the card must not change. */
   get isTouched() {
     return this.mode !== null || this.state.flag || isTyping(document.activeElement);
   }
@@ -92,14 +92,14 @@ class View {
     );
   }
 
-  /** Tell what is right; only the server of the demo says it. */
+  /** Show the right answer, which only the demo's server sends. */
   truth() {
     const { truth, kind } = this.card;
     if (truth === null || truth === undefined) return null;
     return element("p", { class: "truth" }, parts(`truth.${kind}`, { label: labelNode(truth) }));
   }
 
-  /** Say how long the question waits, where that is not long, and how many a budget leaves. */
+  /** Show how long the question remains open, if not for long, and how many questions a budget leaves. */
   limits() {
     const { expires_at: at, supersedes, budget_left: budget } = this.card;
     const left = at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
@@ -112,7 +112,7 @@ class View {
     return text(`ask.${this.card.kind}`);
   }
 
-  /** Show what answers the card. */
+  /** Show the controls for answering. */
   choose() {
     this.mode = null;
     this.commands.hidden = false;
@@ -126,7 +126,7 @@ class View {
     this.commands.hidden = true;
     const back = button(text("back"), { key: "Esc", class: "quiet", on: () => this.leave() });
     this.body.replaceChildren(element("div", { class: `opened ${mode}` }, ...children, back));
-    // Never a button that answers: a stray Enter must not.
+    // Never focus a button that answers: a stray Enter must not answer.
     (this.body.querySelector("input") ?? this.question).focus();
   }
 
@@ -145,7 +145,7 @@ class View {
     ];
   }
 
-  /** One button in two parts: not to know, and to say why. */
+  /** One button in two parts: "don't know", and the reason. */
   declineButtons() {
     const arrow = drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: "M7 10l5 5 5-5" }));
     return element(
@@ -199,7 +199,7 @@ class View {
     );
   }
 
-  /** Send a reply; where the deployment wants it, ask first how sure the annotator is. */
+  /** Send a reply; if the deployment wants it, first ask for the annotator's confidence. */
   reply(reply) {
     if (!this.desk.me.asks_confidence) {
       this.desk.answer(reply);
@@ -226,7 +226,7 @@ class View {
     this.desk.answer(this.pending, confidence === null ? {} : { confidence });
   }
 
-  /** Take a key that was pressed outside of fields; returns whether it meant something. */
+  /** Handle a key pressed outside of fields; returns whether it had a meaning. */
   press(key) {
     if (key === "Escape" && this.mode !== null) return this.taken(() => this.leave());
     if (this.mode === "reasons" && "123".includes(key)) return this.taken(() => this.decline(WHY_NOT[key - 1]));
@@ -240,7 +240,7 @@ class View {
     return true;
   }
 
-  /** Take a command that every card has; none of them answers. */
+  /** Handle a command that every card has; none of them answers. */
   pressed(key) {
     if (key === "s") return this.taken(() => this.desk.skip());
     if (key === "f") return this.taken(() => this.askNote());
@@ -258,7 +258,7 @@ class View {
 /** Return all labels that a card offers: those of its key, then those that only others have. */
 const known = (card) => [...(card.labels ?? []), ...(card.labels_elsewhere ?? [])];
 
-/** Buttons of labels with a field that searches among them, and among those known elsewhere. */
+/** Label buttons with a field that searches these labels and those known for other keys. */
 class Picker {
   constructor(labels, { elsewhere = [], keys = new Map(), recent = [], pick, create = null, leave }) {
     Object.assign(this, { elsewhere, keys, recent, pick, create, leave, here: labels });
@@ -349,7 +349,7 @@ class Picker {
       class: best ? "choice best" : "choice",
       title: shownLabel(label).length > 40 ? shownLabel(label).slice(0, 500) : null,
       on: (event) => {
-        // The second click of a double click belongs to the card before.
+        // The second click of a double click belongs to the previous card.
         if (event.detail < 2) this.pick(label);
       },
     });
@@ -360,7 +360,7 @@ class Picker {
   }
 }
 
-/** Asks for a label; the suggestion is hidden until it is wanted. */
+/** Asks for a label; the suggestion is hidden until requested. */
 class LabelView extends View {
   choices() {
     const { card } = this;
@@ -471,7 +471,7 @@ function suggestionOf(card) {
   return typeof share === "number" ? parts("suggestion.share", { label, share: likelihood(share) }) : parts("suggestion", { label });
 }
 
-/** A field for a number, how exact it is, and a slider where a range is given. */
+/** Fields for a number and its precision, and a slider if a range is given. */
 class NumberForm {
   constructor(card, send) {
     this.card = card;
@@ -515,7 +515,7 @@ class NumberForm {
     return element("div", { class: "slider" }, slider, element("span", { class: "ends" }, element("span", {}, shownValue(low, this.card.unit)), element("span", {}, shownValue(high, this.card.unit))));
   }
 
-  /** Send what stands in the fields; `21.5 +- 0.5` in the first one is both. */
+  /** Send the contents of the fields; `21.5 +- 0.5` in the first one fills both. */
   submit() {
     const [written, exactness] = this.value.value.split(/\+-|\u00b1|\+\/-/);
     const value = typedNumber(written);
@@ -560,7 +560,7 @@ class NumberView extends View {
 
   pressed(key) {
     if (/^[-+.,0-9]$/.test(key)) {
-      // The key itself is typed into the field, for it has the focus by then.
+      // The key itself is typed into the field, which has the focus by then.
       this.form.value.focus();
       return false;
     }
@@ -569,7 +569,7 @@ class NumberView extends View {
   }
 }
 
-/** Asks to look again at a label: another thing than a question, with words and keys of its own. */
+/** Asks to reconsider a label: different from a label request, with its own words and keys. */
 class ChallengeView extends View {
   asks() {
     return text(this.card.why?.code === "doubtful_since" ? "ask.challenge.still" : "ask.challenge");
@@ -592,7 +592,7 @@ class ChallengeView extends View {
     const label = labelNode(card.suggested, { class: "label suggested" });
     if (typeof card.std === "number") return parts("challenge.number", { label, std: number(card.std, 3) });
     if (typeof card.suggested_share !== "number") return parts("challenge.earlier", { label });
-    // Below a half, "earlier examples were" would contradict the number beside it.
+    // Below one half, "earlier examples were" would contradict the number beside it.
     const words = card.suggested_share < 0.5 ? "challenge.perhaps.share" : "challenge.earlier.share";
     return parts(words, { label, share: likelihood(card.suggested_share) });
   }

@@ -1,19 +1,19 @@
-/* Drawings: inline SVG, styled by classes of the style sheet alone, with a text for screen readers. */
+/* Charts: inline SVG, styled only by classes of the style sheet, with a text for screen readers. */
 
 import { drawn, element } from "./dom.js";
 import { labelNode, shownLabel } from "./labels.js";
 import { midnight, number, percent, text, timeOfDay } from "./texts.js";
 
-/** Classes that have a colour of their own in the style sheet. */
+/** Number of classes with their own colour in the style sheet. */
 const COLOURS = 8;
 
-/** Return the class of the style sheet that colours a label, by its place in the stable order. */
+/** Return the style class that colours a label, by its place in the stable order. */
 export const colourOf = (label, labels) => `colour-${Math.max(0, labels.indexOf(label)) % COLOURS}`;
 
 /**
- * Return the labels in the order in which they have colours.
+ * Return the labels in the order of their colours.
  *
- * All of them where there are colours enough; else those that are shown, so that few are alike.
+ * All of them if there are enough colours; otherwise those shown, so that few colours repeat.
  */
 export const paletteOf = (labels, shown) => (labels.length <= COLOURS ? labels : [...new Set(shown)]);
 
@@ -28,7 +28,7 @@ export function averagesOf(feature) {
   return (feature.mean_by_class ?? []).filter(([, mean]) => isNumber(mean));
 }
 
-/** Write the value of a feature. */
+/** Format the value of a feature. */
 export function shownValue(value, unit = null, digits = 4) {
   if (value === null || value === undefined) return "–";
   const written = typeof value === "number" ? number(value, digits) : String(value);
@@ -116,12 +116,12 @@ export function lineChart(name, values) {
 const EARTH_M = 6_371_000;
 const radians = (degrees) => (degrees * Math.PI) / 180;
 
-/** Draw a track of positions in degrees, north up, without a map below. */
+/** Draw a track of positions in degrees, north up, without a map. */
 export function track(points) {
   const known = points.filter(([latitude, longitude]) => isNumber(latitude) && isNumber(longitude));
   if (known.length < 2) return null;
   const [[latitude0, longitude0]] = known;
-  // Across the date line the shorter way is meant.
+  // Across the date line, take the shorter way.
   const east = (longitude) => ((((longitude - longitude0) % 360) + 540) % 360) - 180;
   const narrow = Math.cos(radians(latitude0));
   const metres = known.map(([latitude, longitude]) => [
@@ -155,7 +155,7 @@ export function track(points) {
   );
 }
 
-/** Draw a length that is round in metres. */
+/** Draw a scale bar of a round length in metres. */
 function scaleBar(scale) {
   const most = 80 / scale;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -173,11 +173,11 @@ function scaleBar(scale) {
 const metresShown = (metres) =>
   metres >= 1000 ? `${number(metres / 1000, 2)}\u202fkm` : `${number(metres, 2)}\u202fm`;
 
-/** Draw hours of a day: what was answered at which time, and the moment in question. */
+/** Draw hours of a day: the labels over time, and the time in question. */
 export function dayBand(moments, at, labels, hours) {
   const day = midnight(at);
   const length = 3600 * hours;
-  // The moment in the middle, but never beyond the day.
+  // Centred on the time, but within the day.
   const start = day + Math.min(86400 - length, Math.max(0, at - day - length / 2));
   const x = (moment) => `${Math.min(100, Math.max(0, (100 * (moment - start)) / length))}%`;
   const marks = hourMarks(start, length, day);
@@ -193,7 +193,7 @@ export function dayBand(moments, at, labels, hours) {
     drawn("svg", { x: x(at), class: "now" }, drawn("path", { d: "M-5 0h10l-4 6v24h-2V6z" })),
     marks.map((mark) => {
       const share = (mark - start) / length;
-      // Moved inwards, a time with its minutes would run into the next one.
+      // If moved inwards, a time with minutes would overlap the next one.
       if (hours <= 1 && (share < 0.04 || share > 0.96)) return null;
       const anchor = share < 0.04 ? "start" : share > 0.96 ? "end" : "middle";
       return drawn("text", { x: `${100 * share}%`, y: 44, "text-anchor": anchor }, hourShown(mark, day, hours));
@@ -210,7 +210,7 @@ function hourMarks(start, length, day) {
 
 const hourShown = (mark, day, hours) => (hours > 1 ? String(Math.round((mark - day) / 3600)) : timeOfDay(mark));
 
-/** Draw how the share of right predictions has grown. */
+/** Draw the accuracy over time. */
 export function accuracyCurve(points) {
   const known = points.filter(([n, share]) => isNumber(n) && isNumber(share));
   if (known.length < 2) return null;

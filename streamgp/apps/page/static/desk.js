@@ -1,7 +1,7 @@
 /*
- * The annotator's side of the conversation: the question in front, the one after, and what was said.
+ * The annotator's side of the conversation: the current question, the next one, and the answers.
  *
- * No element of the page is known here: `told` gets what has changed.
+ * This module knows no elements of the page: `told` is called with every change.
  */
 
 import { get, pathOf, Refused, requestAs } from "./api.js";
@@ -9,9 +9,9 @@ import { noteRecent, withLabel } from "./labels.js";
 import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
 
-/** Seconds for which a card that was answered here is not believed to be open again. */
+/** Seconds during which a card answered here is not shown as open again. */
 const ANSWERED_S = 30;
-/** Milliseconds to wait for the server's choice where others answer, too. */
+/** Milliseconds to wait for the server's choice of a card if others answer too. */
 const TOGETHER_MS = 60;
 const STALE_MS = 150;
 const READING_MS = 1000;
@@ -28,18 +28,18 @@ const MOST_PAST = 10;
  * the next card), `progress`, `history`, `connection`, `notice` `{name, values}`, `stranger`.
  */
 export class Desk {
-  // current   the card in front; null if there is none
-  // ahead     the card after, loaded but not leased
-  // paused    whether the annotator has paused; only asked for by what runs by itself
-  // isKnown   whether the server has said what is open, since it was last away; until then nothing is
-  // #leased   whether the server has given us the card in front, or we went on to it ourselves
-  // #answered cards answered here, with the time: a reply on its way may still hold them
-  // #local    answers that the history of the server may not have yet, by id
+  // current   the current card; null if there is none
+  // ahead     the next card, loaded but not leased
+  // paused    whether the annotator has paused; only automatic requests respect it
+  // isKnown   whether the server has said what is open since it was last unreachable; until then nothing is
+  // #leased   whether the server has leased us the current card, or we went on to it ourselves
+  // #answered cards answered here, with the time: a reply in flight may still contain them
+  // #local    answers that the server's history may not have yet, by id
   // #undone   ids of answers that were taken back
-  // #states   what was shown of a card, and its flag, by id
-  // #isStalled whether the card before is still shown, for the next one is on its way; #details is
-  //           what will be said of that one
-  // #labels   the labels to choose from, by key, as the last card of that key had them
+  // #states   what was shown with a card, and its flag, by id
+  // #isStalled whether the previous card is still shown while the next one is loading; #details are
+  //           the details of that change
+  // #labels   the labels to choose from, by key, as on the key's last card
   current = null;
   ahead = null;
   pause = null;
@@ -81,18 +81,18 @@ export class Desk {
     });
     this.#outbox.send();
     setInterval(() => {
-      // An annotator who does not look at a card leaves it to others.
+      // If the annotator does not look at the card, leave it to others.
       if (!document.hidden && !this.paused) this.refill();
     }, RENEW_MS);
     await Promise.all([this.refill(), this.refreshHistory()]);
   }
 
-  /** How many answers wait to be sent. */
+  /** Number of answers waiting to be sent. */
   get unsent() {
     return this.#outbox === null ? 0 : this.#outbox.pending.filter((entry) => entry.kind !== "skip").length;
   }
 
-  /** What was shown of the card in front, and what is to be sent along with its answer. */
+  /** What was shown with the current card, and what is to be sent with its answer. */
   stateOf(card) {
     if (!this.#states.has(card.id)) {
       const shown = card.kind === "challenge" && (card.examples ?? []).length > 0 ? ["examples"] : [];
@@ -102,9 +102,9 @@ export class Desk {
     return this.#states.get(card.id);
   }
 
-  // --- what the annotator does
+  // --- actions of the annotator
 
-  /** Answer the card in front, and go on. */
+  /** Answer the current card, and go on. */
   async answer(reply, touched = {}) {
     const card = this.current;
     if (card === null) return;
@@ -121,7 +121,7 @@ export class Desk {
     const label = labelOf(reply, card);
     if (label !== null && card.kind !== "number") {
       noteRecent(card.key, label);
-      // The next card was loaded before the label was there.
+      // The next card was loaded before the label existed.
       if (this.ahead?.key === card.key) {
         const labels = withLabel(this.ahead.labels ?? [], label);
         const elsewhere = (this.ahead.labels_elsewhere ?? []).filter((one) => !labels.includes(one));
@@ -135,7 +135,7 @@ export class Desk {
     if (this.current === null) this.#advance();
   }
 
-  /** Put the card in front behind all others. */
+  /** Move the current card behind all others. */
   async skip() {
     const card = this.current;
     if (card === null) return;
@@ -145,7 +145,7 @@ export class Desk {
     if (this.current === null) this.#advance();
   }
 
-  /** Take an answer back, the last one unless another is named. */
+  /** Take back an answer, by default the last one. */
   async undo(id = null) {
     const found = id === null ? this.past().find((one) => one.can_change) : { answer_id: id };
     if (found === undefined) {
@@ -162,7 +162,7 @@ export class Desk {
     await this.#outbox.add("undo", { answer_id: found.answer_id });
   }
 
-  /** Give another label for an event that was answered. */
+  /** Change the label of an answered event. */
   async revise(id, reply) {
     await this.#outbox.add("revise", { answer_id: id, reply });
     this.#refreshHistoryLater();
@@ -184,9 +184,9 @@ export class Desk {
       .map((one) => ({ ...one, labels: this.#labels.get(one.key) ?? [], unsent: unsent.has(one.answer_id) }));
   }
 
-  // --- what the server says
+  // --- messages of the server
 
-  /** Ask for the next card, and renew the lease of the one in front. */
+  /** Request the next card, and renew the lease of the current one. */
   async refill() {
     if (this.#refilling) {
       this.#again = true;
@@ -204,7 +204,7 @@ export class Desk {
     this.#refilling = false;
   }
 
-  /** Take an event of the server's stream. */
+  /** Handle an event of the server's stream. */
   hear(kind, data) {
     if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, data.why === undefined ? "gone" : "cancelled", data);
     else if (kind === "card") this.refill();
@@ -215,7 +215,7 @@ export class Desk {
     }
   }
 
-  /** Take note of whether the server answers. */
+  /** Record whether the server answers. */
   reachable(online) {
     const was = this.online;
     this.online = online;
@@ -236,7 +236,7 @@ export class Desk {
     }
   }
 
-  /** Try again now: the network is back, or the page is looked at again. */
+  /** Retry now: the network is back, or the page is visible again. */
   wake() {
     this.#outbox?.send();
     this.refill();
@@ -252,7 +252,7 @@ export class Desk {
     });
   }
 
-  // --- inside
+  // --- internal
 
   #refreshHistoryLater() {
     clearTimeout(this.#historyTimer);
@@ -268,7 +268,7 @@ export class Desk {
     }
   }
 
-  /** Take note that a card is dealt with here. */
+  /** Record that a card has been dealt with here. */
   #leave(card) {
     this.#answered.set(card.id, Date.now() / 1000);
     if (this.#answered.size > 500) this.#answered.delete(this.#answered.keys().next().value);
@@ -299,7 +299,7 @@ export class Desk {
     this.told("card", details);
   }
 
-  /** Put a card in front that is open again; the one in front comes after it. */
+  /** Show a reopened card; the current one comes after it. */
   #open(card) {
     this.#answered.delete(card.id);
     if (this.current !== null) {
@@ -311,7 +311,7 @@ export class Desk {
 
   async #take(reply, next) {
     const offered = [next, reply.ahead].filter((card) => card && this.#isOpen(card));
-    // What was answered here in the meantime: the reply is older than that.
+    // Answered here in the meantime: the reply is older.
     const isOlder = this.current === null && next && offered.length === 0;
     this.isKnown = !isOlder;
     this.pause = reply.pause ?? null;
@@ -330,7 +330,7 @@ export class Desk {
       const isOther = JSON.stringify(next.labels) !== JSON.stringify(this.current.labels);
       if (isOther && !this.touched?.()) this.#show(next, true);
     } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.()) {
-      // A challenge has come, or another annotator has got the card that we went on to ourselves.
+      // A challenge has arrived, or another annotator has got the card that we went on to ourselves.
       this.#show(next, true, { vanished: true, why: next.kind === "challenge" ? "first" : "taken" });
     } else {
       await this.#check(this.current);
@@ -338,7 +338,7 @@ export class Desk {
     this.ahead = offered.find((card) => card.id !== this.current?.id) ?? null;
   }
 
-  /** Take away a card that is not open any more, though no event has said so. */
+  /** Remove a card that is no longer open, although no event has said so. */
   async #check(card) {
     try {
       await get(pathOf("card", card.id));
@@ -361,7 +361,7 @@ export class Desk {
     this.refill();
   }
 
-  /** Leave the card before where it is until the server has said whether there is another. */
+  /** Keep showing the previous card until the server has said whether there is another one. */
   #stall(details = {}) {
     if (!this.online) {
       this.#show(null, false, details);
@@ -377,7 +377,7 @@ export class Desk {
     this.told("progress");
   }
 
-  /** Wait until the server has taken an answer, for a little while. */
+  /** Wait a little until the server has accepted an answer. */
   #confirmed(id) {
     return new Promise((resolve) => {
       this.#waiting = { id, resolve };
@@ -397,7 +397,7 @@ export class Desk {
     this.told("connection");
   }
 
-  /** Take note of what another tab of this annotator has done. */
+  /** Record what another tab of this annotator has done. */
   #hearOther({ type, entry }) {
     if (type === "queued" && entry.kind === "answer") {
       this.#leave(entry.card);
@@ -443,7 +443,7 @@ function labelOf(reply, card) {
   return reply.label ?? reply.number ?? null;
 }
 
-/** Return an answer as the history shows it. */
+/** Return an answer as shown in the history. */
 function past(entry, label) {
   return {
     answer_id: entry.id,

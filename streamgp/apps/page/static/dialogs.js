@@ -1,4 +1,4 @@
-/* What opens above the page: help, preferences, changing an answer, renaming a label. */
+/* Dialogs: help, preferences, changing an answer, renaming a label. */
 
 import { put } from "./api.js";
 import { typedNumber } from "./cards.js";
@@ -34,7 +34,7 @@ function show(name, ...children) {
   return dialog;
 }
 
-/** Say whether a dialog is open. */
+/** Return whether a dialog is open. */
 export const isDialogOpen = () => document.querySelector("dialog[open]") !== null;
 
 const HELP = [
@@ -67,7 +67,7 @@ export function showHelp() {
   );
 }
 
-/** Let the annotator choose another label, or a number, for an answer that was given. */
+/** Let the annotator change an answer to another label or number. */
 export function changeAnswer(past, desk) {
   const isNumber = desk.me.of_numbers || past.kind === "number";
   const now = past.label === null || past.label === undefined ? text("declined") : labelNode(past.label);
@@ -180,14 +180,14 @@ function renameLabel(key, labels, desk) {
 
 const THEMES = ["auto", "light", "dark"];
 
-/** Use the colours that were chosen, or those of the system. */
+/** Use the chosen colour theme, or that of the system. */
 export function useTheme() {
   const theme = remembered("theme", "auto");
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
 }
 
-/** Let the annotator say when and how often to be asked; `changed` is called with the language. */
+/** Let the annotator set when and how often to be asked; `changed` is called with the language. */
 export function showPreferences(desk, changed) {
   const now = desk.me.preferences ?? {};
   const { labels = [], key = desk.me.key ?? null } = desk.current ?? {};

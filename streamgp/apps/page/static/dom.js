@@ -1,12 +1,12 @@
-/* Elements of the page. Whatever comes from outside enters the document as text, never as markup. */
+/* Elements of the page. Data from outside enters the document as text, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Return the element with an id of index.html. */
+/** Return an element of index.html by its id. */
 export const byId = (id) => document.getElementById(id);
 
 /**
- * Make an element.
+ * Create an element.
  *
  * `properties`: `class`, `on` (listeners by event), `data`, and attributes; one that is null,
  * undefined or false is left out. `children`: nodes and texts, nested as you like; null is left out.
@@ -15,7 +15,7 @@ export function element(tag, properties = {}, ...children) {
   return filled(document.createElement(tag), properties, children);
 }
 
-/** Make an element of a drawing; as `element`. */
+/** Create an SVG element; like `element`. */
 export function drawn(tag, properties = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), properties, children);
 }
@@ -35,13 +35,13 @@ function filled(made, properties, children) {
   return made;
 }
 
-/** Make the name of something measured: lines may break behind its underscores. */
+/** Return the name of a feature, in which lines may break after underscores. */
 export function nameNode(name) {
   const pieces = String(name).split(/(?<=[_./-])/);
   return element("bdi", { class: "name" }, pieces.map((piece, i) => [i === 0 ? null : element("wbr"), piece]));
 }
 
-/** Make a button; `key` is printed on it and not part of its accessible name. */
+/** Create a button; `key` is printed on it, but is not part of its accessible name. */
 export function button(text, { key = null, name = null, on, ...properties } = {}) {
   const hint = key === null ? null : element("kbd", { "aria-hidden": "true" }, key);
   return element(
@@ -58,20 +58,20 @@ export function button(text, { key = null, name = null, on, ...properties } = {}
   );
 }
 
-/** Say whether keys are typed into what has the focus. */
+/** Return whether the focused element takes typed text. */
 export function isTyping(target) {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || target.matches("textarea, select")) return true;
   return target.matches("input:not([type=checkbox], [type=radio], [type=button], [type=range])");
 }
 
-/** Return an id that no other has; `crypto.randomUUID` is there on HTTPS and localhost only. */
+/** Return a unique id; `crypto.randomUUID` exists only on HTTPS and localhost. */
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Read a setting of this browser; `otherwise` where there is none or it cannot be read. */
+/** Read a setting of this browser; `otherwise` if there is none or it cannot be read. */
 export function remembered(name, otherwise) {
   try {
     const stored = localStorage.getItem(`streamgp.${name}`);
@@ -81,11 +81,11 @@ export function remembered(name, otherwise) {
   }
 }
 
-/** Keep a setting of this browser, where it keeps any. */
+/** Store a setting in this browser, if possible. */
 export function remember(name, value) {
   try {
     localStorage.setItem(`streamgp.${name}`, JSON.stringify(value));
   } catch {
-    /* Storage that is full or forbidden costs the setting, not the page. */
+    /* If storage is full or forbidden, only the setting is lost. */
   }
 }

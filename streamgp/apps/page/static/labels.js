@@ -1,29 +1,29 @@
-/* Labels: how they are written, their keys, finding one among hundreds, and near-duplicates. */
+/* Labels: their text, their keys, search among hundreds, and near-duplicates. */
 
 import { element, remember, remembered } from "./dom.js";
 import { number, text } from "./texts.js";
 
-/** Keys of labels; the letters left out are commands, on this card or on the challenge. */
+/** Keys of labels; the missing letters are commands, on this card or on challenges. */
 export const KEYS = [..."123456789abegijlmoqrtvwxyz"];
 
-/** With more labels than this there is a search field, and recent ones in a row of their own. */
+/** With more labels than this, there is a search field, and a separate row of recent ones. */
 export const FEW = 9;
 const RECENT = 6;
 const MOST_TABLES = 50;
 const NUMBER_LIKE = /^\s*([+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|true|false|nan|[+-]?inf(inity)?)\s*$/i;
 
-/** Return a label as text; text that looks like a number stands in quotes. */
+/** Return a label as text; text that looks like a number is quoted. */
 export function shownLabel(label) {
   if (typeof label === "number") return number(label, 12);
   if (typeof label !== "string") return String(label);
   return label.trim() === "" || NUMBER_LIKE.test(label) ? `"${label}"` : label;
 }
 
-/** Return a label as an element that no mark of direction inside it can leave. */
+/** Return a label as an element that confines any direction marks inside it. */
 export const labelNode = (label, properties = {}) =>
   element("bdi", { class: "label", ...properties }, shownLabel(label));
 
-/** Return the labels with one more in its place, unless the server may read it as another type. */
+/** Return the labels with one more inserted, unless the server may read it as another type. */
 export function withLabel(labels, label) {
   const isPlain = typeof label === "string" && shownLabel(label) === label && !label.startsWith('"');
   if (!isPlain || labels.includes(label)) return labels;
@@ -31,10 +31,10 @@ export function withLabel(labels, label) {
   return place < 0 ? [...labels, label] : labels.toSpliced(place, 0, label);
 }
 
-/** Return a text without case and accents, its spaces made one. */
+/** Return text without case and accents, and with single spaces. */
 export function plain(written) {
   return String(written)
-    .toUpperCase() // so that ß is written as ss
+    .toUpperCase() // turns ß into ss
     .toLowerCase()
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
@@ -54,7 +54,7 @@ export function distance(one, other, most = Infinity) {
     for (let j = 0; j < b.length; j += 1) {
       const diagonal = j === 0 ? i : row[j - 1];
       let cost = Math.min(diagonal + (a[i] === b[j] ? 0 : 1), row[j] + 1, (j === 0 ? i + 1 : next[j - 1]) + 1);
-      // Two letters in the wrong order are one mistake.
+      // Two swapped letters are one error.
       if (i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j]) {
         cost = Math.min(cost, (j === 1 ? i - 1 : before[j - 2]) + 1);
       }
@@ -67,16 +67,16 @@ export function distance(one, other, most = Infinity) {
   return b.length === 0 ? a.length : row[b.length - 1];
 }
 
-// As in connectors/annotation/label_index.py: one slip for each four letters, two at most.
+// As in connectors/annotation/label_index.py: one error per four letters, at most two.
 const LETTERS_PER_SLIP = 4;
 const MOST_SLIPS = 2;
 const digitsOf = (written) => written.replace(/\D/g, "");
 
 /**
- * Return the label that a new one was probably meant to be, null if there is none.
+ * Return the existing label that a new one was probably meant to be, null if there is none.
  *
- * Near are labels that differ in case, accents and separators, or by few slips of a finger; those
- * that differ in a digit are meant to differ.
+ * Near-duplicates differ in case, accents and separators, or by few typing errors; labels that
+ * differ in a digit are meant to differ.
  */
 export function nearDuplicate(written, labels) {
   const wanted = plain(written).replaceAll(" ", "");
@@ -93,7 +93,7 @@ export function nearDuplicate(written, labels) {
   return wanted === "" ? null : best;
 }
 
-/** Return the labels that fit what was typed, the best first; ties stay in their order. */
+/** Return the labels that match the typed text, the best first; ties keep their order. */
 export function search(written, labels) {
   const wanted = plain(written);
   if (wanted === "") return [...labels];
@@ -124,8 +124,8 @@ function isSubsequence(wanted, known) {
 /**
  * Return the key of every label.
  *
- * A label keeps its key for as long as this browser remembers, whatever labels join later. One that
- * is written as a key, as 2 is, has that key where it is free.
+ * A label keeps its key as long as this browser remembers it, whatever labels are added later. A
+ * label that is written like a key, such as 2, gets that key if it is free.
  */
 export function keysOf(group, labels) {
   const tables = remembered("keys", []);
@@ -150,13 +150,13 @@ function give(table, id, written) {
   if (key !== undefined) table.set(id, key);
 }
 
-/** Return the labels given last for a group, the last one first. */
+/** Return the labels last given for a group, the latest first. */
 export function recentLabels(group, labels) {
   const recent = remembered("recent", {})[String(group ?? "")] ?? [];
   return recent.filter((label) => labels.includes(label)).slice(0, RECENT);
 }
 
-/** Take note of a label that was given. */
+/** Record a label that was given. */
 export function noteRecent(group, label) {
   const all = remembered("recent", {});
   const name = String(group ?? "");
@@ -167,10 +167,10 @@ export function noteRecent(group, label) {
 }
 
 /**
- * Return a typed label: one that is known, or the text for the server to read.
+ * Parse a typed label: a known one, or the text for the server to parse.
  *
- * In double quotes it is text even if it looks like a number. Raises a `RangeError` with a text for
- * people where it cannot be a label.
+ * In double quotes it is text even if it looks like a number. Throws a `RangeError` with a text for
+ * people if it cannot be a label.
  */
 export function typedLabel(written, labels) {
   const bare = written.trim();

@@ -1,5 +1,5 @@
 /*
- * What the annotator has said and the server has not confirmed: a queue in IndexedDB.
+ * Outbox: the annotator's replies that the server has not confirmed, as a queue in IndexedDB.
  *
  * An entry is written before the next question is shown, and removed when the server has confirmed
  * it. Its id is chosen here, so that sending it twice is harmless. All tabs share one queue; one of
@@ -28,7 +28,7 @@ const finished = (transaction) =>
     transaction.onabort = () => reject(transaction.error);
   });
 
-/** The entries, in the order in which they were made. */
+/** The entries, in the order of their creation. */
 class Entries {
   static async open() {
     const asked = indexedDB.open(DATABASE, 1);
@@ -39,7 +39,7 @@ class Entries {
     return entries;
   }
 
-  /** Do something in one transaction, and return its result once that is written. */
+  /** Run a function in one transaction, and return its result once it is committed. */
   async change(task) {
     const transaction = this.database.transaction(ENTRIES, "readwrite");
     const done = finished(transaction);
@@ -62,7 +62,7 @@ class Entries {
   }
 }
 
-/** Entries of a browser that keeps none (some do so in private windows): as long as the page. */
+/** Entries of a browser without storage, as in some private windows: they last as long as the page. */
 class Unkept {
   #entries = new Map();
   #last = 0;
@@ -101,8 +101,8 @@ class Unkept {
 /**
  * Run a task in one tab at a time.
  *
- * Browsers have locks on HTTPS and localhost only; elsewhere a note in the storage that all tabs
- * share stands in. It is no real lock, and need not be: what two tabs send twice counts once.
+ * Browsers have locks only on HTTPS and localhost; elsewhere a note in the tabs' shared storage
+ * replaces them. It is no real lock, and need not be: an entry that two tabs send counts once.
  */
 async function exclusively(task) {
   if (navigator.locks) return navigator.locks.request(LOCK, task);
@@ -132,7 +132,7 @@ function requestOf(entry) {
 }
 
 /**
- * The queue, and what sends it.
+ * The queue and its sender.
  *
  * `told` is called with what happens, in this tab or in another: `{type, entry, reply, error}`,
  * type one of queued, sent, refused, withdrawn. `reachable` is called with whether the server
@@ -174,7 +174,7 @@ export class Outbox {
     return new Set(this.pending.map((entry) => entry.card?.id).filter(Boolean));
   }
 
-  /** Queue what the annotator says; returns the entry once it is written. */
+  /** Queue a reply of the annotator; returns the entry once it is written. */
   async add(kind, body, card = null) {
     const entry = {
       id: newId(),
@@ -209,7 +209,7 @@ export class Outbox {
     return withdrawn;
   }
 
-  /** Send what waits, now. */
+  /** Send waiting entries now. */
   send() {
     clearTimeout(this.#timer);
     if (this.#running) {
@@ -228,12 +228,12 @@ export class Outbox {
     } while (this.#again && wait === null);
     this.#running = false;
     if (wait !== null) {
-      // A little apart from each other, for many pages come back at the same moment.
+      // Spread out a little, as many pages come back at the same time.
       this.#timer = setTimeout(() => this.send(), wait * (0.75 + Math.random() / 2));
     }
   }
 
-  /** Send until nothing waits; returns how long to wait before another try, null for no need. */
+  /** Send until nothing is waiting; returns how long to wait before a retry, null if none is needed. */
   async #drain() {
     for (;;) {
       await this.#look();
@@ -270,7 +270,7 @@ export class Outbox {
     }
     if (!(error instanceof Refused)) throw error;
     if (error.isStranger) {
-      // Kept: it is sent when this annotator is let in again.
+      // Kept: it is sent once this annotator has access again.
       this.told({ type: "stranger", entry, error, here: true });
       return LONGEST_WAIT_MS;
     }
@@ -280,7 +280,7 @@ export class Outbox {
   }
 
   async #finish(news) {
-    // Told here before it is removed, for the next card waits; if it stays, it is sent again.
+    // Report it before removing it, as the next card is waiting; if it is not removed, it is sent again.
     this.pending = this.pending.filter((entry) => entry.n !== news.entry.n);
     this.told({ ...news, here: true });
     await this.#entries.remove(news.entry.n);

@@ -1,4 +1,4 @@
-/* What stands beside the card: what happened, earlier examples, the last answers, progress. */
+/* Panels beside the card: what happened, earlier examples, the last answers, progress. */
 
 import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, paletteOf, shownValue, track } from "./charts.js";
 import { button, element, nameNode } from "./dom.js";
@@ -12,7 +12,7 @@ const MOMENTS = 8;
 const panel = (name, ...children) =>
   element("section", { class: `panel panel-${name}` }, element("h3", {}, text(`panel.${name}`)), ...children);
 
-/** Return everything that tells what the event was. */
+/** Return everything that describes the event. */
 export function whatHappened(card, desk) {
   return element(
     "div",
@@ -26,7 +26,7 @@ export function whatHappened(card, desk) {
   );
 }
 
-/** The features, those that tell classes apart first. */
+/** The features, those that best distinguish classes first. */
 function features(card) {
   const all = card.x ?? [];
   if (all.length === 0) return null;
@@ -34,7 +34,7 @@ function features(card) {
   const labels = card.labels?.length > 0 ? card.labels : averaged;
   const classes = telling(all[0], labels);
   const colours = paletteOf(labels, classes);
-  // A button in the place of one or two rows would save nothing.
+  // A button instead of one or two rows would save nothing.
   const first = all.length <= FEATURES + 2 ? all.length : FEATURES;
   const rows = element("ul", { class: "features" }, all.slice(0, first).map((one) => featureRow(one, classes, colours)));
   const left = all.slice(first);
@@ -71,7 +71,7 @@ const featureRow = (feature, classes, labels) =>
 const PLACE = /^(lat|latitude|lon|lng|longitude)$/i;
 
 function excerpt(card) {
-  // Where the event was is drawn as a way.
+  // The location is drawn as a track.
   const channels = Object.entries(card.excerpt ?? {}).filter(([name]) => !card.track || !PLACE.test(name));
   const charts = channels.map(([name, values]) => lineChart(name, values)).filter(Boolean);
   return charts.length === 0 ? null : panel("excerpt", element("div", { class: "channels" }, charts));
@@ -82,7 +82,7 @@ function way(card) {
   return drawing === null ? null : panel("track", drawing);
 }
 
-/** The labels before and after, and the day as a band that is filled when it is known. */
+/** The labels before and after, and a band for the day, which is filled once known. */
 function around(card) {
   const { previous, following } = card;
   const beside = (name, one) =>
@@ -92,16 +92,16 @@ function around(card) {
   return panel("day", list, element("div", { class: "day-place" }));
 }
 
-// Hours that the band may show, around the event.
+// Possible lengths of the band around the event, in hours.
 const SPANS = [24, 6, 1];
 
-/** Return the hours to begin with: the fewest in which most of the day's answers lie. */
+/** Return the initial length of the band: the shortest one with most of the day's answers. */
 function zoomOf(moments, at) {
   const within = (hours) => moments.filter((one) => Math.abs(one.at - at) <= 1800 * hours).length;
   return [...SPANS].reverse().find((hours) => within(hours) >= Math.min(moments.length, MOMENTS)) ?? SPANS[0];
 }
 
-/** Fill the day of a card in; nothing is shown of a day without answers. */
+/** Fill in the day of a card; a day without answers is not shown. */
 export function fillDay(place, moments, card) {
   const at = card.occurred_at ?? card.asked_at;
   if (moments.length === 0) {
@@ -130,7 +130,7 @@ export function fillDay(place, moments, card) {
   );
 }
 
-/** The rule and its numbers, for those who know them. */
+/** The rule and its numbers, for experts. */
 function experts(card) {
   const { expert } = card;
   const rows = [
@@ -149,7 +149,7 @@ function experts(card) {
 
 // --- Earlier examples beside the event
 
-/** The closest earlier examples side by side; features that are equal in all are left out. */
+/** The closest earlier examples side by side, without features that are equal in all. */
 function examples(card, desk) {
   const near = (card.examples ?? []).slice(0, 3);
   if (near.length === 0) return null;
@@ -223,7 +223,7 @@ function differenceCell(value, here) {
 }
 
 function correction(example, card, desk) {
-  // The last answers come first: they know what was corrected since the card came.
+  // Check the last answers first: they include corrections made since the card arrived.
   const last = desk.past().find((one) => one.event_id === example.event_id && one.key === card.key);
   const named = example.answer_id ? { ...example, key: card.key, labels: card.labels, at: example.when } : undefined;
   const past = last?.can_change ? last : named;
@@ -237,7 +237,7 @@ function correction(example, card, desk) {
 
 // --- The last answers and progress
 
-/** The last ten answers; each can be changed for as long as the loop remembers its event. */
+/** The last ten answers; each can be changed while the loop remembers its event. */
 export function lastAnswers(desk) {
   const past = desk.past();
   if (past.length === 0) return null;
@@ -274,7 +274,7 @@ export function lastAnswers(desk) {
 const whyFixed = (why) =>
   hasText(`fixed.${why?.code}`) ? text(`fixed.${why.code}`) : (why?.text ?? text("fixed.forgotten"));
 
-/** Where the annotator stands. */
+/** The annotator's progress. */
 export function progressPanel(desk) {
   const { progress } = desk;
   const tiles = [
@@ -294,7 +294,7 @@ export function progressPanel(desk) {
 
 const known = (value, write) => (typeof value === "number" ? write(value) : null);
 
-/** How well what was learned so far predicts, where the truth is known. */
+/** The accuracy so far, if the truth is known. */
 export function accuracyPanel(points) {
   const drawing = accuracyCurve(points);
   if (drawing === null) return null;

@@ -1,8 +1,8 @@
-/* Response times: how long a question was in front of the annotator, and the page with it. */
+/* Response times: how long a question was shown while the page was visible. */
 
 const MOST_KEPT = 1000;
 
-/** Measures how long each question is shown; it stands still while the page is hidden. */
+/** Measures how long each question is shown; stopped while the page is hidden. */
 export class Stopwatch {
   #spent = new Map();
   #front = null;
@@ -15,11 +15,11 @@ export class Stopwatch {
       this.#stands = document.hidden;
     };
     document.addEventListener("visibilitychange", look);
-    // A computer that sleeps may count on: no annotator looks at a page longer than its last sign of life.
+    // The clock of a sleeping computer may go on, but nobody looks at a page after its last sign of life.
     setInterval(() => this.#count(), 1000);
   }
 
-  /** Take note of the question that is shown from now on; null for none. */
+  /** Record the question that is shown from now on; null for none. */
   look(id) {
     this.#count();
     this.#front = id;
@@ -41,7 +41,7 @@ export class Stopwatch {
     const now = performance.now();
     const passed = now - this.#lookedAt;
     this.#lookedAt = now;
-    // The look is taken once a second; far more than that is a time in which the page was asleep.
+    // This runs once a second; a much longer interval means that the page was suspended.
     if (this.#front === null || this.#stands || passed > 5000) return;
     const spent = this.#spent.get(this.#front) ?? 0;
     this.#spent.delete(this.#front);

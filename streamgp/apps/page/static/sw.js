@@ -1,4 +1,4 @@
-/* Keeps the shell of the page for times without a network. Answers of the API are never kept. */
+/* Service worker: caches the page's files for use without a network. API responses are never cached. */
 
 const SHELL = "streamgp-shell-1";
 const PATIENCE_MS = 3000;
@@ -36,12 +36,12 @@ self.addEventListener("fetch", (event) => {
   if (event.request.method === "GET" && isShell) event.respondWith(fresh(event.request));
 });
 
-/** Return the server's file, or the kept one if it does not come in time. */
+/** Return the server's file, or the cached one if it does not arrive in time. */
 async function fresh(request) {
   const cache = await caches.open(SHELL);
   try {
     const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
-    // The proxy of a server that is down has an answer of its own.
+    // If the server is down, its proxy may answer instead.
     if (answer.status >= 500) throw new Error(`status ${answer.status}`);
     if (answer.ok && !answer.redirected) await cache.put(request, answer.clone());
     return answer;

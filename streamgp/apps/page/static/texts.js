@@ -1,6 +1,6 @@
-/* The texts of the page: one file for each language, and how numbers and times are written in it. */
+/* Texts of the page: one file per language, and the formats of numbers and times. */
 
-/** The languages that are there, each under its own name. */
+/** The available languages, each by its own name. */
 export const LANGUAGES = { en: "English", de: "Deutsch" };
 
 const PLACE = /\{(\w+)\}/;
@@ -10,16 +10,16 @@ let plural = new Intl.PluralRules("en");
 
 /** The language in use. */
 export let language = "en";
-// The language as the browser's region writes its numbers and times.
+// The language in the browser's regional variant, for numbers and times.
 let locale = "en";
 
-/** Return the first language wanted that is there, English if none is. */
+/** Return the first requested language that is available, otherwise English. */
 export function chosenLanguage(wanted) {
   const known = wanted.map((code) => String(code).toLowerCase().split("-")[0]);
   return known.find((code) => code in LANGUAGES) ?? "en";
 }
 
-/** Load a language and use it from now on. */
+/** Load a language, and use it from now on. */
 export async function useLanguage(code) {
   const answer = await fetch(`/static/texts/${code}.json`);
   if (!answer.ok) throw new Error(`no texts for ${code}: ${answer.status}`);
@@ -30,7 +30,7 @@ export async function useLanguage(code) {
   document.documentElement.lang = code;
 }
 
-/** Say whether there is a text. */
+/** Return whether there is a text. */
 export const hasText = (name) => name in texts;
 
 function pattern(name, values) {
@@ -39,12 +39,12 @@ function pattern(name, values) {
   return found[plural.select(values.n)] ?? found.other;
 }
 
-/** Return a text with its places filled; `n` chooses between singular and plural. */
+/** Return a text with its placeholders filled; `n` selects singular or plural. */
 export function text(name, values = {}) {
   return parts(name, values).map(String).join("");
 }
 
-/** Return a text as a list of texts and nodes, for places that are filled with nodes. */
+/** Return a text as a list of texts and nodes, for placeholders that are filled with nodes. */
 export function parts(name, values = {}) {
   return pattern(name, values)
     .split(/(\{\w+\})/)
@@ -57,7 +57,7 @@ export function parts(name, values = {}) {
     });
 }
 
-/** Write a number with the digits that matter. */
+/** Format a number with its significant digits. */
 export function number(value, digits = 4) {
   if (!Number.isFinite(value)) return String(value);
   const wide = Math.abs(value) >= 1e7 || (value !== 0 && Math.abs(value) < 1e-4);
@@ -68,16 +68,16 @@ export function number(value, digits = 4) {
   }).format(Number.isInteger(value) && !wide ? Math.trunc(value) : value);
 }
 
-/** Write a whole number. */
+/** Format a whole number. */
 export const count = (value) => new Intl.NumberFormat(locale).format(value);
 
-/** Write a share as a percentage, with the space that belongs before the sign. */
+/** Format a share as a percentage, with a space before the sign. */
 export const percent = (share) => `${new Intl.NumberFormat(locale).format(Math.round(100 * share))}\u202f%`;
 
-/** Write how likely something is: never 0 or 100 % of what is only likely. */
+/** Format a probability, never as 0 or 100 % for what is not certain. */
 export const likelihood = (share) => percent(Math.min(0.99, Math.max(0.01, share)));
 
-/** Write a span of time in one unit, or two where one would be coarse. */
+/** Format a duration in one unit, or in two if one would be too coarse. */
 export function span(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 100) return text("span.s", { n: whole });
@@ -87,23 +87,23 @@ export function span(seconds) {
   return text("span.y", { n: Math.floor(whole / 31_557_600) });
 }
 
-/** Write how many questions a budget leaves. */
+/** Format the number of questions that a budget leaves. */
 export function budgetShown({ left, of, span_s: within }) {
   const name = within === null || within === undefined ? "budget.left" : "budget.left.within";
   return text(name, { n: left, of, span: span(within ?? 0) });
 }
 
-/** Write how long ago a moment was. */
+/** Format how long ago a time was. */
 export function ago(at, now = Date.now() / 1000) {
   return now - at < 2 ? text("just_now") : text("ago", { span: span(now - at) });
 }
 
-/** Write the time of day of a moment, in this time zone. */
+/** Format the time of day, in this time zone. */
 export function timeOfDay(at) {
   return new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" }).format(at * 1000);
 }
 
-/** Write the day of a moment: a word for today and yesterday. */
+/** Format the day of a time, with words for today and yesterday. */
 export function dayOf(at, now = Date.now() / 1000) {
   const days = Math.round((midnight(now) - midnight(at)) / 86400);
   if (days === 0) return text("today");
@@ -113,13 +113,13 @@ export function dayOf(at, now = Date.now() / 1000) {
   return new Intl.DateTimeFormat(locale, options).format(at * 1000);
 }
 
-/** Return when the day of a moment began here, POSIX seconds. */
+/** Return the start of the day of a time, in this time zone, POSIX seconds. */
 export function midnight(at) {
   const day = new Date(at * 1000);
   return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime() / 1000;
 }
 
-/** Return the day of a moment as YYYY-MM-DD, in this time zone. */
+/** Return the day of a time as YYYY-MM-DD, in this time zone. */
 export function isoDay(at) {
   const day = new Date(at * 1000);
   const two = (value) => String(value).padStart(2, "0");
