@@ -267,7 +267,7 @@ class Partition:
         with_store = settings.keyed and settings.max_keys is not None
         self._files = LocalFiles(number, directory, with_store=with_store, note=note)
         self.environment: Mapping[str, Any] | None
-        self._know_nothing()
+        self._reset()
         try:
             self._load(now)
         except SnapshotError as error:
@@ -318,7 +318,7 @@ class Partition:
         """Discard what was loaded from local files, and report why."""
         self._note(reason)
         self._files.start_over()
-        self._know_nothing()
+        self._reset()
 
     def check_alone(self, record: Record) -> None:
         """Check that no other group wrote a line of the consensus log.
@@ -393,7 +393,7 @@ class Partition:
 
     # --- internal
 
-    def _know_nothing(self) -> None:
+    def _reset(self) -> None:
         self.loops: KeyedLoops = self._settings.new(self._files.store)
         self.early = EarlyAnswers(
             self.number,

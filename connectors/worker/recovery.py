@@ -82,7 +82,7 @@ class Restorer:
             from_disk = [number for number in numbers if partitions[number].starts]
             behind = partitions
             while behind:
-                behind = self._brought_up(behind)
+                behind = self._catch_up(behind)
                 from_disk = [number for number in from_disk if partitions[number].starts]
             self._check_vanished([n for n, each in partitions.items() if each.environment is None])
             self._compare_environments(partitions)
@@ -116,7 +116,7 @@ class Restorer:
             group=self._group,
         )
 
-    def _brought_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
+    def _catch_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
         """Read on from the end of each partition; return partitions to read from the start."""
         histories = {number: History() for number in partitions}
         ends: dict[Any, int] = {}

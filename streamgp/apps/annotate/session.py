@@ -23,7 +23,7 @@ from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, sai
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.scheduled_answers import PROGRAM, SOURCE
 from streamgp.apps.annotate.simulated import Simulation, Truths, names_of, read_truths
-from streamgp.apps.annotate.subscription import LOOK_S, Sitting, Subscription
+from streamgp.apps.annotate.subscription import LOOK_S, SessionSettings, Subscription
 from streamgp.apps.console import (
     DONE,
     INTERRUPTED,
@@ -53,7 +53,7 @@ class Answering:
     ----------
     topics
         The topics.
-    sitting
+    settings
         Settings of the session.
     face
         The user interface.
@@ -85,7 +85,7 @@ class Answering:
     def __init__(
         self,
         topics: Topics,
-        sitting: Sitting,
+        settings: SessionSettings,
         face: Face,
         sender: AnswerSender,
         *,
@@ -93,11 +93,11 @@ class Answering:
     ) -> None:
         self.n_answered = 0
         self.lost: str | None = None
-        self._sitting = sitting
+        self._settings = settings
         self._face = face
         self._sender = sender
         self._clock = clock
-        self._outbox = Outbound(SOURCE, keyed=sitting.keyed, signatures=sitting.signatures)
+        self._outbox = Outbound(SOURCE, keyed=settings.keyed, signatures=settings.signatures)
         self._choices = Choices()
         self._hidden = HiddenLabels()
         self._question: Question | None = None
@@ -105,7 +105,7 @@ class Answering:
         self._n_skipped = 0
         self._is_empty = True
         self._idle_at = clock()
-        self._live = Subscription(topics, sitting, clock)
+        self._live = Subscription(topics, settings, clock)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         """Ask until the annotator leaves, or the session must end for another reason.
@@ -128,7 +128,7 @@ class Answering:
                 # While there is much to read, checking for a pressed key without waiting is enough.
                 is_busy = view.n_read is not None or view.question is None
                 command = face.read(view, 0.0 if is_busy else LOOK_S)
-                if command is not None and not self._obey(command):
+                if command is not None and not self._execute(command):
                     return
 
     def finish(self, timeout_s: float) -> int:
@@ -181,7 +181,7 @@ class Answering:
     def _view(self) -> View:
         question, live = self._question, self._live
         return View(
-            annotator=self._sitting.annotator,
+            annotator=self._settings.annotator,
             question=question,
             choices=[] if question is None else self._offer(question.request),
             averages=live.averages,
@@ -192,14 +192,14 @@ class Answering:
             note=self._note,
             trouble=live.trouble or self._sender.trouble,
             now=self._clock(),
-            of_numbers=self._sitting.of_numbers,
-            asks_confidence=self._sitting.asks_confidence,
-            is_patient=self._sitting.idle_s is not None,
-            is_set_aside=self._sitting.annotator in live.desk.quarantined(self._sitting.only_key),
+            of_numbers=self._settings.of_numbers,
+            asks_confidence=self._settings.asks_confidence,
+            is_patient=self._settings.idle_s is not None,
+            is_set_aside=self._settings.annotator in live.desk.quarantined(self._settings.only_key),
         )
 
     def _offer(self, request: Request) -> list[Choice]:
-        if self._sitting.of_numbers:
+        if self._settings.of_numbers:
             return []
         key = request.key
         desk = self._live.desk
@@ -209,10 +209,10 @@ class Answering:
         if view.question is not None or view.n_read is not None:
             self._idle_at = view.now
             return False
-        idle_s = self._sitting.idle_s
+        idle_s = self._settings.idle_s
         return idle_s is not None and view.now - self._idle_at >= idle_s
 
-    def _obey(self, command: Command) -> bool:
+    def _execute(self, command: Command) -> bool:
         """Execute a command; return whether to go on."""
         if command.kind == "quit":
             return False
@@ -263,7 +263,7 @@ class Answering:
     def _known_of(self, command: Command) -> dict[str, float] | None:
         """Return the privileged information of an answer, None if there is none."""
         known = {}
-        if command.response_s is not None and self._sitting.notes_response_time:
+        if command.response_s is not None and self._settings.notes_response_time:
             known[RESPONSE_S] = command.response_s
         if command.confidence is not None:
             known[CONFIDENCE] = command.confidence
@@ -353,7 +353,7 @@ def by_hand(
     """
     with visit(config_file, broker) as deployment:
         config, topics = deployment.config, deployment.topics
-        sitting = Sitting(
+        session = SessionSettings(
             annotator=name,
             keyed=config.worker.keyed,
             answer_horizon_s=config.loop.answer_horizon_s,
@@ -370,7 +370,7 @@ def by_hand(
         face = open_face()
         refusal: str | None = None
         with closing(sender), _Stop(face) as stop:
-            answering = Answering(topics, sitting, face, sender)
+            answering = Answering(topics, session, face, sender)
             try:
                 answering.run(stop)
             except (RefusedError, UnclearLineError) as error:

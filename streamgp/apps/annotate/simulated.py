@@ -293,14 +293,14 @@ class Simulation:
         except BrokerError as error:
             self.trouble = " ".join(str(error).split())
             self._retry_at = self._clock() + RETRY_S
-            self._let_go()
+            self._disconnect()
             return False
         self.trouble = None
         return is_moved > 0
 
     def close(self) -> None:
         """Close the connections; answers that are not due yet are dropped."""
-        self._let_go()
+        self._disconnect()
 
     # --- inside
 
@@ -323,11 +323,11 @@ class Simulation:
                 signatures=self._signatures,
             )
         except BrokerError:
-            self._let_go()
+            self._disconnect()
             raise
         self._scheduled.start_over(self._desk)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         for end in (self._feed, self._events, self._writer):
             if end is not None:
                 with suppress(BrokerError):

@@ -26,7 +26,7 @@ _RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class SessionSettings:
     """Settings of one annotator's session.
 
     Parameters
@@ -76,7 +76,7 @@ class Subscription:
     ----------
     topics
         The topics.
-    sitting
+    settings
         Settings of the session.
     clock
         Tells the time, POSIX seconds.
@@ -99,10 +99,12 @@ class Subscription:
 
     # _feed   None while the broker is lost
     # _given  the last answers: a rebuilt inbox knows them before the topic returns them
-    def __init__(self, topics: Topics, sitting: Sitting, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, topics: Topics, settings: SessionSettings, clock: Callable[[], float]
+    ) -> None:
         self.trouble: str | None = None
         self._topics = topics
-        self._sitting = sitting
+        self._settings = settings
         self._clock = clock
         self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
         self._retry_at = 0.0
@@ -159,23 +161,23 @@ class Subscription:
 
     def _begin(self) -> None:
         """Create an empty desk, to be filled from the start of the topics."""
-        sitting = self._sitting
+        settings = self._settings
         self.desk = AnnotationInbox(
-            sitting.annotator,
-            answer_horizon_s=sitting.answer_horizon_s,
-            with_classes=not sitting.of_numbers,
-            people=sitting.people,
-            keyed=sitting.keyed,
-            order=sitting.order,
+            settings.annotator,
+            answer_horizon_s=settings.answer_horizon_s,
+            with_classes=not settings.of_numbers,
+            people=settings.people,
+            keyed=settings.keyed,
+            order=settings.order,
         )
         self.averages = Averages()
         self._feed = DeskFeed(
             self._topics,
             self.desk,
-            keyed=sitting.keyed,
-            only_key=sitting.only_key,
-            with_predictions=sitting.order == "useful",
-            signatures=sitting.signatures,
+            keyed=settings.keyed,
+            only_key=settings.only_key,
+            with_predictions=settings.order == "useful",
+            signatures=settings.signatures,
         )
         for answer, at in self._given:
             self.desk.take(answer, at=at)
@@ -184,7 +186,7 @@ class Subscription:
         assert self._feed is not None
         for message in self._feed.read_on(timeout_s if self._feed.caught_up else LOOK_S):
             if isinstance(message, LabelledExample):
-                if not self._sitting.of_numbers:  # there are no classes
+                if not self._settings.of_numbers:  # there are no classes
                     self.averages.learn(message)
             elif isinstance(message, TakenBack) and message.event_id is None:
                 self.averages.forget(message.key)

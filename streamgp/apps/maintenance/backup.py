@@ -99,7 +99,7 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
         loops = build_loops(there.config, source=str(config_file))
         at = time()
         try:
-            checkpoint, contents, histories = _whole(there)
+            checkpoint, contents, histories = _consistent_contents(there)
             for partition, history in histories.items():
                 if history.configuration is not None:
                     check_signed(partition, history.configuration, loops.configuration, there.group)
@@ -153,7 +153,9 @@ def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> 
     write_snapshot(directory / "positions.csv", "".join(lines).encode())
 
 
-def _whole(there: Deployment) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History]]:
+def _consistent_contents(
+    there: Deployment,
+) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History]]:
     """Return a checkpoint and its records, after checking that they belong together.
 
     In rare cases the broker compacts away records that were replaced between the checkpoint and the
@@ -410,7 +412,7 @@ def _moved(
             to = target(entity, partition)
             if topic == "consensus":
                 records.append(_line(record, outbox, to))
-            elif not _is_apart(entity, names[0], is_alike):
+            elif not _is_converted(entity, names[0], is_alike):
                 records.append(replace(record, partition=to))
     for partition, history in histories.items():
         forgotten = history.parts("").get(FORGOTTEN) or {}
@@ -432,7 +434,7 @@ def _moved(
     return records
 
 
-def _is_apart(entity: str, name: str, is_alike: bool) -> bool:
+def _is_converted(entity: str, name: str, is_alike: bool) -> bool:
     """Return whether a record of state is not copied unchanged."""
     if not entity and name in (CONFIGURATION, FORGOTTEN):
         return True

@@ -237,11 +237,11 @@ def _counts(played: Played) -> str:
         f"{number(run.n_events, 'event')}, {number(run.n_answered, 'answer')}, "
         f"{run.n_declined} declined, "
         f"{run.n_expired} expired, {run.n_rejected} rejected\n"
-        f"{number(run.n_learned, 'label')} learned; {_what_challenges_did(run)}{_unmeasured(run)}"
+        f"{number(run.n_learned, 'label')} learned; {_challenge_counts(run)}{_unmeasured(run)}"
     )
 
 
-def _what_challenges_did(run: RunStatistics) -> str:
+def _challenge_counts(run: RunStatistics) -> str:
     if not run.n_challenges:
         return "none was challenged"
     if not run.is_judged:

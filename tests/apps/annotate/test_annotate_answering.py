@@ -12,7 +12,7 @@ from connectors.topics import Outgoing
 from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.session import Answering
-from streamgp.apps.annotate.subscription import Sitting
+from streamgp.apps.annotate.subscription import SessionSettings
 from streamgp.interactive import Answer, Cancel, LabelledExample
 from tests.helpers.deskwork import Broken, Town
 
@@ -107,8 +107,8 @@ def sit(town: Town, person: Person, topics: Any = None, **options: Any) -> Answe
     sender: Any = Straight(town.topics)
     if topics is not None:
         sender = AnswerSender(lambda: found.writer("annotate"), pause_s=0.0)
-    sitting = Sitting(**{"annotator": "ann", "keyed": town.keyed, **options})
-    answering = Answering(found, sitting, person, sender, clock=town.clock)
+    settings = SessionSettings(**{"annotator": "ann", "keyed": town.keyed, **options})
+    answering = Answering(found, settings, person, sender, clock=town.clock)
     answering.run(lambda: False)
     assert answering.finish(20.0) == 0
     answering.close()
@@ -417,7 +417,7 @@ def test_terminal_is_given_back_whatever_goes_wrong() -> None:
 def test_what_is_asked_to_stop_stops() -> None:
     town = town_with_events(1)
     sender = AnswerSender(lambda: town.topics.writer("annotate"))
-    answering = Answering(town.topics, Sitting(annotator="ann"), Person(), sender)
+    answering = Answering(town.topics, SessionSettings(annotator="ann"), Person(), sender)
     answering.run(lambda: True)
     assert answering.finish(20.0) == 0
     answering.close()

@@ -21,7 +21,7 @@ export function whatHappened(card, desk) {
     around(card),
     features(card),
     excerpt(card),
-    way(card),
+    trackPanel(card),
     experts(card),
   );
 }
@@ -77,7 +77,7 @@ function excerpt(card) {
   return charts.length === 0 ? null : panel("excerpt", element("div", { class: "channels" }, charts));
 }
 
-function way(card) {
+function trackPanel(card) {
   const drawing = card.track ? track(card.track) : null;
   return drawing === null ? null : panel("track", drawing);
 }

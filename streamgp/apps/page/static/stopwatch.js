@@ -7,12 +7,12 @@ export class Stopwatch {
   #spent = new Map();
   #front = null;
   #lookedAt = performance.now();
-  #stands = document.hidden;
+  #isHidden = document.hidden;
 
   constructor() {
     const look = () => {
       this.#count();
-      this.#stands = document.hidden;
+      this.#isHidden = document.hidden;
     };
     document.addEventListener("visibilitychange", look);
     // The clock of a sleeping computer may go on, but nobody looks at a page after its last sign of life.
@@ -42,7 +42,7 @@ export class Stopwatch {
     const passed = now - this.#lookedAt;
     this.#lookedAt = now;
     // This runs once a second; a much longer interval means that the page was suspended.
-    if (this.#front === null || this.#stands || passed > 5000) return;
+    if (this.#front === null || this.#isHidden || passed > 5000) return;
     const spent = this.#spent.get(this.#front) ?? 0;
     this.#spent.delete(this.#front);
     this.#spent.set(this.#front, spent + passed);
