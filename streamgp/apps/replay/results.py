@@ -253,6 +253,9 @@ def _challenge_counts(run: RunStatistics) -> str:
 def _unmeasured(run: RunStatistics) -> str:
     """Return a note on which events the metrics cover, if not all."""
     measures = "accuracy and F1" if run.target == "label" else "the errors"
+    if run.n_known and not run.n_scored:
+        why = "the first label was learned after them" if run.n_learned else "no label was learned"
+        return f"\nno event with a label was predicted: {why}"
     if run.n_known == run.n_events:
         return ""
     if not run.n_known:

@@ -767,6 +767,19 @@ def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path
     assert "\n40 of the events have a label; accuracy and F1, challenge" in result.stdout
 
 
+def test_answers_that_all_come_after_the_last_event_are_the_reason_why_nothing_is_measured(
+    tmp_path: Path,
+) -> None:
+    log = write(tmp_path / "log.csv", rows())
+    said = "\nno event with a label was predicted: "
+    late = replay(log, "--label", "room", "--ignore", "phone,at", "--annotator", "delay=60")
+    assert f"{said}the first label was learned after them\n" in late.stdout
+    declining = ["--annotator", "decline_rate=1"]
+    result = replay(log, "--label", "room", "--ignore", "phone,at", *declining)
+    assert f"{said}no label was learned\n" in result.stdout
+    assert said not in replay(log, "--label", "room", "--ignore", "phone,at").stdout
+
+
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
     statistics = RunStatistics()
     statistics.event(Event(event_id="e1", x={}, occurred_at=0.0))
