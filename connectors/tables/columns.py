@@ -187,6 +187,7 @@ class FeatureColumns:
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
         with_commas, with_units = [], []
+        parts: list[str] = []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
             found = self._judge(name, cells)
@@ -196,9 +197,16 @@ class FeatureColumns:
                 with_commas.append(name)
             if has_units(cells):
                 with_units.append(f"{name} (for example {cells[0]!r:.40})")
+            if name not in self._plan:
+                parts += _part_of(name, cells)
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
+        if parts:
+            notes(
+                "values within lists and objects are features only in fields of their own, such as "
+                f"{parts[0]!r:.60}"
+            )
         if with_commas:
             notes(
                 "not numbers, because decimal commas need semicolons between the cells of a table: "
@@ -292,6 +300,16 @@ class FeatureColumns:
         if self._typed:
             return number_of
         return integer_of_text if whole else float_of_text
+
+
+def _part_of(name: str, cells: Iterable[Any]) -> list[str]:
+    """Return what a field for one value of a column of lists or objects might be called."""
+    for cell in cells:
+        if isinstance(cell, dict) and cell:
+            return [f"{name}_{next(iter(cell))}"]
+        if isinstance(cell, list) and cell:
+            return [f"{name}_0"]
+    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -615,7 +633,8 @@ def _hint_of_numbers(name: str, rows: list[dict[str, Any]]) -> str | None:
         return None
     return (
         f"every different number in {name!r} counts as a class, {len(different)} in the first "
-        f'{len(rows)} rows; to predict the number itself, --target number (target = "number")'
+        f'{len(rows)} rows; to predict the number itself, set target = "number" (for replay, '
+        "--target number)"
     )
 
 

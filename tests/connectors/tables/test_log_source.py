@@ -527,7 +527,18 @@ def test_what_is_neither_number_nor_text_is_left_out(tmp_path):
     assert {tuple(m.x) for m in found} == {("a",)}
     assert notes == [
         "left out, neither numbers nor texts: b",
+        "values within lists and objects are features only in fields of their own, such as 'b_0'",
         "left out, neither numbers nor texts: c (for example {})",
+    ]
+
+
+def test_what_lies_within_objects_is_said_to_need_fields_of_its_own(tmp_path):
+    notes = []
+    text = '{"acc": {"x": 1.5, "y": 2}, "a": 1, "room": "p"}\n' * 3
+    drain(source(tmp_path, text, "log.jsonl", notes=notes.append))
+    assert notes == [
+        "left out, neither numbers nor texts: acc",
+        "values within lists and objects are features only in fields of their own, such as 'acc_x'",
     ]
 
 
