@@ -17,6 +17,7 @@ from connectors.storage.snapshots import state_error
 from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
 from streamgp.apps.console import number, progress, tell
+from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
 from streamgp.apps.replay.engine import Game, Played, reliability_of
@@ -310,10 +311,11 @@ class _Replay:
                     lambda n: show(f"{number(n, 'event')} again", log.source.progress),
                 )
             save = _Saver(keeper, loop, game, sink)
-            played = game.play(
-                on_event=lambda n: show(number(n, "event"), log.source.progress),
-                on_commit=save.if_due,
-            )
+            with seldom_collected():
+                played = game.play(
+                    on_event=lambda n: show(number(n, "event"), log.source.progress),
+                    on_commit=save.if_due,
+                )
             if played.result.whole:
                 save.now()
             played = replace(played, reliability=reliability_of(loop, played.by_key))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from scipy.special import stdtrit
 
 from streamgp.apps.console import number, progress, tell
+from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import Notes, open_log
 from streamgp.apps.replay.engine import Game, Played
 from streamgp.apps.replay.results import learner_name
@@ -145,7 +146,7 @@ def play_seed(
         loop = build.build_loop(config, source=source)
         if first is not None:
             first.show()
-        with progress() as show:
+        with seldom_collected(), progress() as show:
             played = Game(loop, log, build.build_annotator(config), target=config.target).play(
                 on_event=lambda n: show(
                     f"{of}seed {config.seed}: {number(n, 'event')}", log.source.progress

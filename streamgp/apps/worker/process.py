@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import re
 import secrets
@@ -31,6 +30,7 @@ from streamgp.apps.deployment.deployment import (
     open_topics,
     topic_problems,
 )
+from streamgp.apps.gc_tuning import collect_seldom
 from streamgp.apps.worker.logging import Pipes, say
 from streamgp.apps.worker.observe import observed
 from streamgp.config.broker_url import MemoryAddress, parse_address
@@ -147,27 +147,6 @@ def _claim(state: StateDirectory, origin: str) -> None:
 def _host() -> str:
     """Return the name of this machine, reduced to characters allowed in an instance name."""
     return re.sub(r"[^a-zA-Z0-9._-]+", "-", socket.gethostname())[:150].strip(".-") or "worker"
-
-
-# --- Thresholds of the garbage collector for a process with many long-lived objects.
-
-
-# New containers between two collections of the youngest generation, and the number of collections
-# before the next older one is collected too. At 30 000 events a minute, a full collection runs a
-# few times an hour.
-_THRESHOLDS = (50_000, 20, 50)
-
-
-def collect_seldom() -> None:
-    """Collect cyclic garbage rarely, and never among the objects that exist now.
-
-    A worker holds all its loops as long as it runs, and scanning them took a tenth of its time, 40
-    ms at once with a hundred small loops, many times that with large ones. Objects that are not in
-    cycles, nearly all of them, are still freed immediately.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
 
 
 def run_worker(
