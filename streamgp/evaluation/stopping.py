@@ -28,6 +28,8 @@ _N_LEVELS = 40
 # The record is compared with a curve in this many parts; three of its parameters were fitted.
 _N_PARTS, _N_FITTED = 20, 3
 _LOW, _HIGH = 0.05, 0.95
+# A fall of the accuracy that is told of: at least so large, and so many standard errors.
+_LEAST_FALL, _N_ERRORS = 0.1, 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,83 @@ class Gain:
             f"another {self.n_labels} labels are expected to bring about +{self.expected:.3f} of "
             f"accuracy (between {self.low:.3f} and {self.high:.3f}), if events go on as they did"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """Fall of the accuracy along a run, as by concept drift.
+
+    Parameters
+    ----------
+    quarter
+        Quarter of the events in which the accuracy was highest: 1, 2 or 3.
+    before
+        Accuracy in it.
+    now
+        Accuracy in the last quarter.
+
+    """
+
+    quarter: int
+    before: float
+    now: float
+
+    def __str__(self) -> str:
+        return (
+            f"accuracy fell from {self.before:.3f} in quarter {self.quarter} of the events to "
+            f"{self.now:.3f} in the last"
+        )
+
+
+def found_fall(
+    n_events: Sequence[int], accuracy: Sequence[float | None], *, n_scored: int
+) -> Fall | None:
+    """Find out whether the accuracy in the last quarter of a run is lower than in an earlier one.
+
+    A fall counts if it is more than .1 and more than 4 standard errors. Their variance is binomial,
+    multiplied by the dispersion (at least 1) of the fifths of each quarter, since errors come in
+    runs.
+
+    Parameters
+    ----------
+    n_events, accuracy, n_scored
+        As for `expected_gain`.
+
+    Returns
+    -------
+    The fall, or None where there is none, or too little is known: fewer than 40 points, or a truth
+    for less than 95 % of the events.
+
+    Examples
+    --------
+    >>> n = range(10, 2010, 10)
+    >>> right = np.cumsum([9 if events <= 1000 else 5 for events in n])
+    >>> print(found_fall(n, list(right / n), n_scored=2000))
+    accuracy fell from 0.900 in quarter 1 of the events to 0.500 in the last
+
+    """
+    kept = [i for i, score in enumerate(accuracy) if score is not None]
+    if len(kept) < _FEWEST_POINTS:
+        return None
+    n_unscored = n_events[-1] - n_scored
+    if n_unscored > 0.05 * n_events[-1]:
+        return None
+    events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
+    scores = np.array([accuracy[i] for i in kept], dtype=float)
+    parts = np.array_split(np.arange(len(kept) - 1), _N_PARTS)
+    n = np.array([np.diff(events)[part].sum() for part in parts]).reshape(4, -1)
+    right = np.array([np.diff(scores * events)[part].sum() for part in parts]).reshape(4, -1)
+    shares = right.sum(axis=1) / n.sum(axis=1)
+    best = int(shares[:-1].argmax())
+    p = _probabilities(shares[[best, -1]])
+    variances = p * (1.0 - p)
+    squares = (right[[best, -1]] - n[[best, -1]] * p[:, None]) ** 2 / n[[best, -1]]
+    # Of the fifths of two quarters; a mean of each has been fitted.
+    dispersion = max(1.0, float((squares / variances[:, None]).sum()) / (squares.size - 2))
+    error = np.sqrt(dispersion * (variances / n[[best, -1]].sum(axis=1)).sum())
+    if shares[best] - shares[-1] <= max(_LEAST_FALL, _N_ERRORS * error):
+        return None
+    return Fall(quarter=best + 1, before=float(shares[best]), now=float(shares[-1]))
 
 
 def expected_gain(
@@ -85,7 +164,8 @@ def expected_gain(
     Returns
     -------
     The gain, or None where too little is known: fewer than 20 labels or 40 points, or a truth for
-    less than 95 % of the events.
+    less than 95 % of the events. None, too, where the accuracy fell (`found_fall`): no curve of
+    these is like that, and they would promise what the last quarter does not show.
 
     Examples
     --------
@@ -104,6 +184,8 @@ def expected_gain(
         return None
     n_unscored = n_events[-1] - n_scored
     if n_unscored > 0.05 * n_events[-1]:
+        return None
+    if found_fall(n_events, accuracy, n_scored=n_scored) is not None:
         return None
     # Events not scored are the first ones, for which nothing could be predicted.
     events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored

@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from streamgp.evaluation.stopping import Gain, expected_gain
+from streamgp.evaluation.stopping import Fall, Gain, expected_gain, found_fall
 
 
 def curve(n: float) -> float:
@@ -72,3 +72,32 @@ def test_advice_is_a_sentence() -> None:
         "another 50 labels are expected to bring about +0.004 of accuracy "
         "(between 0.000 and 0.012), if events go on as they did"
     )
+
+
+def fall_of(p: list[float], seed: int | None = None) -> Fall | None:
+    """Return what is said of a run of 2000 events in equal parts with these accuracies."""
+    right = np.repeat(p, 2000 // len(p))
+    if seed is not None:
+        right = np.random.default_rng(seed).random(2000) < right
+    at = range(5, 2001, 5)
+    return found_fall(at, [right[:i].mean() for i in at], n_scored=2000)
+
+
+def test_a_fall_is_told_from_its_best_quarter() -> None:
+    found = fall_of([0.8, 0.9, 0.7, 0.5])
+    assert found is not None
+    assert found.quarter == 2
+    assert (found.before, found.now) == pytest.approx((0.9, 0.5), abs=0.01)
+
+
+def test_no_fall_is_seen_where_there_is_none() -> None:
+    assert all(fall_of([0.8], seed=seed) is None for seed in range(50))
+    assert fall_of([0.5, 0.6, 0.7, 0.8]) is None
+    assert fall_of([0.9, 0.9, 0.9, 0.81]) is None
+    # Errors in runs, as where a class is harder than the others and comes again and again.
+    assert fall_of([1.0, 0.8, 1.0, 1.0, 0.4, 1.0, 1.0, 1.0, 0.3, 1.0] * 2) is None
+    assert fall_of([1.0] * 11 + [0.2, 1.0, 1.0, 1.0, 1.0, 1.0, 0.2, 1.0, 0.2]) is None
+
+
+def test_no_gain_is_promised_where_accuracy_fell() -> None:
+    assert advice_on([float(i % 10 == 0 if i < 1000 else i % 2 == 0) for i in range(2000)]) is None

@@ -31,7 +31,7 @@ from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.evaluation.counts import FirstAnswers
-from streamgp.evaluation.stopping import Gain, expected_gain
+from streamgp.evaluation.stopping import Fall, Gain, expected_gain, found_fall
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
@@ -167,6 +167,24 @@ def _gain(played: Counted) -> Gain | None:
     )
 
 
+def _fall(played: Counted) -> Fall | None:
+    """Return whether the accuracy fell along the run; None for numbers, too."""
+    if played.statistics.target != "label":
+        return None
+    curve = played.points.summary()
+    return found_fall(curve["n_events"], curve["accuracy"], n_scored=played.statistics.n_scored)
+
+
+def _against_drift(config: Config) -> str:
+    """Return which settings are for concept drift, if they are there and not in use."""
+    if config.learner.name != "gp" or config.learner.drift or config.learner.window is not None:
+        return ""
+    return (
+        "\nif it is concept drift, drift = true in [learner] may help, with "
+        'rule = "skeptical" and at_least = 0.1 in [query]'
+    )
+
+
 def counts_of_keys(played: Counted) -> dict[str, Any]:
     """Return the results of each key."""
     return {str(key): statistics.summary() for key, statistics in played.by_key.items()}
@@ -213,8 +231,10 @@ def results_text(config: Config, played: Played) -> str:
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
         rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
-    gain = _gain(played)
+    gain, fall = _gain(played), _fall(played)
     advice = [] if gain is None else [str(gain)]
+    if fall is not None:
+        advice.append(f"{fall}{_against_drift(config)}")
     agreement = agreement_lines(played.statistics.agreement)
     return "\n".join([text, _counts(played), *_annotators(played), *agreement, *advice])
 

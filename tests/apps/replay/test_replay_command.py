@@ -780,6 +780,21 @@ def test_answers_that_all_come_after_the_last_event_are_the_reason_why_nothing_i
     assert said not in replay(log, "--label", "room", "--ignore", "phone,at").stdout
 
 
+def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> None:
+    turned = {"den": "hall", "hall": "den"}
+    lines = [line.rsplit(",", 1) for line in rows(1000)]
+    lines[600:] = [[x, turned[room]] for x, room in lines[600:]]
+    log = write(tmp_path / "log.csv", map(",".join, lines))
+    arguments = [log, "--label", "room", "--ignore", "phone,at"]
+    said = replay(*arguments).stdout
+    assert "\naccuracy fell from 1.000 in quarter 2 of the events to 0.008 in the last\n" in said
+    assert "drift = true in [learner]" in said
+    assert "another 50 labels" not in said
+    config = tmp_path / "drift.toml"
+    config.write_text('[learner]\ndrift = true\n[query]\nrule = "skeptical"\nat_least = 0.1\n')
+    assert "drift = true" not in replay(*arguments, "--config", config).stdout
+
+
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
     statistics = RunStatistics()
     statistics.event(Event(event_id="e1", x={}, occurred_at=0.0))
