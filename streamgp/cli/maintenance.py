@@ -14,13 +14,24 @@ if TYPE_CHECKING:
     from streamgp.apps.maintenance import dead_letters as letters
 
 
-_STAGES = ("decode", "correlate", "learn")
+_STAGES = (
+    "decode",
+    "quarantine",
+    "correlate",
+    "learn",
+    "predict",
+    "ask",
+    "challenge",
+    "review",
+    "encode",
+)
 
 _stage_option = click.option(
     "--stage",
     type=click.Choice(_STAGES),
-    help="Only those that failed at this stage: decode (not understood), correlate (nothing it "
-    "belongs to, too late, or seen before), learn (the learner cannot use it).",
+    help="Only those that failed at this stage: decode (not understood), quarantine (its annotator "
+    "misleads), correlate (nothing it belongs to, too late, or seen before), learn (the learner "
+    "cannot use it), predict, ask, challenge, review or encode (an error occurred over it).",
 )
 _since_option = click.option(
     "--since",

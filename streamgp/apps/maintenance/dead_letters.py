@@ -33,7 +33,7 @@ class Wanted:
     Parameters
     ----------
     stage
-        The stage that failed: `decode`, `correlate` or `learn`; None for any.
+        The stage that failed, as in `dlq.stage`; None for any.
     since
         Only letters rejected at or after this time, POSIX seconds.
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
 
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, Outgoing, Record
+from connectors.wire import outbound
 from connectors.wire.outbound import Outbound
 from streamgp.apps.deployment import deployment
 from streamgp.apps.maintenance.dead_letters import moment_of
+from streamgp.cli import maintenance
 from streamgp.config.settings import Config
-from streamgp.interactive.messages import Answer, LabelledExample, Rejected
+from streamgp.interactive.messages import Answer, LabelledExample, Rejected, Stage
 from tests.helpers.small_deployment import COMMANDS, Small
 
 BAD = b'\xff\x00 "ann was here"'
@@ -38,6 +41,17 @@ def put_bad(small: Small) -> None:
 def numbers(small: Small, *options: str) -> list[str]:
     lines = small.done("dead-letters", LIST, *options).splitlines()
     return [line.split()[0] for line in lines[1:-1]]
+
+
+def test_every_stage_that_a_worker_writes_can_be_chosen(small: Small) -> None:
+    written = {*outbound._STAGES.values(), *get_args(Stage)}
+    assert {*maintenance._STAGES} == written
+    put_bad(small)
+    assert {stage: len(numbers(small, "--stage", stage)) for stage in written} == {
+        **dict.fromkeys(written, 0),
+        "decode": 2,
+        "correlate": 1,
+    }
 
 
 def number_of(small: Small, what: str) -> str:
