@@ -10,6 +10,7 @@ from time import monotonic, time
 from typing import get_args
 
 import pytest
+from click.testing import CliRunner
 
 import connectors
 import streamgp
@@ -18,9 +19,11 @@ from connectors.kafka.topics import KafkaTopics, Security
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, COMPACTED, BrokerError, Outgoing
 from streamgp.apps import console
-from streamgp.apps.annotate.subscription import Sitting, Subscription
+from streamgp.apps.annotate.subscription import SessionSettings, Subscription
+from streamgp.apps.deployment.deployment import open_topics
 from streamgp.cli.main import cli
 from streamgp.config import load
+from tests.helpers.worker_process import Process
 from tests.kafka_broker import USERS
 
 GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"
@@ -122,9 +125,11 @@ def test_commands_exist_with_their_options(line):
 def rights():
     """Return for each program the operations that the guide gives it, by kind and name."""
     found = {}
-    for who, reads, writes, on_group, _ in rows(section("Security")):
+    for who, reads, writes, on_group, besides in rows(section("Security")):
         granted = [("TOPIC", name, "READ") for name in re.findall(r"`([a-z-]+)`", reads)]
         granted += [("TOPIC", name, "WRITE") for name in re.findall(r"`([a-z-]+)`", writes)]
+        for described in re.findall(r"Describe on (`[a-z-]+`(?: and `[a-z-]+`)*)", besides):
+            granted += [("TOPIC", name, "DESCRIBE") for name in described[1:-1].split("` and `")]
         if on_group != "none":
             granted.append(("GROUP", "rooms", on_group.upper()))
         found[who.strip("`").removeprefix("streamgp ")] = granted
@@ -242,7 +247,7 @@ class Noted(MemoryTopics):
 @pytest.mark.parametrize("order", get_args(Order))
 def test_annotate_reads_no_topic_but_those_of_the_guide(order):
     topics = Noted()
-    subscription = Subscription(topics, Sitting(annotator="ann", order=order), time)
+    subscription = Subscription(topics, SessionSettings(annotator="ann", order=order), time)
     while subscription.is_behind:
         subscription.read_on(0.0)
     subscription.close()
@@ -262,3 +267,86 @@ def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
         else:
             with pytest.raises(BrokerError, match="'stranger' has no right"):
                 work(topics)
+
+
+@pytest.fixture(scope="module")
+def taught(guarded, tmp_path_factory):
+    """Return what calls a command as the stranger, a worker that has learned, and a folder."""
+    path = tmp_path_factory.mktemp("taught")
+
+    def configured(name, servers, prefix, more=""):
+        file = path / f"{name}.toml"
+        file.write_text(
+            f'[broker]\nurl = "kafka://{servers}"\n{more}\n'
+            f'[topics]\nprefix = "{prefix}"\npartitions = 1\nreplication = 1\n'
+            f'[worker]\ngroup = "own-rooms"\nstate = "{path}/state"\nleave = true\n'
+        )
+        return file
+
+    login = (
+        '[broker.security]\nprotocol = "SASL_PLAINTEXT"\nmechanism = "PLAIN"\n'
+        'username = "stranger"\npassword_env = "PASSWORD_OF_STRANGER"'
+    )
+    own = configured("own", guarded.servers, "own-")
+    for config in (own, configured("new", guarded.servers, "new-")):
+        with closing(open_topics(load.load_worker(config))) as topics:
+            topics.create()
+    with closing(open_topics(load.load_worker(own))) as topics, closing(topics.writer("t")) as out:
+        for n in range(6):
+            value = {"event_id": f"e{n}", "key": "bob" if n < 5 else "ann", "x": {"light": n}}
+            out.send(input_of("events", value))
+            value = {"event_id": f"e{n}", "key": value["key"], "y": "hall", "answer_id": f"a{n}"}
+            out.send(input_of("answers", value | {"annotator": "eve", "answered_at": time()}))
+    worker = Process(own)
+    worker.wait_for("batch")
+    strangers = {
+        name: configured(f"{name}-stranger", guarded.sasl_servers, f"{name}-", login)
+        for name in ("own", "new")
+    }
+
+    def call(command, *words, topics="own"):
+        granted = [
+            (kind, f"own-{name}" if kind == "GROUP" else f"{topics}-{name}", operation)
+            for kind, name, operation in PROGRAMS[command]
+        ]
+        grant(guarded, granted)
+        words = [command, str(strangers[topics]), *map(str, words)]
+        return CliRunner().invoke(cli, words, env={"PASSWORD_OF_STRANGER": USERS["stranger"]})
+
+    yield call, worker, path
+    if worker.process.poll() is None:
+        worker.process.kill()
+        worker.end()
+
+
+def input_of(topic, value):
+    return Outgoing(
+        topic=topic, partition=0, key=value["key"].encode(), value=json.dumps(value).encode()
+    )
+
+
+def test_rights_of_the_guide_are_enough_for_the_commands(taught):
+    call, worker, path = taught
+    new_learner = path / "new_learner.toml"
+    new_learner.write_text('[learner]\nname = "river.naive_bayes.GaussianNB"\n')
+    backup = path / "backup"
+
+    def done(*words, **options):
+        result = call(*words, **options)
+        assert result.exit_code == 0, (words, result.output)
+        return result.output
+
+    done("watch", "--once", "--interval", "0.1")
+    done("dead-letters", "list")
+    assert "eve" in done("audit")
+    assert "2 learners" in done("backup", backup)
+    assert "6 labels" in done("retract", "--annotator", "eve", "--dry-run")
+    assert "6 labels" in done("retract", "--annotator", "eve", "--yes")
+    done("retract", "--annotator", "eve", "--undo", "--yes")
+    assert "forgot" in done("forget", "ann", "--yes")
+    worker.process.terminate()
+    assert worker.end()[0] == 0
+    done("rebuild", "--learner", new_learner)
+    assert "nothing is lost" in call("recover", "--yes").output
+    done("rebuild", "--learner", new_learner, "--take-over", "--yes")
+    assert "now start the workers" in done("restore", backup, "--yes", topics="new")

@@ -255,7 +255,7 @@ class Administration:
         Raises
         ------
         BrokerError
-            If one is missing.
+            If one is missing; a `RefusedError` if this client may not see it.
 
         """
         topics = self._describe()
@@ -263,7 +263,10 @@ class Administration:
         for name in names:
             topic = topics[name]
             if topic is None or topic["error_code"]:
-                raise BrokerError(flaws(name, self._names[name], topic)[0])
+                is_forbidden = topic is not None and topic["error_code"] == _FORBIDDEN
+                raise (RefusedError if is_forbidden else BrokerError)(
+                    flaws(name, self._names[name], topic)[0]
+                )
             counts[name] = len(topic["partitions"])
         return counts
 
