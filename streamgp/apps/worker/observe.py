@@ -11,7 +11,7 @@ import socket
 import socketserver
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from threading import Semaphore, Thread
@@ -316,10 +316,13 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
 MOST_CONNECTIONS = 32
 """The largest number of concurrent clients: each takes a thread and a file descriptor of the
 worker."""
+LONGEST_S = 10.0
+"""How long a client may take to ask and to read the answer, however little at a time."""
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    # _free  number of further connections allowed
+    # _free   number of further connections allowed
+    # _begun  open connections, with the times at which they began
     allow_reuse_address = True
     daemon_threads = True
 
@@ -328,6 +331,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self.metrics = metrics
         self.registry = registry_of(metrics)
         self._free = Semaphore(MOST_CONNECTIONS)
+        self._begun: dict[socket.socket, float] = {}
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -335,10 +339,11 @@ class _Server(socketserver.ThreadingTCPServer):
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        self._begun[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread was started that would release it
-            self._free.release()
+        except BaseException:  # no thread was started that would end it
+            self._end(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -346,7 +351,19 @@ class _Server(socketserver.ThreadingTCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._end(request)
+
+    def service_actions(self) -> None:
+        """Cut off clients that take too long; a timeout of a socket begins anew with each byte."""
+        until = time.monotonic() - LONGEST_S
+        for request, begun in self._begun.copy().items():  # threads take theirs out
+            if begun < until:
+                with suppress(OSError):  # it ends just now
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def _end(self, request: socket.socket) -> None:
+        self._begun.pop(request, None)
+        self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has gone."""
@@ -355,7 +372,7 @@ class _Server(socketserver.ThreadingTCPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version, sys_version = "streamgp", ""
-    timeout = 10.0
+    timeout = LONGEST_S
 
     def do_GET(self) -> None:
         from prometheus_client.exposition import choose_encoder

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
@@ -18,6 +18,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from connectors.worker.metrics import WorkerMetrics
+from streamgp.apps.worker import observe
 from streamgp.apps.worker.observe import (
     FAMILIES,
     MOST_CONNECTIONS,
@@ -88,6 +89,27 @@ def test_clients_that_say_nothing_take_no_more_than_their_share_of_the_worker() 
         stack.close()
         wait_until(lambda: threading.active_count() == n_threads)
         assert read(f"{observation.url}/healthz") == (200, "ok\n")
+
+
+def test_clients_that_say_a_little_at_a_time_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observe, "LONGEST_S", 0.5)
+    with observed("127.0.0.1:0") as observation, ExitStack() as stack:
+        host, port = observation.url.removeprefix("http://").split(":")
+        slow = [
+            stack.enter_context(socket.create_connection((host, int(port))))
+            for _ in range(MOST_CONNECTIONS)
+        ]
+
+        def is_answered() -> bool:
+            for each in slow:
+                with suppress(OSError):
+                    each.send(b"x")
+            try:
+                return read(f"{observation.url}/healthz") == (200, "ok\n")
+            except OSError:  # all places are taken
+                return False
+
+        wait_until(is_answered)
 
 
 def test_head_has_no_body_and_other_methods_are_not_there() -> None:
