@@ -24,7 +24,7 @@ from connectors.kafka.client_import import (
     TopicPartition,
     kafka_errors,
 )
-from connectors.kafka.topic_identity import Shape, check_mark, shape_of
+from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, shape_of
 from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
@@ -309,15 +309,17 @@ class Administration:
 
         """
         roles = self._partitions_of()
-        ends, starts = self.ends(roles), self.starts(roles)
-        committed = self.positions(group)
+        # In this order: a group at work is never ahead of ends that are read after its positions.
+        starts, committed, ends = self.starts(roles), self.positions(group), self.ends(roles)
         backlog = {}
         for partition, role in roles.items():
             start, end = starts[partition], ends[partition]
             position = committed.get(partition, start)
+            if position > end:
+                raise beyond_end(partition.topic, partition.partition, position)
             backlog[role] = Backlog(
                 position=position,
-                n_waiting=max(0, end - max(position, start)),
+                n_waiting=end - max(position, start),
                 n_missed=max(0, start - position),
             )
         return backlog

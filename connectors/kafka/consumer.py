@@ -32,6 +32,7 @@ from connectors.kafka.client_import import (
     kafka_errors,
     unread,
 )
+from connectors.kafka.topic_identity import RESET_HINT, beyond_end
 from connectors.topics import (
     WORKER_INPUTS,
     BrokerError,
@@ -47,7 +48,6 @@ _LONGEST_BEAT_S = 1.0
 _SETTLING_S = 5.0
 _CHECK_EVERY_S = 1.0
 _MAX_RESETS = 3  # at most this often in one fetch, then others get their turn
-_RESET_HINT = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
 
 
 class UnlikeInputsError(BrokerError):
@@ -247,7 +247,7 @@ class GroupConsumer:
                 if None in error.divergent_offsets.values():
                     raise  # the broker does not know the offset: the next start asks again
                 raise RefusedError(
-                    f"inputs have lost their end, which was read already: {error}; {_RESET_HINT}"
+                    f"inputs have lost their end, which was read already: {error}; {RESET_HINT}"
                 ) from error
         return {}
 
@@ -265,11 +265,7 @@ class GroupConsumer:
         for place, position in positions.items():
             start = starts[place]
             if position is not None and position > start:
-                raise RefusedError(
-                    f"the group's position in topic {place.topic} partition {place.partition} is "
-                    f"{position}, but the partition ends before: it was recreated, or has lost its "
-                    f"end; {_RESET_HINT}"
-                )
+                raise beyond_end(place.topic, place.partition, position)
             self._consumer.seek(place, start)
             self._begun.append(
                 OffsetReset(

@@ -17,6 +17,7 @@ from connectors.topics import BrokerError, RefusedError, TopicName
 
 _MARK = re.compile(r"(?:topic=(\S+) )?partitions=(\d+)\Z")
 _NO_ID = str(UUID(int=0))
+RESET_HINT = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +160,12 @@ def more_partitions(called: str, then: int, now: int, who: str) -> str:
         f"topic {called} has {now} partitions, but had {then} when {who} began: keys have moved to "
         "other partitions than what was learned of them; make seven new topics with "
         f"{now} partitions ([topics] prefix) and send the events there"
+    )
+
+
+def beyond_end(called: str, partition: int, position: int) -> RefusedError:
+    """Say that a group would read on behind the end of a partition, and what to do."""
+    return RefusedError(
+        f"the group's position in topic {called} partition {partition} is {position}, but the "
+        f"partition ends before: it was recreated, or has lost its end; {RESET_HINT}"
     )

@@ -229,6 +229,9 @@ def test_a_position_behind_the_end_is_refused(topics, group, admin, kafka_prefix
     assert type(error) is RefusedError
     assert "is 400, but the partition ends before" in str(error)
     assert "kafka-consumer-groups.sh --reset-offsets" in str(error)
+    with pytest.raises(RefusedError) as told:  # by `streamgp check`, before a worker is started
+        topics.lags(group)
+    assert str(told.value) == str(error)
 
 
 def committed_at(offset):
