@@ -8,7 +8,8 @@ positions; this module only checks whether that has happened.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from connectors.wire.inbound import flaw_of_name
 from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, value_of
 from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
-from streamgp.apps.console import confirm, number, progress
+from streamgp.apps.console import INTERRUPTED, confirm, number, progress, tell
 from streamgp.apps.deployment.deployment import Deployment, visit, write_all
 from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
@@ -162,7 +163,14 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
         click.echo("forgot nothing")
         return
-    write_all(there, traces.tell(), program="forget")
+    with interruptible(f"the request to forget {entity}"):
+        write_all(there, traces.tell(), program="forget")
+        _wait(there, reader, traces, entity, wait_s)
+    click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")
+
+
+def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s: float) -> None:
+    """Return when the key is forgotten; end the command where that is not so yet."""
     if not (traces.on_flink or there.n_workers()):
         click.echo(
             f"request sent: {entity} will be forgotten when a worker runs; none is running now\n"
@@ -183,7 +191,26 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
             f"{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
-    click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")
+
+
+@contextmanager
+def interruptible(request: str) -> Iterator[None]:
+    """Say after Ctrl-C that a request is on its way, which cannot be called back.
+
+    Parameters
+    ----------
+    request
+        Which request.
+
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell(
+            f"interrupted; {request} is on its way, and will be carried out when it is read; call "
+            "the command again to see whether it was"
+        )
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _read(reader: Reader, traces: Traces, *, until: Callable[[], bool], what: str) -> None:

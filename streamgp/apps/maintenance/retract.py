@@ -39,7 +39,7 @@ from streamgp.apps.deployment.deployment import (
     visit,
     write_all,
 )
-from streamgp.apps.maintenance.forget import NOT_YET
+from streamgp.apps.maintenance.forget import NOT_YET, interruptible
 from streamgp.common.printable import printable
 from streamgp.interactive.messages import Challenge, LabelledExample, Retraction
 from streamgp.interactive.retract import contests, in_force, to_undo, with_again, without
@@ -138,9 +138,10 @@ def retract_labels(
             if not (yes or confirm("put them back?" if undo else "take them back?")):
                 click.echo("changed nothing")
                 return
-            write_all(there, _requests(plan, annotator, since, undo=undo), program="retract")
-            is_there = on_flink or there.n_workers() > 0
-            n_left = _left(there, reader, histories, plan, make, wait_s) if is_there else None
+            with interruptible(f"the request about {printable(repr(annotator))}"):
+                write_all(there, _requests(plan, annotator, since, undo=undo), program="retract")
+                is_there = on_flink or there.n_workers() > 0
+                n_left = _left(there, reader, histories, plan, make, wait_s) if is_there else None
         except HistoryError as error:
             raise click.ClickException(damage(error, there.config)) from None
         _tell_end(plan, annotator, n_left, undo=undo, on_flink=on_flink, is_there=is_there)

@@ -13,6 +13,7 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.keyed_state import KeyedState, MemoryKeyStore, entity_of
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, Record
 from connectors.wire.state_records import CONFIGURATION, ERASED_BY, History, state
@@ -150,6 +151,29 @@ def test_a_worker_that_does_not_get_there_in_time_is_reported(small: Small) -> N
         result = small.call("retract", "--annotator", "bob", "--wait", "0", "--yes")
     assert result.exit_code == 3
     assert "request sent: the workers have not taken back 10 labels of 'bob' yet" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("retract", "--annotator", "bob"), ("forget", "k1")], ids=["retract", "forget"]
+)
+def test_a_command_that_is_interrupted_tells_that_its_request_is_sent(
+    small: Small, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    labels_given(small, "ann", "bob")
+
+    def interrupted(group: str) -> int:
+        if any(r.value is None for r in small.records("consensus")):
+            raise KeyboardInterrupt
+        return MemoryTopics.n_members(small.topics, group)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "n_members", interrupted)
+        result = small.call(*words, "--yes")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("interrupted; the request ")
+    assert result.stderr.endswith("; call the command again to see whether it was\n")
+    small.work()
+    assert small.call(*words, "--yes").exit_code == 2  # there is nothing left to do
 
 
 def test_labels_that_a_learner_could_not_be_taught_without_are_reported(
