@@ -379,6 +379,11 @@ class SqliteStore:
         ((self._n_keys,),) = self._file.rows("SELECT COUNT(DISTINCT key) FROM loops")
         self._is_claimed = True
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither closed nor given up after an error."""
+        return self._file.is_open
+
     def close(self) -> None:
         """Make discards durable, and release the file for other processes.
 

@@ -374,6 +374,12 @@ class Partition:
         self._files.write(data)
         return len(data)
 
+    @property
+    def has_lost_loops(self) -> bool:
+        """Whether the loops that wait on the disk are gone, after an error of the disk."""
+        store = self._files.store
+        return store is not None and not store.is_open
+
     def drop_snapshot(self) -> None:
         """Delete the snapshot."""
         self._files.drop_snapshot()

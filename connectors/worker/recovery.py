@@ -218,25 +218,46 @@ class Saver:
         self._changed.pop(number, None)
 
     def save_when_due(self) -> None:
-        """Save the next partition, if it is due."""
+        """Save the next partition, if it is due.
+
+        Raises
+        ------
+        StateError
+            If the disk has lost the loops that wait there: only the topics have them now.
+
+        """
         if self._changed and perf_counter() >= self._next:
             self._save(next(iter(self._changed)))
 
     def save_all(self) -> None:
-        """Save every partition that has changed."""
+        """Save every partition that has changed, for the last time."""
         for number in list(self._changed):
-            self._save(number)
+            self._save(number, is_last=True)
 
     def save_at_once(self, number: int) -> None:
-        """Save a partition whose old snapshot must not remain."""
-        if not self._save(number):
-            self._partitions[number].drop_snapshot()
+        """Save a partition whose old snapshot must not remain.
 
-    def _save(self, number: int) -> bool:
-        start = perf_counter()
+        Raises
+        ------
+        StateError
+            See `save_when_due`.
+
+        """
+        is_saved = False
         try:
-            size = self._partitions[number].save(self._clock())
+            is_saved = self._save(number)
+        finally:
+            if not is_saved:
+                self._partitions[number].drop_snapshot()
+
+    def _save(self, number: int, *, is_last: bool = False) -> bool:
+        start = perf_counter()
+        partition = self._partitions[number]
+        try:
+            size = partition.save(self._clock())
         except StateError as error:
+            if partition.has_lost_loops and not is_last:
+                raise
             self._log.warning(
                 "snapshot-failed",
                 partition=number,

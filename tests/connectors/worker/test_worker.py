@@ -485,6 +485,30 @@ def test_a_store_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch)
     assert "no space left" in logged("state-lost")[0]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("save_every_s", "told"),
+    [(0.0, "state-lost"), (60.0, "snapshot-failed")],
+    ids=["amid the work", "at the end"],
+)
+def test_a_store_that_breaks_while_it_is_saved_costs_nothing_either(
+    tmp_path, logged, monkeypatch, save_every_s, told
+):
+    topics, calm = MemoryTopics(), MemoryTopics()
+    for one in (topics, calm):
+        put(one, *[event(i, key="abc"[i % 3], y="home" if i < 12 else None) for i in range(24)])
+
+    def full(self):
+        self._file._abandon()  # as after any error of SQLite
+        raise StateError("cannot write: database or disk is full; free some space")
+
+    monkeypatch.setattr("connectors.storage.sqlite.SqliteStore.mark", full)
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state, max_keys=1, batch=3, save_every_s=save_every_s)
+    work(calm)
+    assert contents(topics) == contents(calm)
+    assert ["disk is full" in fields["reason"] for fields in logged(told)] == [True]
+
+
 def test_a_changed_configuration_is_refused():
     topics = MemoryTopics()
     put(topics, event(1))
