@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryFile
 from typing import Literal, TypeAlias
 
 import click
@@ -45,6 +45,8 @@ from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import HEAD
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
+# A few learners' worth, which a disk that is nearly full has no room for.
+_SNAPSHOT_BYTES = 2**16
 _LOOK_EVERY_S = 0.5
 
 
@@ -151,15 +153,18 @@ def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
 
 
 def _of_state(root: Path) -> Finding:
-    """Check that snapshots can be written; what is created for the test is removed again."""
+    """Check that snapshots can be written, by a file without a name: nothing of it is left."""
     there = root
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
     try:
         with suppress(FileNotFoundError):
             root.lstat()  # its name may be too long
-        # Permissions are not enough: some directories refuse all writes.
-        os.rmdir(mkdtemp(prefix=".try-", dir=there))
+        # Permissions are not enough: some directories refuse all writes, and disks are full.
+        with TemporaryFile(dir=there) as file:
+            file.write(bytes(_SNAPSHOT_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
     except NotADirectoryError:
         trouble = f"{there} is not a directory; name another place"
     except OSError as error:

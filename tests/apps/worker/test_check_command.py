@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,23 @@ def test_state_that_cannot_be_kept_is_warned_of(
     assert (status, found["state"][0]) == (0, "warning")
     assert found["state"][1].startswith(why.format(here=tmp_path))
     assert "runs without snapshots" in found["state"][1]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_state_on_a_full_disk_is_warned_of(
+    config: Path, tmp_path: Path, topics: FakeTopics
+) -> None:
+    assert topics is not None
+    config.write_text(f'broker = "kafka://a"\n[worker]\nstate = "{tmp_path / "state"}"\n')
+    before = sorted(tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        _, found = checked(config)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert found["state"][0] == "warning"
+    assert f"cannot keep state in {tmp_path / 'state'}: File too large" in found["state"][1]
     assert sorted(tmp_path.iterdir()) == before
 
 
