@@ -595,7 +595,7 @@ class WeakForests:
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return self._forests.labels
+        return self._forests.classes.labels
 
     @property
     def n_nodes(self) -> list[int]:
@@ -611,7 +611,8 @@ class WeakForests:
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
         """Let forest `m` (from 0) learn it; return its probabilities of all known classes."""
-        return dict(zip(self._forests.labels, self._forests.learn(m, w).tolist(), strict=True))
+        p = self._forests.learn(m, w).tolist()
+        return dict(zip(self._forests.classes.labels, p, strict=True))
 
     def probabilities(self, x: Features) -> Array:
         """Return the probabilities of the known classes by each learner, shape (n, C)."""

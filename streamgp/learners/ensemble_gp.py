@@ -19,8 +19,6 @@ from streamgp.base import (
     Label,
     Posterior,
     Preset,
-    check_kind,
-    check_label,
     positive_parts,
 )
 from streamgp.common.light_tails import LightTails
@@ -40,6 +38,7 @@ from streamgp.learners.ensemble_core import (
     RegressionCore,
     normalised,
 )
+from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import checked_target
 
 
@@ -112,7 +111,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     """
 
     # _experts  know classes by their number; wrap the _core
-    # _labels   class of each number; _numbers is its inverse
+    # _classes  the known classes
     # _weights  a function of _experts
     def __init__(
         self,
@@ -154,8 +153,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
             LogisticClassExperts(settings) if is_logistic else IndicatorExperts(settings)
         )
         self._core = self._experts.core
-        self._labels: list[Label] = []
-        self._numbers: dict[Label, int] = {}
+        self._classes = Classes()
         self._weights = self._experts.weights()
 
     @property
@@ -165,7 +163,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return list(self._labels)
+        return self._classes.labels.copy()
 
     @overload  # type: ignore[override]
     def predict_proba_one(
@@ -200,9 +198,9 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
         """
         opinions = self._experts.opinions(x)
-        means = self._mixed(opinions.means)
+        means, labels = self._mixed(opinions.means), self._classes.labels
         if not with_dist:
-            return positive_parts(self._labels, means.tolist())
+            return positive_parts(labels, means.tolist())
         best = int(means.argmax()) if len(means) else None
         if best is None:
             own = opinions.prior_variances
@@ -211,13 +209,13 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
             own = opinions.variances[:, best]
             apart = opinions.means[:, best] - means[best]
         return MixturePosterior(
-            mean=dict(zip(self._labels, means.tolist(), strict=True)),
+            mean=dict(zip(labels, means.tolist(), strict=True)),
             variance=float((own + apart * apart) @ self._weights),  # Eq. 11
             prior_variance=float(opinions.prior_variances @ self._weights),
             weights=tuple(self._weights),
             components=tuple(
                 Posterior(
-                    mean=dict(zip(self._labels, row, strict=True)),
+                    mean=dict(zip(labels, row, strict=True)),
                     variance=variance,
                     prior_variance=prior,
                 )
@@ -232,8 +230,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the class of largest mean, None before the first label."""
-        means = self._mixed(self._experts.opinions(x).means)
-        return self._labels[int(means.argmax())] if len(means) else None
+        return self._classes.largest(self._mixed(self._experts.opinions(x).means).tolist())
 
     def learn_one(self, x: Features, y: Label) -> None:
         """Learn that `x` is a `y`.
@@ -246,22 +243,17 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
             If a feature is infinite, or the label equals a class of another type (True and 1).
 
         """
-        check_label(y)
-        if y in self._numbers:
-            check_kind(y, self._labels[self._numbers[y]])
-        else:
+        number = self._classes.number(y)
+        if number == len(self._classes):
             self._core.check(x)
             self._add_label(y)
-        indicators = np.zeros(len(self._labels))
-        indicators[self._numbers[y]] = 1.0
-        self._experts.learn(x, indicators)
+        self._experts.learn(x, self._classes.indicator(number))
         self._weights = self._experts.weights()
 
     def _add_label(self, y: Label) -> None:
         # Private: fits and weights depend on all known classes, so a learner told of a class
         # beforehand would differ from one that meets it later.
-        self._numbers[y] = len(self._labels)
-        self._labels.append(y)
+        self._classes.add(y)
         self._experts.add_class()
 
     def _mixed(self, means: Array) -> Array:

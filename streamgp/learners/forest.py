@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, State, check_kind, check_label
+from streamgp.base import Array, Features, Label, State
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_flag, check_number, check_whole
 from streamgp.features import ColumnsWithGaps
+from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import (
     Unretained,
     feature_rows,
@@ -128,8 +129,8 @@ class Forests:
 
     Attributes
     ----------
-    labels
-        Known classes, in the order in which they appeared.
+    classes
+        The known classes.
     n_learned
         Number of examples learned by each.
     seed
@@ -152,12 +153,10 @@ class Forests:
 
     # _columns  which feature is which column
     # _forest   the forests; they know classes by their numbers
-    # _numbers  number of each class; `labels` is its inverse
     def __init__(self, settings: ForestSettings, n: int | None = None) -> None:
         self._settings = settings
         self._n = n
-        self.labels: list[Label] = []
-        self._numbers: dict[Label, int] = {}
+        self.classes = Classes()
         self._columns = ColumnsWithGaps()
         self._begin(secrets.randbits(32) if settings.seed is None else int(settings.seed))
 
@@ -174,16 +173,8 @@ class Forests:
 
     def check(self, x: Features, y: Label) -> None:
         """Refuse what cannot be learned, as `meet` does; changes nothing."""
-        self._check_label(y)
+        self.classes.number(y)
         self._columns.vector(x)
-
-    def _check_label(self, y: Label) -> int | None:
-        """Refuse what is not a label here; return the number of its class, None for a new one."""
-        check_label(y)
-        number = self._numbers.get(y)
-        if number is not None:
-            check_kind(y, self.labels[number])
-        return number
 
     def meet(self, x: Features, y: Label) -> int:
         """Take in the example that each forest may learn next; return the number of its class.
@@ -196,7 +187,7 @@ class Forests:
             If a feature is infinite, or the label equals a class of another type.
 
         """
-        number = self._check_label(y)
+        number = self.classes.number(y)
         vector = self._columns.known_vector(x)
         if vector is None:
             columns = self._columns.widened(x)
@@ -205,9 +196,8 @@ class Forests:
                 first = len(self._columns)
                 self._forest.widen([i in columns.texts for i in range(first, len(columns))])
                 self._columns = columns
-        if number is None:
-            number = self._numbers[y] = len(self.labels)
-            self.labels.append(y)
+        if number == len(self.classes):
+            self.classes.add(y)
             self._forest.add_class()
         self._forest.meet(vector, number)
         return number
@@ -224,7 +214,7 @@ class Forests:
 
         Returns
         -------
-        Probability of each class, in the order of `labels`.
+        Probability of each class, in the order of their numbers.
 
         Raises
         ------
@@ -352,7 +342,7 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return list(self._forests.labels)
+        return self._forests.classes.labels.copy()
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
         """Predict the probability of each known class, `{}` before the first label.
@@ -368,12 +358,13 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
             If a feature is infinite.
 
         """
-        forests = self._forests
-        return dict(zip(forests.labels, forests.probabilities(x)[0].tolist(), strict=True))
+        labels = self._forests.classes.labels
+        return dict(zip(labels, self._forests.probabilities(x)[0].tolist(), strict=True))
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the most probable class, None before the first label."""
-        return self._largest(self._forests.probabilities(x)[0])
+        forests = self._forests
+        return forests.classes.largest(forests.probabilities(x)[0].tolist())
 
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
         """Learn that `x` is a `y`, as if it had been seen `w` times; not at all if that is 0.
@@ -406,12 +397,13 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probability of each known class for each row; faster than one by one."""
         proba = self._forests.probabilities_many(feature_rows(X))[:, 0]
-        return frame_like(X, dict(zip(self._forests.labels, proba.T.tolist(), strict=True)))
+        labels = self._forests.classes.labels
+        return frame_like(X, dict(zip(labels, proba.T.tolist(), strict=True)))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the most probable class for each row of a data frame."""
         proba = self._forests.probabilities_many(feature_rows(X))[:, 0]
-        return series_like(X, [self._largest(p) for p in proba])
+        return series_like(X, [self._forests.classes.largest(p) for p in proba.tolist()])
 
     # --- several over the same examples
 
@@ -447,9 +439,6 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this forest has learned nothing yet."""
         self._forests.load_state(state)
-
-    def _largest(self, proba: Array) -> Label | None:
-        return self._forests.labels[int(proba.argmax())] if len(proba) else None
 
     @classmethod
     def _unit_test_params(cls) -> Any:

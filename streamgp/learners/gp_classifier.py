@@ -18,8 +18,6 @@ from streamgp.base import (
     Label,
     Posterior,
     State,
-    check_kind,
-    check_label,
     positive_parts,
 )
 from streamgp.common.validation import check_flag, check_number
@@ -30,6 +28,7 @@ from streamgp.learners.gp_core import (
 )
 from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
+from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import feature_rows, frame_like, labelled_rows, series_like
 
 if TYPE_CHECKING:
@@ -111,10 +110,10 @@ class GPClassifier(base.MiniBatchClassifier):
 
     """
 
-    # _core    the process, and which event is which of its examples
-    # _watch   detects drift; None if that is off
-    # _met     classes that had an example, in the order of their first one; a dict for its order
-    # _labels  class of each target; _targets is its inverse
+    # _core     the process, and which event is which of its examples
+    # _watch    detects drift; None if that is off
+    # _classes  the known classes; each has the target of its number
+    # _met      those that had an example, in the order of their first one; a dict for its order
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -142,9 +141,8 @@ class GPClassifier(base.MiniBatchClassifier):
         )
         self._core = FeatureGP(settings)
         self._watch = DriftWatch() if check_flag("drift", drift) else None
-        self._met: dict[Label, None] = {}
-        self._labels: list[Label] = []
-        self._targets: dict[Label, int] = {}
+        self._classes = Classes()
+        self._met: dict[int, None] = {}
 
     @property
     def _multiclass(self) -> bool:
@@ -182,7 +180,7 @@ class GPClassifier(base.MiniBatchClassifier):
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return list(self._labels)
+        return self._classes.labels.copy()
 
     @overload  # type: ignore[override]
     def predict_proba_one(
@@ -218,16 +216,16 @@ class GPClassifier(base.MiniBatchClassifier):
         """
         means, variance = self._means(x)
         if with_dist:
-            mean = dict(zip(self._labels, means, strict=True))
+            mean = dict(zip(self._classes.labels, means, strict=True))
             # Before the first example the two are the same.
             prior = variance if self._core.gp is None else self._core.prior_variance(x)
             return Posterior(mean=mean, variance=variance, prior_variance=prior)
-        return positive_parts(self._labels, means)
+        return positive_parts(self._classes.labels, means)
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the class of largest posterior mean (Eq. 6), None before the first label."""
         means, _ = self._means(x)
-        return self._largest(means)
+        return self._classes.largest(means)
 
     def learn_one(self, x: Features, y: Label, *, event_id: str | None = None) -> None:
         """Learn that `x` is a `y`; `event_id` makes it possible to relabel or forget it later.
@@ -243,18 +241,14 @@ class GPClassifier(base.MiniBatchClassifier):
             another type (True and 1).
 
         """
-        check_label(y)
-        n = len(self._labels)
-        target = self._targets.get(y, n)
-        if target < n:
-            check_kind(y, self._labels[target])
-        indicator = _indicator(max(n, target + 1), target)
-        wrong = None if self._watch is None else self._is_mistaken(x, y)
+        target = self._classes.number(y)
+        indicator = self._classes.indicator(target)
+        wrong = None if self._watch is None else self._is_mistaken(x, target)
         self._core.append(x, indicator, event_id)
-        if target == n:
-            self._add_label(y)
+        if target == len(self._classes):
+            self._classes.add(y)
         # From here on nothing can be refused.
-        self._met[y] = None
+        self._met[target] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
             self._core.restart_with(x, indicator, event_id)
         self._core.tune(_identity, _is_correct, are_mixed)
@@ -272,13 +266,13 @@ class GPClassifier(base.MiniBatchClassifier):
         Faster than one by one while the classifier is exact, with equal results up to rounding
         (1e-9, except in single precision).
         """
-        labels = self._labels
+        labels = self._classes.labels
         rows = [positive_parts(labels, means) for means in self._means_many(X)]
         return frame_like(X, {y: [p[y] for p in rows] for y in labels})
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the class of largest posterior mean for each row of a data frame."""
-        return series_like(X, [self._largest(means) for means in self._means_many(X)])
+        return series_like(X, [self._classes.largest(means) for means in self._means_many(X)])
 
     def joint(self, xs: Sequence[Features]) -> tuple[Array, Array, float]:
         """Return the joint posterior of several events.
@@ -304,7 +298,7 @@ class GPClassifier(base.MiniBatchClassifier):
         """
         means, covariances = self._core.joint(xs)
         if self._core.gp is None:  # a class may be known before its first example
-            means = np.zeros((len(xs), len(self._labels)))
+            means = np.zeros((len(xs), len(self._classes)))
         return means, covariances, self._core.noise_variance
 
     def pending(self) -> PendingEvents:
@@ -338,18 +332,15 @@ class GPClassifier(base.MiniBatchClassifier):
 
         """
         for y in labels:
-            check_label(y)
-            if y in self._targets:
-                check_kind(y, self._labels[self._targets[y]])
-            else:
-                self._add_label(y)
+            if self._classes.number(y) == len(self._classes):
+                self._classes.add(y)
                 self._core.add_target()
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example. Raises KeyError if it is not retained."""
         self._core.number(event_id)
         self.know([y])
-        self._core.relabel(event_id, _indicator(len(self._labels), self._targets[y]))
+        self._core.relabel(event_id, self._classes.indicator(self._classes.number(y)))
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example, exactly; its class stays known. Raises KeyError if not retained."""
@@ -377,7 +368,7 @@ class GPClassifier(base.MiniBatchClassifier):
         """
         return {
             event_id: Posterior(
-                mean=dict(zip(self._labels, means, strict=True)),
+                mean=dict(zip(self._classes.labels, means, strict=True)),
                 variance=variance,
                 prior_variance=prior_variance,
             )
@@ -399,17 +390,14 @@ class GPClassifier(base.MiniBatchClassifier):
 
     def _means(self, x: Features) -> tuple[list[float], float]:
         means, variance = self._core.predict(x)
-        return [0.0] * len(self._labels) if means is None else means.tolist(), variance
+        return [0.0] * len(self._classes) if means is None else means.tolist(), variance
 
     def _means_many(self, X: pd.DataFrame) -> list[list[float]]:
         means, _ = self._core.predict_many(feature_rows(X))
-        return [[0.0] * len(self._labels)] * len(X) if means is None else means.tolist()
+        return [[0.0] * len(self._classes)] * len(X) if means is None else means.tolist()
 
-    def _largest(self, means: list[float]) -> Label | None:
-        return self._labels[means.index(max(means))] if means else None
-
-    def _is_mistaken(self, x: Features, y: Label) -> bool | None:
-        """Whether the label of an example to be learned differs from the prediction.
+    def _is_mistaken(self, x: Features, target: int) -> bool | None:
+        """Whether the class of an example to be learned differs from the prediction.
 
         None before the first example. Known classes that had no example are ignored: whether there
         is a drift depends on the examples alone.
@@ -417,21 +405,11 @@ class GPClassifier(base.MiniBatchClassifier):
         if not self._met:
             return None
         means, _ = self._means(x)
-        return bool(max(self._met, key=lambda label: means[self._targets[label]]) != y)
-
-    def _add_label(self, y: Label) -> None:
-        self._targets[y] = len(self._labels)
-        self._labels.append(y)
+        return max(self._met, key=means.__getitem__) != target
 
     @classmethod
     def _unit_test_params(cls) -> Any:
         yield {"noise_variance": 0.1}
-
-
-def _indicator(n_targets: int, target: int) -> Array:
-    y = np.zeros(n_targets)
-    y[target] = 1.0
-    return y
 
 
 def _identity(Y: Array) -> Array:

@@ -14,10 +14,11 @@ from typing import Any
 
 from river import base
 
-from streamgp.base import Features, Label, Preset, State, check_kind, check_label
+from streamgp.base import Features, Label, Preset, State
 from streamgp.common.uncertainty import most_probable
 from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Kernel
+from streamgp.learners.numbering import Classes
 from streamgp.learners.privileged_core import PrivilegedCore
 from streamgp.learners.privileged_inputs import PrivilegedSettings
 
@@ -90,7 +91,7 @@ class PrivilegedGPClassifier(base.Classifier):
     """
 
     # _core     the functions; it knows classes by number
-    # _labels   class of each number; _numbers is its inverse
+    # _classes  the known classes
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -107,8 +108,7 @@ class PrivilegedGPClassifier(base.Classifier):
         self.preset = preset
         self.learn_hyperparameters = learn_hyperparameters
         self._core = self._new_core()
-        self._labels: list[Label] = []
-        self._numbers: dict[Label, int] = {}
+        self._classes = Classes()
 
     def _new_core(self) -> PrivilegedCore:
         return PrivilegedCore(
@@ -149,7 +149,7 @@ class PrivilegedGPClassifier(base.Classifier):
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return list(self._labels)
+        return self._classes.labels.copy()
 
     def predict_proba_one(  # type: ignore[override]
         self,
@@ -180,16 +180,16 @@ class PrivilegedGPClassifier(base.Classifier):
             If a feature is infinite.
 
         """
-        logs = self._core.log_probabilities(x)
-        if len(self._labels) == 2:
+        logs, labels = self._core.log_probabilities(x), self._classes.labels
+        if len(labels) == 2:
             yes = math.exp(logs[0])
-            return dict(zip(self._labels, (yes, 1.0 - yes), strict=True))
+            return dict(zip(labels, (yes, 1.0 - yes), strict=True))
         if not logs:
             return {}
         highest = max(logs)
         shares = [math.exp(log - highest) for log in logs]
         total = sum(shares)
-        return dict(zip(self._labels, (share / total for share in shares), strict=True))
+        return dict(zip(labels, (share / total for share in shares), strict=True))
 
     def predict_one(  # type: ignore[override]
         self, x: Features, *, privileged: Features | None = None
@@ -225,11 +225,10 @@ class PrivilegedGPClassifier(base.Classifier):
             another type (True and 1).
 
         """
-        n = len(self._labels)
-        number = self._number(y)
-        self._core.learn(x, number, privileged, event_id)
-        if number == n:
-            self._name(y)
+        self._core.learn(x, self._classes.number(y), privileged, event_id)
+        # There is no `know`: which examples are dropped depends on all known classes, so a
+        # classifier told of a class beforehand would differ from one that meets it later.
+        self._classes.add(y)
 
     def learn_log(
         self,
@@ -271,26 +270,22 @@ class PrivilegedGPClassifier(base.Classifier):
         True
 
         """
-        if self._labels:
+        if len(self._classes):
             raise ValueError(
                 "learn_log is for a classifier that has learned nothing, "
-                f"this one knows {len(self._labels)} classes; use a clone"
+                f"this one knows {len(self._classes)} classes; use a clone"
             )
-        known: dict[Label, Label] = {}
-        for y in ys:
-            check_label(y)
-            check_kind(y, known.setdefault(y, y))
-        numbers = {y: number for number, y in enumerate(known)}
+        classes = Classes()
         log = zip(
             xs,
-            (numbers[y] for y in ys),
+            [classes.add(y) for y in ys],
             repeat(None, len(xs)) if privileged is None else privileged,
             repeat(None, len(xs)) if event_ids is None else event_ids,
             strict=True,
         )
         core = self._new_core()
-        core.learn_log(log, len(numbers))
-        self._core, self._numbers, self._labels = core, numbers, list(numbers)
+        core.learn_log(log, len(classes))
+        self._core, self._classes = core, classes
 
     def noise_one(self, privileged: Features | None) -> float:
         """Expected noise variance of a label, `E[exp g]`; the decision function has variance 1.
@@ -316,11 +311,11 @@ class PrivilegedGPClassifier(base.Classifier):
         Its old label is divided out. Its effect on how the other labels were learned is corrected
         by the replays that follow.
         """
-        number = self._number(y)
+        number = self._classes.number(y)
         self._core.check_retained(event_id)
-        if number == len(self._labels):
+        if number == len(self._classes):
             self._core.add_label()
-            self._name(y)
+            self._classes.add(y)
         self._core.relabel(event_id, number)
 
     def forget_one(self, event_id: str) -> None:
@@ -340,21 +335,6 @@ class PrivilegedGPClassifier(base.Classifier):
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this classifier has learned nothing yet."""
         self._core.load_state(state)
-
-    def _number(self, y: Label) -> int:
-        """Return the number of a label's class, the next free one for an unknown class."""
-        check_label(y)
-        number = self._numbers.get(y)
-        if number is None:
-            return len(self._labels)
-        check_kind(y, self._labels[number])
-        return number
-
-    def _name(self, y: Label) -> None:
-        # There is no `know`: which examples are dropped depends on all known classes, so a
-        # classifier told of a class beforehand would differ from one that meets it later.
-        self._numbers[y] = len(self._labels)
-        self._labels.append(y)
 
     @classmethod
     def _unit_test_params(cls) -> Any:

@@ -170,12 +170,12 @@ def test_forests_over_the_same_examples_are_those_that_learn_them_alone():
     alone = [model.clone({"seed": member_seed(4, m)}) for m in range(3)]
     rng = random.Random(0)
     for x, y in stream(200):
-        assert together.labels[together.meet(x, y)] == y
+        assert together.classes.labels[together.meet(x, y)] == y
         for m in (2, 0, 1):
             w = rng.expovariate(1.0)
             alone[m].learn_one(x, y, w=w)
             expected = alone[m].predict_proba_one(x)
-            assert dict(zip(together.labels, together.learn(m, w), strict=True)) == expected
+            assert dict(zip(together.classes.labels, together.learn(m, w), strict=True)) == expected
     xs = [x for x, _ in stream(30, 9)]
     P = together.probabilities_many(xs)
     assert P.shape == (30, 3, 5)

@@ -270,7 +270,7 @@ def test_a_class_met_late_has_been_told_no_at_every_label():
     late, early = fixed(), fixed()
     for y in ("p", "q", "r"):
         early._core.add_label()
-        early._name(y)
+        early._classes.add(y)
     for model in (late, early):
         teach(model, answers(30, labels=("p", "q")))
         teach(model, [({"a": 3.0, "b": 0.0}, "r", {"sure": 1.0})], 500)
@@ -285,7 +285,7 @@ def test_another_class_changes_no_bit_of_the_tasks_of_others():
     few = teach(fixed(), answers(30, labels=("p", "q", "r")))
     before = [task.f.means.copy() for task in few._core._tasks._tasks]
     few._core.add_label()
-    few._name("s")
+    few._classes.add("s")
     for task, means in zip(few._core._tasks._tasks, before, strict=False):
         assert np.array_equal(task.f.means, means)
 
@@ -295,7 +295,7 @@ def test_with_two_classes_there_is_one_task_and_its_mirror_is_the_other():
     assert len(model._core._tasks._tasks) == 1
     before = model._core._tasks._tasks[0].f.means.copy()
     model._core.add_label()
-    model._name("third")
+    model._classes.add("third")
     one, other, third = model._core._tasks._tasks
     assert np.array_equal(one.f.means, before)
     assert np.array_equal(other.f.means, -before)
