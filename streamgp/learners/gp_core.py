@@ -36,6 +36,7 @@ from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
 from streamgp.learners.gp_tuning import WORK, Score, Search, Tuning
+from streamgp.learners.numbering import EventNumbers
 
 # --- Validated constructor arguments of a learner, and what is derived from them.
 
@@ -176,20 +177,16 @@ class FeatureGP:
 
     # _prior    the kernel as given, or from the first example on the default in place of None
     # _tuning   None if hyperparameters stay fixed
-    # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
+    # _events   which event is which example
     # _constant the kernel in use and its prior variance, if that is the same everywhere
-    # _numbers  number of each retained example by event id; _events is its inverse
     def __init__(self, settings: GPSettings) -> None:
         self._settings = settings
         self._prior = settings.kernel
         self._tuning = settings.tuning()
         self.columns = Columns()
         self.gp: NumberedGP | BoundedGP | None = None
+        self._events = EventNumbers()
         self._constant = _UNKNOWN
-        self._numbers: dict[str, int] = {}
-        self._events: dict[int, str] = {}
-        self._n_appended = 0
-        self._n_taken_back = 0
 
     def __getstate__(self) -> State:
         # A cache is not state: predicting changes nothing.
@@ -203,7 +200,7 @@ class FeatureGP:
     @property
     def n_examples(self) -> int:
         """Number of examples learned and not taken back, retained or not."""
-        return self._n_appended - self._n_taken_back
+        return self._events.n
 
     @property
     def is_exact(self) -> bool:
@@ -256,18 +253,12 @@ class FeatureGP:
         self._constant = kernel, kernel.prior_variance(origin)
         return self._constant[1]
 
-    def check_new(self, event_id: str | None) -> None:
-        """Refuse an event that is already retained."""
-        if event_id is not None and event_id in self._numbers:
-            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-
     def append(self, x: Features, y: Array, event_id: str | None) -> None:
         """Learn targets (m,); a longer `y` adds functions that were zero until now.
 
         If the example is refused, nothing changes.
         """
-        if event_id is not None:
-            self.check_new(event_id)
+        self._events.check_new(event_id)
         gp, columns, prior = self.gp, self.columns, self._prior
         vector = columns.known_vector(x)
         if vector is None or gp is None:
@@ -284,15 +275,10 @@ class FeatureGP:
             gp.narrow(len(self.columns), gp.kernel.bound(self.columns))
             raise
         self.gp, self.columns, self._prior = gp, columns, prior
-        number = self._n_appended
-        self._n_appended += 1
-        if event_id is not None:
-            self._numbers[event_id] = number
-            self._events[number] = event_id
+        number = self._events.append(event_id)
         if self._tuning is not None:
             self._tuning.note(number, vector, y)
-        if gone:
-            self._drop_event_ids(gone)
+        self._events.drop(gone)
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
@@ -310,23 +296,23 @@ class FeatureGP:
         """Forget an example. Raises KeyError if it is not retained."""
         number = self.number(event_id)
         self._learned().remove(number)
-        self._n_taken_back += 1
-        self._drop_event_ids([number])
+        self._events.n_taken_back += 1
+        self._events.drop([number])
         if self._tuning is not None:
             self._tuning.forget(number, self.n_examples)
 
     def restart_with(self, x: Features, y: Array, event_id: str | None) -> None:
         """Revert to the prior, and learn the latest example, passed again, as the first."""
-        self._drop_event_ids(self._learned().reset_to_prior())
+        self._events.drop(self._learned().reset_to_prior())
         if self._tuning is not None:
             self._tuning.restart()
-        self._n_taken_back += 1
+        self._events.n_taken_back += 1
         # What could be learned beside others can be learned alone: its variance is no smaller.
         self.append(x, y, event_id)
 
     def number(self, event_id: str) -> int:
         """Return the number of an example; raises KeyError if it is not retained."""
-        return self._numbers[event_id]
+        return self._events.number(event_id)
 
     def targets(self, event_id: str) -> Array:
         """Return the targets of an example; raises KeyError if it is not retained."""
@@ -351,13 +337,13 @@ class FeatureGP:
         # As in `prior_variance`.
         points = [np.zeros(d) if kernel.stationary else padded(x, d) for x in gp.points]
         return {
-            self._events[number]: (
+            event_id: (
                 means[i].tolist(),
                 float(variances[i]),
                 kernel.prior_variance(kernel.embed(points[i])),
             )
             for i, number in enumerate(gp.retained)
-            if number in self._events
+            if (event_id := self._events.event_id(number)) is not None
         }
 
     # --- hyperparameters
@@ -453,7 +439,7 @@ class FeatureGP:
             return False
         if gone is None:
             return False
-        self._drop_event_ids(gone)
+        self._events.drop(gone)
         tuning.settle(search.taken, n)
         return True
 
@@ -477,13 +463,6 @@ class FeatureGP:
         columns = self.columns.widened(x)
         kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
         return kernel.prior_variance(kernel.embed(columns.vector(x)))
-
-    def _drop_event_ids(self, numbers: list[int]) -> None:
-        """Drop the event ids of examples that are no longer retained."""
-        for number in numbers:
-            event_id = self._events.pop(number, None)
-            if event_id is not None:
-                del self._numbers[event_id]
 
     def _learned(self) -> NumberedGP | BoundedGP:
         if self.gp is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -72,3 +72,68 @@ class Classes:
     def largest(self, values: Sequence[float]) -> Label | None:
         """Return the label with the largest of as many values, None if there is none."""
         return self.labels[values.index(max(values))] if values else None
+
+
+class EventNumbers:
+    """Numbers of examples, from 0 in the order learned, and which event each retained one is.
+
+    Attributes
+    ----------
+    n_appended
+        Number of examples ever.
+    n_taken_back
+        Number of those that count as never learned.
+
+    Examples
+    --------
+    >>> events = EventNumbers()
+    >>> [events.append(event_id) for event_id in ("e1", None, "e2")]
+    [0, 1, 2]
+    >>> events.drop([0, 1])
+    >>> events.number("e2"), events.event_id(0)
+    (2, None)
+
+    """
+
+    # _numbers  number of each retained example by event id; _event_ids is its inverse
+    __slots__ = ("_event_ids", "_numbers", "n_appended", "n_taken_back")
+
+    def __init__(self) -> None:
+        self.n_appended = 0
+        self.n_taken_back = 0
+        self._numbers: dict[str, int] = {}
+        self._event_ids: dict[int, str] = {}
+
+    @property
+    def n(self) -> int:
+        """Number of examples learned and not taken back, retained or not."""
+        return self.n_appended - self.n_taken_back
+
+    def check_new(self, event_id: str | None) -> None:
+        """Refuse an event that is already retained."""
+        if event_id is not None and event_id in self._numbers:
+            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+
+    def append(self, event_id: str | None) -> int:
+        """Number one more example, of a new event or of none, and return the number."""
+        number = self.n_appended
+        self.n_appended += 1
+        if event_id is not None:
+            self._numbers[event_id] = number
+            self._event_ids[number] = event_id
+        return number
+
+    def number(self, event_id: str) -> int:
+        """Return the number of an example; raises KeyError if it is not retained."""
+        return self._numbers[event_id]
+
+    def event_id(self, number: int) -> str | None:
+        """Return the event of an example; None if it has none or is not retained."""
+        return self._event_ids.get(number)
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Drop the event ids of examples that are no longer retained."""
+        for number in numbers:
+            event_id = self._event_ids.pop(number, None)
+            if event_id is not None:
+                del self._numbers[event_id]

@@ -22,6 +22,7 @@ from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, 
 from streamgp.gp.latent_noise.online_ep import OnlineLabels
 from streamgp.gp.latent_noise.tilted_moments import tilted
 from streamgp.kernels import Kernel
+from streamgp.learners.numbering import EventNumbers
 from streamgp.learners.privileged_inputs import (
     FittedHyperparameters,
     LearnedExample,
@@ -401,8 +402,7 @@ class PrivilegedCore:
     #            features, and privileged features; None before
     # _tuning    hyperparameters
     # _tasks     what was learned
-    # _numbers   number of each retained example by event id; _events is its inverse
-    # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
+    # _events    which event is which example
     def __init__(self, settings: PrivilegedSettings) -> None:
         self._settings = settings
         self._columns = Columns()
@@ -410,15 +410,12 @@ class PrivilegedCore:
         self._kernels: tuple[Kernel | None, Kernel | None] = (settings.kernel, None)
         self._tuning = PrivilegedTuning()
         self._tasks = PrivilegedTasks(settings, self._scaling)
-        self._numbers: dict[str, int] = {}
-        self._events: dict[int, str] = {}
-        self._n_appended = 0
-        self._n_taken_back = 0
+        self._events = EventNumbers()
 
     @property
     def n_learned(self) -> int:
         """Number of examples learned and not forgotten, whether still retained or not."""
-        return self._n_appended - self._n_taken_back
+        return self._events.n
 
     @property
     def retains_all(self) -> bool:
@@ -498,7 +495,7 @@ class PrivilegedCore:
 
     def check_retained(self, event_id: str) -> None:
         """Raise KeyError if an example is not retained."""
-        self._numbers[event_id]
+        self._events.number(event_id)
 
     def relabel(self, event_id: str, label: int) -> None:
         """Change the class of an example. Raises KeyError if it is not retained."""
@@ -508,7 +505,7 @@ class PrivilegedCore:
     def forget(self, event_id: str) -> None:
         """Forget an example. Raises KeyError if it is not retained."""
         i = self._index(event_id)
-        self._n_taken_back += 1
+        self._events.n_taken_back += 1
         self._tuning.replace(self._tasks.examples[i].number, None)
         self._remove(i)
 
@@ -530,8 +527,7 @@ class PrivilegedCore:
 
         If it is refused, nothing changes.
         """
-        if event_id is not None and event_id in self._numbers:
-            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+        self._events.check_new(event_id)
         columns = self._columns.widened(x)
         vector = columns.vector(x)
         kernel, privileged_kernel = self._kernels
@@ -547,11 +543,8 @@ class PrivilegedCore:
             d = len(self._scaling.transform(known))
             privileged_kernel = self._settings.privileged_kernel_for(d)
         self._columns, self._kernels = columns, (kernel, privileged_kernel)
-        example = LearnedExample(number=self._n_appended, x=vector, privileged=known, label=label)
-        self._n_appended += 1
-        if event_id is not None:
-            self._numbers[event_id] = example.number
-            self._events[example.number] = event_id
+        number = self._events.append(event_id)
+        example = LearnedExample(number=number, x=vector, privileged=known, label=label)
         self._tuning.note(example)
         return example, renewed
 
@@ -585,7 +578,7 @@ class PrivilegedCore:
             return None
         i = tasks.least()
         if tasks.divide_out(i):
-            self._drop_event_id(i)
+            self._events.drop([tasks.examples[i].number])
             return i
         self._remove(i)
         return None
@@ -593,18 +586,12 @@ class PrivilegedCore:
     def _remove(self, i: int) -> None:
         tasks = self._tasks
         divided = tasks.divide_out(i)
-        self._drop_event_id(i)
+        self._events.drop([tasks.examples[i].number])
         tasks.close(i)
         if not divided:
             tasks.learn_anew(None, None, self._model(), self._columns)
 
-    def _drop_event_id(self, i: int) -> None:
-        """Drop the event id of an example that is no longer retained."""
-        event_id = self._events.pop(self._tasks.examples[i].number, None)
-        if event_id is not None:
-            del self._numbers[event_id]
-
     def _index(self, event_id: str) -> int:
-        number = self._numbers[event_id]
+        number = self._events.number(event_id)
         examples = enumerate(self._tasks.examples)
         return next(i for i, example in examples if example.number == number)

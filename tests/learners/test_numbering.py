@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgp.learners.numbering import Classes
+from streamgp.learners.numbering import Classes, EventNumbers
 
 
 def test_classes_are_numbered_in_order_of_appearance():
@@ -40,3 +40,25 @@ def test_refused_label_changes_nothing(y, error):
         with pytest.raises(error):
             ask(y)
     assert classes.labels == [True]
+
+
+def test_numbers_of_examples_never_change():
+    events = EventNumbers()
+    assert [events.append(e) for e in ("a", None, "b")] == [0, 1, 2]
+    events.drop([0, 1])
+    assert events.append("a") == 3
+    assert (events.number("a"), events.number("b"), events.event_id(0)) == (3, 2, None)
+    events.n_taken_back += 1
+    assert (events.n_appended, events.n) == (4, 3)
+
+
+def test_event_is_new_once_its_example_is_dropped():
+    events = EventNumbers()
+    events.append("a")
+    events.check_new(None)
+    with pytest.raises(ValueError, match="event 'a' was already learned; use relabel_one"):
+        events.check_new("a")
+    events.drop([0])
+    events.check_new("a")
+    with pytest.raises(KeyError):
+        events.number("a")

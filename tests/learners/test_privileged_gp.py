@@ -399,7 +399,8 @@ def test_no_more_examples_are_retained_than_allowed():
         assert len(model._core._tasks.examples) == min(i + 1, 20)
         sizes.append(len(pickle.dumps(model._core._tasks._tasks)))
     assert sizes[-1] == sizes[50]
-    assert len(model._core._numbers) == len(model._core._events) == 20
+    events = model._core._events
+    assert len(events._numbers) == len(events._event_ids) == 20
 
 
 def test_what_is_given_up_tells_least():
@@ -531,7 +532,7 @@ def test_of_a_long_log_few_examples_are_retained():
     xs, ys, privileged = logged(60)
     model = fixed(max_points=20)
     model.learn_log(xs, ys, privileged=privileged)
-    assert (model.n_learned, len(model._core._numbers)) == (60, 0)
+    assert (model.n_learned, len(model._core._events._numbers)) == (60, 0)
     assert len(model._core._tasks.examples) == 20
     assert model.predict_proba_one({"a": 1.2, "b": 0.0})["yes"] > 0.5
 
