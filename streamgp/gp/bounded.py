@@ -1,4 +1,4 @@
-"""Gaussian processes with bounded memory, and their base: numbered examples.
+"""Gaussian processes whose examples are numbered, with bounded memory or without.
 
 `sparse.py` decides which examples are retained, and what becomes of the others.
 
@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -26,96 +27,135 @@ from streamgp.gp.inducing_regression import ProjectedGP
 from streamgp.gp.marginal_likelihood import Spread, Steps, at_once
 from streamgp.kernels import Kernel
 
+# --- Switching to other hyper-parameters, a little with each example.
+
 
 class Adoption:
-    """A process with other hyper-parameters that gradually learns what another one knows.
+    """Other hyper-parameters, and what a process has done so far to switch to them.
 
-    An exact process learns the examples of the other. If some of these are gone, a copy of the
-    process switches to the hyper-parameters, and then learns the examples that have come since.
+    An exact process learns the examples of the old one again. Once some of these are gone, a copy
+    of the old one succeeds it.
 
     Parameters
     ----------
     noise_variance
         Variance of the observation noise, in units of y².
 
+    Attributes
+    ----------
+    relearning, succession
+        What is under way; None before it begins.
+
     """
 
-    # _gp     the exact process, None before the first example
-    # _begun  the other's first example and number of features when it was made
-    # _other  the copy, None before it was made
-    # _work   the computation that switches the copy to the hyper-parameters
-    # _since  examples that it has to learn after that: points and targets
     def __init__(self, noise_variance: float) -> None:
         self.noise_variance = noise_variance
-        self._gp: ExactGP | None = None
-        self._begun: tuple[list[int], int | None] = [], None
-        self._other: BoundedGP | None = None
-        self._work: Spread[None] | None = None
-        self._since: deque[tuple[Array, Array]] = deque()
+        self.relearning: Relearning | None = None
+        self.succession: Succession | None = None
 
     def note(self, x: Array, y: Array) -> None:
         """Record an example that the process has learned in the meantime."""
-        if self._other is not None:
-            self._since.append((x, y))
+        if self.succession is not None:
+            self.succession.since.append((x, y))
 
-    def successor(
-        self, gp: BoundedGP, kernel_for: Callable[[int], Kernel], work: float
-    ) -> BoundedGP | None:
-        """Return a process as if `gp` had switched to the hyper-parameters at the first call.
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Relearning:
+    """An exact process that gradually learns the examples of another one.
+
+    Parameters
+    ----------
+    gp
+        The process, which has learned nothing yet.
+    first
+        Number of the first example, in a list; `[]` if there is no example.
+    d
+        Number of features that every example is given; None for as many as it had.
+
+    """
+
+    gp: ExactGP
+    first: list[int]
+    d: int | None
+
+    def advance(
+        self,
+        points: Sequence[Array],
+        targets: Sequence[Array],
+        kernel_for: Callable[[int], Kernel],
+        work: float,
+    ) -> bool:
+        """Learn the next ones of all examples; return whether none is left.
+
+        `kernel_for` and `work` are those of `NumberedGP.adopt`.
+        """
+        gp, n_before = self.gp, self.gp.n
+        while gp.n < len(points) and (gp.n < n_before + 2 or work > 0.0):
+            work -= microseconds(gp.n)
+            x, y = points[gp.n], targets[gp.n]
+            if self.d is not None:
+                x = padded(x, self.d)
+            # The bits of a covariance depend on the number of features.
+            if gp.points.d is not None and len(x) > gp.points.d:
+                gp.widen(len(x), kernel_for(len(x)))
+            gp.append(x, padded(y, max(gp.n_targets, len(y))))
+        return gp.n >= len(points)
+
+
+class Succession:
+    """A copy of a process that switches to other hyper-parameters, and then catches up with it.
+
+    Parameters
+    ----------
+    gp
+        A process that has dropped examples.
+    kernel
+        The new kernel, for the features that the process has now.
+    noise_variance
+        The new noise variance.
+
+    Attributes
+    ----------
+    since
+        Examples that have come since, and that the copy has to learn: points and targets.
+
+    """
+
+    # _gp    the copy
+    # _work  the computation that switches it to the hyper-parameters
+    def __init__(self, gp: BoundedGP, kernel: Kernel, noise_variance: float) -> None:
+        self._gp = deepcopy(gp)
+        self._work = Spread(partial(self._gp.adopt_steps, kernel, noise_variance))
+        self.since: deque[tuple[Array, Array]] = deque()
+
+    def advance(self, kernel_for: Callable[[int], Kernel], work: float) -> BoundedGP | None:
+        """Return a process as if it had switched at the first call; None if there is more to do.
 
         Parameters
         ----------
-        gp
-            A process that has dropped examples; each that it has learned since was noted.
         kernel_for, work
             As in `NumberedGP.adopt`.
-
-        Returns
-        -------
-        The process; None if there is more to do.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If an example that has come since cannot be learned with them.
+            If an example that has come since cannot be learned with the hyper-parameters.
 
         """
-        if self._other is None or self._work is None:
-            self._other = other = deepcopy(gp)
-            kernel = kernel_for(other._d or 0)
-            self._work = Spread(partial(other.adopt_steps, kernel, self.noise_variance))
-            # For the copy, whose memory the system still has to allocate.
-            work -= 200.0 + 2.6 * gp.max_points + gp.max_points**2 / 160.0
-        other = self._other
+        gp = self._gp
         if not self._work.has_ended:
             left = self._work.advance(work)
             if left is None:
                 return None
             work = left
         n_learned = 0
-        while self._since and (n_learned < 2 or work > 0.0):
-            x, y = self._since.popleft()
-            other.widen(len(x), kernel_for(len(x)))
-            other.append(x, y)
-            work -= other.cost
+        while self.since and (n_learned < 2 or work > 0.0):
+            x, y = self.since.popleft()
+            gp.widen(len(x), kernel_for(len(x)))
+            gp.append(x, y)
+            work -= gp.cost
             n_learned += 1
-        return None if self._since else other
-
-    def taught(self, retained: Sequence[int], d: int | None = None) -> ExactGP | None:
-        """Return the process so far; None if it has to learn other examples, or has not begun."""
-        return self._gp if self._begun == (list(retained[:1]), d) else None
-
-    def begin(self, gp: ExactGP, retained: Sequence[int], d: int | None = None) -> None:
-        """Start with a process that has learned nothing yet."""
-        self._gp, self._begun = gp, (list(retained[:1]), d)
-
-    def next_to_learn(self, n: int, work: float) -> range:
-        """Return the indices of the examples, out of `n`, to learn now in `work` microseconds."""
-        first = last = 0 if self._gp is None else self._gp.n
-        while last < n and (last - first < 2 or work > 0.0):
-            work -= microseconds(last)
-            last += 1
-        return range(first, last)
+        return None if self.since else gp
 
 
 def microseconds(n: int) -> float:
@@ -127,59 +167,32 @@ def microseconds(n: int) -> float:
     return 30.0 + 1e-4 * n * n
 
 
-class BoundedGP(ABC):
-    """A process that retains `max_points` examples at most.
+# --- What all processes with numbered examples have in common, and the one that drops none.
 
-    Examples are numbered from 0 in the order learned; the numbers never change. While the process
-    is exact, it is bitwise an `ExactGP` that learned the retained examples, in their
-    order and with all features.
+
+class NumberedGP(ABC):
+    """A process whose examples are numbered from 0 in the order learned; numbers never change.
 
     Parameters
     ----------
-    kernel
-        Covariance function.
-    noise_variance
-        Variance of the observation noise, in units of y².
-    max_points
-        Largest number of retained examples.
+    gp
+        A process that has learned nothing.
 
     Attributes
     ----------
     retained
         Numbers of the examples that are retained, in the order of `leave_one_out`.
 
-    Raises
-    ------
-    ValueError
-        If `max_points` is not a positive whole number.
-
     """
 
-    # _gp        the process
-    # retained, _points, _targets  the retained examples, as they were passed in
-    # _next      number of the next example
-    # _d         number of features, None before the first example
-    __slots__ = (
-        "_d",
-        "_gp",
-        "_next",
-        "_points",
-        "_targets",
-        "max_points",
-        "noise_variance",
-        "retained",
-    )
+    # _gp    the process
+    # _next  number of the next example
+    __slots__ = ("_gp", "_next", "retained")
 
-    def __init__(self, kernel: Kernel, noise_variance: float, max_points: int) -> None:
-        check_whole("max_points", max_points, 1)
-        self.noise_variance = noise_variance
-        self.max_points = int(max_points)
+    def __init__(self, gp: ExactGP) -> None:
+        self._gp: ExactGP | ProjectedGP = gp
         self.retained: list[int] = []
-        self._points: list[Array] = []
-        self._targets: list[Array] = []
         self._next = 0
-        self._d: int | None = None
-        self._gp: ExactGP | ProjectedGP = ExactGP(kernel, noise_variance)
 
     @property
     def n(self) -> int:
@@ -192,34 +205,32 @@ class BoundedGP(ABC):
         return self._gp.n_targets
 
     @property
+    def noise_variance(self) -> float:
+        """Variance of the observation noise, in units of y²."""
+        return self._gp.noise_variance
+
+    @property
     def kernel(self) -> Kernel:
         """Covariance function."""
         return self._gp.kernel
 
     @property
-    def cost(self) -> float:
-        """Approximate microseconds to predict an example and learn it, once others were dropped."""
-        return 80.0 + self.max_points**2 / 1400.0
-
-    @property
+    @abstractmethod
     def points(self) -> Sequence[Array]:
         """The points of the retained examples, as they were passed in."""
-        return self._points
 
     @property
+    @abstractmethod
     def targets(self) -> Sequence[Array]:
         """The targets of the retained examples, as they were passed in."""
-        return self._targets
 
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
         return self._gp.predict(x)
 
+    @abstractmethod
     def predict_many(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
-        found = [self.predict(x) for x in X]
-        means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
-        return means, np.array([variance for _, variance in found])
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
@@ -247,42 +258,28 @@ class BoundedGP(ABC):
 
         """
 
-    def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
-        """Do what `append` does; its occasional extra work is divided into steps.
-
-        Unlike `append`, it may have dropped examples even if it refuses the new one.
-        """
-        yield from ()
-        return self.append(x, y)
-
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         self._gp.add_target()
 
+    @abstractmethod
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones.
 
         `kernel` is the same kernel, bound to that many columns; None if names do not matter.
         """
-        if self._d is None or d > self._d:
-            self._resize(d, kernel)
 
+    @abstractmethod
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
         """Remove features that no point has used; `kernel` as in `widen`."""
-        if self._d is None or d < self._d:
-            self._resize(d, kernel)
 
+    @abstractmethod
     def relabel(self, number: int, y: Array) -> None:
         """Replace the targets of an example; raises KeyError if it is not retained."""
-        i = self._index(number)
-        self._gp.relabel(i, y)
-        self._targets[i] = y
 
+    @abstractmethod
     def remove(self, number: int) -> None:
         """Forget an example; raises KeyError if it is not retained."""
-        i = self._index(number)
-        del self.retained[i], self._points[i], self._targets[i]
-        self._gp = self._exact(self.kernel)
 
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
@@ -291,8 +288,13 @@ class BoundedGP(ABC):
 
         Parameters
         ----------
-        adoption, kernel_for, work
-            As in `NumberedGP.adopt`.
+        adoption
+            What has been done so far.
+        kernel_for
+            Returns the kernel for a number of features: the first examples may have had fewer.
+        work
+            Approximate microseconds to spend; at least two examples are learned, so that the
+            process catches up even if one more comes with every call.
 
         Returns
         -------
@@ -301,30 +303,25 @@ class BoundedGP(ABC):
         Raises
         ------
         NotPositiveDefiniteError
-            If the examples cannot be learned with them. Nothing has changed in this case.
+            If an example cannot be learned with them. Nothing has changed in this case.
 
         """
-        d = self._d or 0
-        gp = adoption.taught(self.retained, d)
-        if gp is None:
-            gp = ExactGP(kernel_for(d), adoption.noise_variance)
-            for _ in range(self.n_targets):
-                gp.add_target()
-            adoption.begin(gp, self.retained, d)
-        for i in adoption.next_to_learn(len(self.retained), work):
-            gp.append(padded(self._points[i], d), padded(self._targets[i], self.n_targets))
-        if gp.n < len(self.retained):
+        points, d, first = self.points, self._d or 0, self.retained[:1]
+        d_of_all = d if self._has_equal_points else None
+        relearning = adoption.relearning
+        if relearning is None or (relearning.first, relearning.d) != (first, d_of_all):
+            d_at_first = len(points[0]) if points and d_of_all is None else d
+            gp = self._untaught(kernel_for(d_at_first), adoption.noise_variance)
+            relearning = adoption.relearning = Relearning(gp=gp, first=first, d=d_of_all)
+        if not relearning.advance(points, self.targets, kernel_for, work):
             return None
+        gp = relearning.gp
+        if gp.points.d is not None and d > gp.points.d:
+            gp.widen(d, kernel_for(d))
         while gp.n_targets < self.n_targets:
             gp.add_target()
         self._gp = gp
-        self.noise_variance = adoption.noise_variance
         return []
-
-    def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
-        """Switch to other hyper-parameters and the retained examples; all changes come last."""
-        self._gp = yield from self._exact_steps(kernel, noise_variance)
-        self.noise_variance = noise_variance
 
     def reset_to_prior(self) -> list[int]:
         """Return to the prior: forget all examples, but keep the functions.
@@ -334,9 +331,8 @@ class BoundedGP(ABC):
         Numbers of the examples that were retained.
 
         """
-        gone = self.retained
-        self.retained, self._points, self._targets = [], [], []
-        self._gp = self._exact(self.kernel)
+        gone, self.retained = self.retained, []
+        self._gp = self._untaught(self.kernel, self.noise_variance, self.n_targets)
         return gone
 
     def log_evidence(self) -> float:
@@ -353,6 +349,213 @@ class BoundedGP(ABC):
         Each as if its example had not been learned.
         """
         return self._gp.leave_one_out()
+
+    # --- inside
+
+    # Whether the points of an exact process all have the latest number of features, and not each
+    # as many as it had: their bits depend on it.
+    _has_equal_points: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def _d(self) -> int | None:
+        """Number of features, None before the first example."""
+
+    def _untaught(self, kernel: Kernel, noise_variance: float, n_targets: int = 0) -> ExactGP:
+        """Return an exact process that has learned nothing."""
+        return ExactGP(kernel, noise_variance, n_targets=n_targets)
+
+
+class UnboundedGP(NumberedGP):
+    """An `ExactGP` that can be used like a `BoundedGP`: it retains every example.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+    single_precision
+        As in `ExactGP`.
+
+    Attributes
+    ----------
+    retained
+        Numbers of the examples, in the order learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamgp.kernels import SquaredExponential
+    >>> gp = UnboundedGP(SquaredExponential(), noise_variance=1.0)
+    >>> [gp.append(np.array([x]), np.array([1.0])) for x in (0.0, 9.0, 0.0)]
+    [[], [], []]
+    >>> gp.remove(0)
+    >>> gp.retained, gp.predict(np.array([0.0]))
+    ([1, 2], (array([0.5]), 0.5))
+
+    """
+
+    __slots__ = ()
+    _gp: ExactGP
+    _has_equal_points = False
+
+    def __init__(
+        self, kernel: Kernel, noise_variance: float, *, single_precision: bool = False
+    ) -> None:
+        super().__init__(ExactGP(kernel, noise_variance, single_precision=single_precision))
+
+    @property
+    def points(self) -> Sequence[Array]:
+        """The points of the examples, as they were passed in."""
+        return self._gp.points.given
+
+    @property
+    def targets(self) -> Sequence[Array]:
+        """The targets of the examples, as they were passed in."""
+        return self._gp.targets.values
+
+    def predict_many(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
+        return self._gp.predict_many(X)
+
+    def append(self, x: Array, y: Array) -> list[int]:
+        """Learn an example; return an empty list, as none is dropped."""
+        self._gp.append(x, y)
+        self.retained.append(self._next)
+        self._next += 1
+        return []
+
+    def widen(self, d: int, kernel: Kernel | None = None) -> None:
+        """Make room for points with `d` features, as `ExactGP` does."""
+        self._gp.widen(d, kernel)
+
+    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
+        """Remove features that no point has used, as `ExactGP` does."""
+        self._gp.narrow(d, kernel)
+
+    def relabel(self, number: int, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not known."""
+        self._gp.relabel(self._index(number), y)
+
+    def remove(self, number: int) -> None:
+        """Forget an example; raises KeyError if it is not known."""
+        i = self._index(number)
+        self._gp.remove(i)
+        del self.retained[i]
+
+    @property
+    def _d(self) -> int | None:
+        return self._gp.points.d
+
+    def _untaught(self, kernel: Kernel, noise_variance: float, n_targets: int = 0) -> ExactGP:
+        single = self._gp.single_precision
+        return ExactGP(kernel, noise_variance, n_targets=n_targets, single_precision=single)
+
+    def _index(self, number: int) -> int:
+        i = bisect_left(self.retained, number)
+        if i < len(self.retained) and self.retained[i] == number:
+            return i
+        raise KeyError(f"example {number} is not retained")
+
+
+# --- Processes that drop examples.
+
+
+class BoundedGP(NumberedGP):
+    """A process that retains `max_points` examples at most.
+
+    While the process is exact, it is bitwise an `ExactGP` that learned the retained examples, in
+    their order and with all features.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+    max_points
+        Largest number of retained examples.
+    n_targets
+        Number of functions, zero wherever they have been observed.
+
+    Attributes
+    ----------
+    retained
+        Numbers of the examples that are retained, in the order of `leave_one_out`.
+    points, targets
+        These examples, as they were passed in.
+
+    Raises
+    ------
+    ValueError
+        If `max_points` is not a positive whole number.
+
+    """
+
+    # _d  number of features, None before the first example
+    __slots__ = ("_d", "max_points", "points", "targets")
+    _has_equal_points = True
+
+    def __init__(
+        self, kernel: Kernel, noise_variance: float, max_points: int, n_targets: int = 0
+    ) -> None:
+        check_whole("max_points", max_points, 1)
+        super().__init__(ExactGP(kernel, noise_variance, n_targets=n_targets))
+        self.max_points = int(max_points)
+        self.points: list[Array] = []
+        self.targets: list[Array] = []
+        self._d: int | None = None
+
+    @property
+    def cost(self) -> float:
+        """Approximate microseconds to predict an example and learn it, once others were dropped."""
+        return 80.0 + self.max_points**2 / 1400.0
+
+    def predict_many(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
+        found = [self.predict(x) for x in X]
+        means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
+        return means, np.array([variance for _, variance in found])
+
+    def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
+        """Do what `append` does; its occasional extra work is divided into steps.
+
+        Unlike `append`, it may have dropped examples even if it refuses the new one.
+        """
+        yield from ()
+        return self.append(x, y)
+
+    def widen(self, d: int, kernel: Kernel | None = None) -> None:
+        """Make room for points with `d` features; the old points have 0 in the new ones."""
+        if self._d is None or d > self._d:
+            self._resize(d, kernel)
+
+    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
+        """Remove features that no point has used."""
+        if self._d is None or d < self._d:
+            self._resize(d, kernel)
+
+    def relabel(self, number: int, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        self._gp.relabel(i, y)
+        self.targets[i] = y
+
+    def remove(self, number: int) -> None:
+        """Forget an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        del self.retained[i], self.points[i], self.targets[i]
+        self._gp = self._exact(self.kernel)
+
+    def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
+        """Switch to other hyper-parameters and the retained examples; all changes come last."""
+        self._gp = yield from self._exact_steps(kernel, noise_variance)
+
+    def reset_to_prior(self) -> list[int]:
+        """Return to the prior; return the numbers of the examples that were retained."""
+        self.points, self.targets = [], []
+        return super().reset_to_prior()
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values, without kernel and noise.
@@ -392,19 +595,18 @@ class BoundedGP(ABC):
             If there are not as many numbers as there should be.
 
         """
-        gp = cls(kernel, noise_variance, max_points)
+        m = int(state["n_targets"])
+        gp = cls(kernel, noise_variance, max_points, m)
         gp._next, gp._d = int(state["next"]), state["d"]
         gp.retained = [int(number) for number in state["retained"]]
-        k, m = len(gp.retained), int(state["n_targets"])
-        gp._points = list(array_of(state["points"], k, gp._d or 0))
-        gp._targets = list(array_of(state["targets"], k, m))
-        for _ in range(m):
-            gp.add_target()
+        k = len(gp.retained)
+        gp.points = list(array_of(state["points"], k, gp._d or 0))
+        gp.targets = list(array_of(state["targets"], k, m))
         if state["projected"] is None:
             gp._gp = gp._exact(kernel)
         else:
             gp._gp = ProjectedGP.from_state(
-                state["projected"], kernel, noise_variance, gp._points, gp._targets, gp.max_points
+                state["projected"], kernel, noise_variance, gp.points, gp.targets, gp.max_points
             )
         return gp
 
@@ -413,9 +615,7 @@ class BoundedGP(ABC):
         return at_once(self._exact_steps(kernel, self.noise_variance))
 
     def _exact_steps(self, kernel: Kernel, noise_variance: float) -> Steps[ExactGP]:
-        gp = ExactGP(kernel, noise_variance)
-        for _ in range(self.n_targets):
-            gp.add_target()
+        gp = ExactGP(kernel, noise_variance, n_targets=self.n_targets)
         for x, y in zip(*self._examples(), strict=True):
             yield microseconds(gp.n)
             gp.append(x, y)
@@ -423,8 +623,8 @@ class BoundedGP(ABC):
 
     def _examples(self) -> tuple[list[Array], list[Array]]:
         """Return the points and targets of the retained examples, with all features."""
-        points = [padded(x, self._d or 0) for x in self._points]
-        return points, [padded(y, self.n_targets) for y in self._targets]
+        points = [padded(x, self._d or 0) for x in self.points]
+        return points, [padded(y, self.n_targets) for y in self.targets]
 
     def _index(self, number: int) -> int:
         try:
@@ -436,8 +636,8 @@ class BoundedGP(ABC):
         """Retain a new example, as the last one or in place of another."""
         i = len(self.retained) if slot is None else slot
         self.retained[i : i + 1] = [self._next]
-        self._points[i : i + 1] = [x]
-        self._targets[i : i + 1] = [y]
+        self.points[i : i + 1] = [x]
+        self.targets[i : i + 1] = [y]
         self._d = len(x)
         self._next += 1
 
@@ -448,218 +648,3 @@ class BoundedGP(ABC):
         else:
             # Recomputed, since the bits of a covariance depend on the number of features.
             self._gp = self._exact(kernel or self.kernel)
-
-
-# --- An exact process whose examples are addressed by numbers, like those of a bounded one.
-
-
-class NumberedGP:
-    """An `ExactGP` that can be used like a `BoundedGP`: it retains every example.
-
-    Examples are numbered from 0 in the order learned; the numbers never change.
-
-    Parameters
-    ----------
-    kernel
-        Covariance function.
-    noise_variance
-        Variance of the observation noise, in units of y².
-    single_precision
-        As in `ExactGP`.
-
-    Attributes
-    ----------
-    retained
-        Numbers of the examples, in the order learned.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from streamgp.kernels import SquaredExponential
-    >>> gp = NumberedGP(SquaredExponential(), noise_variance=1.0)
-    >>> [gp.append(np.array([x]), np.array([1.0])) for x in (0.0, 9.0, 0.0)]
-    [[], [], []]
-    >>> gp.remove(0)
-    >>> gp.retained, gp.predict(np.array([0.0]))
-    ([1, 2], (array([0.5]), 0.5))
-
-    """
-
-    # _next  number of the next example
-    __slots__ = ("_gp", "_next", "retained")
-
-    def __init__(
-        self, kernel: Kernel, noise_variance: float, *, single_precision: bool = False
-    ) -> None:
-        self._gp = ExactGP(kernel, noise_variance, single_precision=single_precision)
-        self.retained: list[int] = []
-        self._next = 0
-
-    @property
-    def n(self) -> int:
-        """Number of examples."""
-        return self._gp.n
-
-    @property
-    def n_targets(self) -> int:
-        """Number of functions."""
-        return self._gp.n_targets
-
-    @property
-    def noise_variance(self) -> float:
-        """Variance of the observation noise, in units of y²."""
-        return self._gp.noise_variance
-
-    @property
-    def kernel(self) -> Kernel:
-        """Covariance function."""
-        return self._gp.kernel
-
-    @property
-    def points(self) -> Sequence[Array]:
-        """The points of the examples, as they were passed in."""
-        return self._gp.points.given
-
-    @property
-    def targets(self) -> Sequence[Array]:
-        """The targets of the examples, as they were passed in."""
-        return self._gp.targets.values
-
-    def predict(self, x: Array) -> tuple[Array, float]:
-        """Posterior means (m,), read only, and latent variance at `x` of shape (d,)."""
-        return self._gp.predict(x)
-
-    def predict_many(self, X: Array) -> tuple[Array, Array]:
-        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
-        return self._gp.predict_many(X)
-
-    def joint(self, X: Array) -> tuple[Array, Array]:
-        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
-        return self._gp.joint(X)
-
-    def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
-        """Row of a point, and `a` and `b` with `cov(u, v) = k(u, v) - a(u)' b(v)`."""
-        return self._gp.covariance_terms(x)
-
-    def append(self, x: Array, y: Array) -> list[int]:
-        """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.
-
-        Returns
-        -------
-        An empty list: all examples are retained.
-
-        Raises
-        ------
-        NotPositiveDefiniteError
-            If the point is, up to rounding, determined by the old ones. Nothing is learned then.
-
-        """
-        self._gp.append(x, y)
-        self.retained.append(self._next)
-        self._next += 1
-        return []
-
-    def add_target(self) -> None:
-        """Add a function that was zero wherever it has been observed."""
-        self._gp.add_target()
-
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features, as `ExactGP` does."""
-        self._gp.widen(d, kernel)
-
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used."""
-        self._gp.narrow(d, kernel)
-
-    def relabel(self, number: int, y: Array) -> None:
-        """Replace the targets of an example; raises KeyError if it is not known."""
-        self._gp.relabel(self._index(number), y)
-
-    def remove(self, number: int) -> None:
-        """Forget an example; raises KeyError if it is not known."""
-        i = self._index(number)
-        self._gp.remove(i)
-        del self.retained[i]
-
-    def adopt(
-        self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
-    ) -> list[int] | None:
-        """Switch to other hyper-parameters, bitwise as if they had always been in use.
-
-        Parameters
-        ----------
-        adoption
-            What has been done so far.
-        kernel_for
-            Returns the kernel for a number of features: the first examples may have had fewer.
-        work
-            Approximate microseconds to spend; at least two examples are learned, so that the
-            process catches up even if one more comes with every call.
-
-        Returns
-        -------
-        An empty list, as all examples are retained; None if there is more to do.
-
-        Raises
-        ------
-        NotPositiveDefiniteError
-            If an example cannot be learned with them. Nothing has changed in this case.
-
-        """
-        old, d = self._gp, self._gp.points.d or 0
-        points, targets = old.points.given, old.targets.values
-        gp = adoption.taught(self.retained)
-        if gp is None:
-            kernel = kernel_for(len(points[0]) if points else d)
-            gp = ExactGP(kernel, adoption.noise_variance, single_precision=old.single_precision)
-            adoption.begin(gp, self.retained)
-        for i in adoption.next_to_learn(len(points), work):
-            x, y = points[i], targets[i]
-            # The bits of a covariance depend on the number of features.
-            if gp.points.d is not None and len(x) > gp.points.d:
-                gp.widen(len(x), kernel_for(len(x)))
-            gp.append(x, padded(y, max(gp.n_targets, len(y))))
-        if gp.n < len(points):
-            return None
-        if gp.points.d is not None and d > gp.points.d:
-            gp.widen(d, kernel_for(d))
-        while gp.n_targets < old.n_targets:
-            gp.add_target()
-        self._gp = gp
-        return []
-
-    def reset_to_prior(self) -> list[int]:
-        """Return to the prior: forget all examples, but keep the functions.
-
-        Returns
-        -------
-        Numbers of the examples that were retained.
-
-        """
-        old, gone = self._gp, self.retained
-        self.retained = []
-        self._gp = ExactGP(old.kernel, old.noise_variance, single_precision=old.single_precision)
-        for _ in range(old.n_targets):
-            self._gp.add_target()
-        return gone
-
-    def log_evidence(self) -> float:
-        """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
-        return self._gp.log_evidence()
-
-    def quadratic_forms(self) -> tuple[Array, float]:
-        """Return those of `ExactGP`."""
-        return self._gp.quadratic_forms()
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """Posterior means (n, m) and latent variances (n,) at each point, had it not been learned.
-
-        In the order of `retained`.
-        """
-        return self._gp.leave_one_out()
-
-    def _index(self, number: int) -> int:
-        i = bisect_left(self.retained, number)
-        if i < len(self.retained) and self.retained[i] == number:
-            return i
-        raise KeyError(f"example {number} is not retained")

@@ -153,6 +153,8 @@ class Targets:
 
     Parameters
     ----------
+    m
+        Number of functions, zero wherever they have been observed.
     dtype
         Type of `z`, the same as that of the factor.
 
@@ -167,8 +169,7 @@ class Targets:
     --------
     One observation of 3 whose variance is 4:
 
-    >>> targets = Targets()
-    >>> targets.add()
+    >>> targets = Targets(1)
     >>> targets.append(np.array([3.0]), targets.means(np.empty(0)), 2.0)
     >>> targets.Z
     array([[1.5]])
@@ -180,10 +181,10 @@ class Targets:
     #         for more
     __slots__ = ("_Z", "m", "values")
 
-    def __init__(self, dtype: np.dtype[Any] = DOUBLE) -> None:
-        self.m = 0
+    def __init__(self, m: int = 0, dtype: np.dtype[Any] = DOUBLE) -> None:
+        self.m = m
         self.values: list[Array] = []
-        self._Z: Array = np.zeros((0, 0), dtype)
+        self._Z: Array = np.zeros((m, 0), dtype)
 
     @property
     def Z(self) -> Array:  # noqa: N802 - mathematics keeps its letters
@@ -290,6 +291,8 @@ class ExactGP:
         Covariance function.
     noise_variance
         Variance of the observation noise, in units of y².
+    n_targets
+        Number of functions, zero wherever they have been observed.
     single_precision
         Store the Cholesky factor, and what follows from it, in half the memory, and read it in half
         the time. Means change in the third or fourth decimal if the noise variance is a thousandth
@@ -312,8 +315,7 @@ class ExactGP:
     One point, noise 1, kernel 1: the mean is half the target.
 
     >>> from streamgp.kernels import SquaredExponential
-    >>> gp = ExactGP(SquaredExponential(), noise_variance=1.0)
-    >>> gp.add_target()
+    >>> gp = ExactGP(SquaredExponential(), noise_variance=1.0, n_targets=1)
     >>> x = np.array([0.0])
     >>> gp.append(x, np.array([1.0]))
     >>> means, variance = gp.predict(x)
@@ -342,14 +344,19 @@ class ExactGP:
     )
 
     def __init__(
-        self, kernel: Kernel, noise_variance: float, *, single_precision: bool = False
+        self,
+        kernel: Kernel,
+        noise_variance: float,
+        *,
+        n_targets: int = 0,
+        single_precision: bool = False,
     ) -> None:
         check_noise_variance(noise_variance, single_precision=single_precision)
         self.noise_variance = noise_variance
         self.single_precision = single_precision
         dtype = SINGLE if single_precision else DOUBLE
         self.points = Points(kernel)
-        self.targets = Targets(dtype)
+        self.targets = Targets(n_targets, dtype)
         self._factor = PackedCholesky(dtype)
         self._solved: tuple[_Solve, ...] = ()
 

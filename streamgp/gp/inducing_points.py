@@ -73,6 +73,8 @@ class Basis:
     ----------
     capacity
         Largest number of points.
+    n_targets
+        Number of functions, zero wherever they have been observed.
 
     Attributes
     ----------
@@ -85,8 +87,7 @@ class Basis:
     --------
     One point, an observation of 1 with noise 1: both the mean and the variance are one half.
 
-    >>> basis = Basis(capacity=1)
-    >>> basis.add_target()
+    >>> basis = Basis(capacity=1, n_targets=1)
     >>> look = basis.look(np.empty(0), prior=1.0)
     >>> basis.learn(look, basis.means(look), np.array([1.0]), noise_variance=1.0)
     0
@@ -115,16 +116,16 @@ class Basis:
     #            more changes no bit of the others. Weights only tell which point is least needed
     __slots__ = ("_M", "_Q", "_S", "_diagonal", "_use", "capacity", "n", "n_targets")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, n_targets: int = 0) -> None:
         self.capacity = capacity
         self.n = 0
-        self.n_targets = 0
+        self.n_targets = n_targets
         self._Q = SymmetricMatrix(capacity)
         self._S = SymmetricMatrix(capacity)
         self._diagonal: Array = np.zeros(capacity + 1)
         self._use: Array = np.zeros(capacity + 1)
         self._use[-1] = 1.0 / capacity
-        self._M: Array = np.zeros((0, 2 * capacity + 2))
+        self._M: Array = np.zeros((n_targets, 2 * capacity + 2))
 
     @classmethod
     def of_steps(cls, capacity: int, K: Array, means: Array, S: Array) -> Steps[Self]:
@@ -273,14 +274,12 @@ class Basis:
     @classmethod
     def from_state(cls, state: State, capacity: int) -> Self:
         """Restore what `state` returned, bitwise."""
-        basis = cls(capacity)
+        basis = cls(capacity, int(state["n_targets"]))
         basis.n = n = int(state["n"])
         basis._Q.set_text(state["precision"], n)
         basis._S.set_text(state["covariance"], n)
         basis._diagonal[:-1] = basis._Q.diagonal()
         basis._use[:n] = array_of(state["use"], n)
-        for _ in range(int(state["n_targets"])):
-            basis.add_target()
         for half, text in zip(basis._halves(), state["beliefs"], strict=True):
             half[:, :n] = array_of(text, basis.n_targets, n)
         return basis

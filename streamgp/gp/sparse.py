@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 from streamgp.base import Array
-from streamgp.gp.bounded import Adoption, BoundedGP
+from streamgp.gp.bounded import Adoption, BoundedGP, NumberedGP, Succession
 from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.inducing_regression import ProjectedGP
@@ -110,7 +110,7 @@ class SparseGP(BoundedGP):
         if self._is_separable(i):
             super().relabel(number, y)
         else:
-            self._targets[i] = y
+            self.targets[i] = y
             self._gp = self._exact(self.kernel)
 
     def remove(self, number: int) -> None:
@@ -138,15 +138,22 @@ class SparseGP(BoundedGP):
         """
         if isinstance(self._gp, ExactGP):
             return super().adopt(adoption, kernel_for, work)
-        check_noise_variance(adoption.noise_variance)
-        other = adoption.successor(self, kernel_for, work)
+        noise_variance, most = adoption.noise_variance, self.max_points
+        check_noise_variance(noise_variance)
+        succession = adoption.succession
+        if succession is None:
+            succession = Succession(self, kernel_for(self._d or 0), noise_variance)
+            adoption.succession = succession
+            # For the copy, whose memory the system still has to allocate.
+            work -= 200.0 + 2.6 * most + most**2 / 160.0
+        other = succession.advance(kernel_for, work)
         if other is None:
             return None
         while other.n_targets < self.n_targets:
             other.add_target()
         kept = set(other.retained)
         gone = [number for number in self.retained if number not in kept]
-        for name in BoundedGP.__slots__:
+        for name in (*NumberedGP.__slots__, *BoundedGP.__slots__):
             setattr(self, name, getattr(other, name))
         return gone
 
@@ -158,7 +165,6 @@ class SparseGP(BoundedGP):
         if chosen is None:
             yield from super().adopt_steps(kernel, noise_variance)
         else:
-            self.noise_variance = noise_variance
             self._keep(chosen)
 
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -180,8 +186,8 @@ class SparseGP(BoundedGP):
         kept = set(indices)
         gone = [number for i, number in enumerate(self.retained) if i not in kept]
         self.retained = [self.retained[i] for i in indices]
-        self._points = [self._points[i] for i in indices]
-        self._targets = [self._targets[i] for i in indices]
+        self.points = [self.points[i] for i in indices]
+        self.targets = [self.targets[i] for i in indices]
         return gone
 
 
@@ -235,6 +241,6 @@ class WindowGP(BoundedGP):
             return []
         n = max(self.max_points // 4, 1)
         gone = self.retained[:n]
-        del self.retained[:n], self._points[:n], self._targets[:n]
+        del self.retained[:n], self.points[:n], self.targets[:n]
         self._gp = yield from self._exact_steps(self.kernel, self.noise_variance)
         return gone

@@ -19,7 +19,7 @@ from streamgp.base import Array, Features, State
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.features import Columns
 from streamgp.gp.arrays import padded
-from streamgp.gp.bounded import BoundedGP, NumberedGP
+from streamgp.gp.bounded import BoundedGP, NumberedGP, UnboundedGP
 from streamgp.gp.cholesky import (
     MIN_NOISE_IN_SINGLE_PRECISION,
     NotPositiveDefiniteError,
@@ -134,12 +134,12 @@ class GPSettings:
         """Return the prior hyperparameters for points with these columns."""
         return Hyperparameters(kernel=kernel.bound(columns), noise_variance=self.noise_variance)
 
-    def process(self, these: Hyperparameters) -> NumberedGP | BoundedGP:
+    def process(self, these: Hyperparameters) -> NumberedGP:
         """Return a process that has learned nothing."""
         if self.bound is not None:
             return self._bounded_kind(these.kernel, these.noise_variance, self.bound)
         single = self.single_precision
-        return NumberedGP(these.kernel, these.noise_variance, single_precision=single)
+        return UnboundedGP(these.kernel, these.noise_variance, single_precision=single)
 
     @property
     def _bounded_kind(self) -> type[BoundedGP]:
@@ -184,7 +184,7 @@ class FeatureGP:
         self._prior = settings.kernel
         self._tuning = settings.tuning()
         self.columns = Columns()
-        self.gp: NumberedGP | BoundedGP | None = None
+        self.gp: NumberedGP | None = None
         self._events = EventNumbers()
         self._constant = _UNKNOWN
 
@@ -412,9 +412,7 @@ class FeatureGP:
         if state is not None and self._tuning is not None:
             self._tuning.load_state(state)
 
-    def _advance(
-        self, tuning: Tuning, search: Search, gp: NumberedGP | BoundedGP, prior: Kernel
-    ) -> bool:
+    def _advance(self, tuning: Tuning, search: Search, gp: NumberedGP, prior: Kernel) -> bool:
         """Do some of the work of a search; return whether hyperparameters have changed."""
         before, n = tuning.vector, self.n_examples
         left = WORK if search.adoption is not None else search.advance(WORK)
@@ -449,7 +447,7 @@ class FeatureGP:
 
     # --- inside
 
-    def or_prior(self, xs: Iterable[Features]) -> tuple[NumberedGP | BoundedGP, Columns]:
+    def or_prior(self, xs: Iterable[Features]) -> tuple[NumberedGP, Columns]:
         """Return the process and its columns; before the first example, those made for `xs`."""
         gp, columns = self.gp, self.columns
         if gp is None:
@@ -464,7 +462,7 @@ class FeatureGP:
         kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
         return kernel.prior_variance(kernel.embed(columns.vector(x)))
 
-    def _learned(self) -> NumberedGP | BoundedGP:
+    def _learned(self) -> NumberedGP:
         if self.gp is None:
             raise KeyError("nothing has been learned yet")
         return self.gp

@@ -303,10 +303,8 @@ class Search:
         X, Y, most = self.X, self.Y, self.max_points
         if most is None or not self._gives_up:
             return (yield from prediction_steps(these, X, Y))
-        gp = self.kind(these.kernel, these.noise_variance, most)
+        gp = self.kind(these.kernel, these.noise_variance, most, Y.shape[1])
         means, variances = np.empty_like(Y), np.empty(len(Y))
-        for _ in range(Y.shape[1]):
-            gp.add_target()
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
             yield microseconds(i) if i < most else gp.cost
             means[i], variances[i] = gp.predict(x)

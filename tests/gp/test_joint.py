@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.features import Columns
-from streamgp.gp.bounded import NumberedGP
+from streamgp.gp.bounded import UnboundedGP
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.gp.sparse import SparseGP, WindowGP
@@ -48,7 +48,7 @@ def test_on_the_diagonal_it_is_what_is_predicted_bitwise(n, b, seed):
     X, Y = problem(n, 3, 2, seed)
     probes = problem(b, 3, seed=seed + 1)[0]
     for gp in (
-        learned(NumberedGP(KERNEL, 0.1), X, Y),
+        learned(UnboundedGP(KERNEL, 0.1), X, Y),
         learned(SparseGP(KERNEL, 0.1, 8), X, Y),
         learned(WindowGP(KERNEL, 0.1, 8), X, Y),
     ):
@@ -89,7 +89,7 @@ def test_of_a_few_points_it_is_what_would_be_left_of_the_variance_after_a_label(
 def test_it_follows_a_new_label_a_removal_and_the_end_of_a_window():
     X, Y = problem(30)
     probes = problem(5, seed=1)[0]
-    gp = learned(NumberedGP(KERNEL, 0.1), X, Y)
+    gp = learned(UnboundedGP(KERNEL, 0.1), X, Y)
     gp.relabel(7, -Y[7])
     gp.remove(3)
     Y[7] = -Y[7]
@@ -119,7 +119,7 @@ def test_before_the_first_example_it_is_the_prior(kernel):
     kernel = kernel.bound(Columns(["0", "1"]))
     probes = problem(4, 2)[0]
     rows = np.array([kernel.embed(x) for x in probes])
-    for gp in (NumberedGP(kernel, 0.1), SparseGP(kernel, 0.1, 3)):
+    for gp in (UnboundedGP(kernel, 0.1), SparseGP(kernel, 0.1, 3)):
         means, C = gp.joint(probes)
         assert means.shape == (4, 0)
         np.testing.assert_allclose(C, kernel.matrix(rows), atol=1e-12)
@@ -136,7 +136,7 @@ def test_it_measures_from_where_the_points_are():
 
 def test_looking_at_many_changes_no_bit_of_what_follows():
     X, Y = problem(40)
-    for make in (lambda: NumberedGP(KERNEL, 0.1), lambda: SparseGP(KERNEL, 0.1, 10)):
+    for make in (lambda: UnboundedGP(KERNEL, 0.1), lambda: SparseGP(KERNEL, 0.1, 10)):
         one, other = learned(make(), X[:30], Y[:30]), learned(make(), X[:30], Y[:30])
         for x, y in zip(X[30:], Y[30:], strict=True):
             one.joint(X)

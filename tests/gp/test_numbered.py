@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp.bounded import Adoption, NumberedGP
+from streamgp.gp.bounded import Adoption, UnboundedGP
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
@@ -18,7 +18,7 @@ def taught(process, X, Y):
 
 def test_it_is_the_exact_process_bitwise():
     X, Y = problem(30)
-    gp = taught(NumberedGP(SquaredExponential(), 0.3), X, Y)
+    gp = taught(UnboundedGP(SquaredExponential(), 0.3), X, Y)
     exact = taught(ExactGP(SquaredExponential(), 0.3), X, Y)
     assert bits(gp.predict(X[0])) == bits(exact.predict(X[0]))
     assert gp.log_evidence() == exact.log_evidence()
@@ -29,7 +29,7 @@ def test_it_is_the_exact_process_bitwise():
 def test_numbers_stay_when_examples_go():
     X, Y = problem(6)
     gp, exact = (
-        taught(NumberedGP(SquaredExponential(), 0.3), X, Y),
+        taught(UnboundedGP(SquaredExponential(), 0.3), X, Y),
         ExactGP(SquaredExponential(), 0.3),
     )
     gp.remove(1)
@@ -48,7 +48,8 @@ def test_numbers_stay_when_examples_go():
 @given(st.lists(st.sampled_from(["learn", "widen", "target", "relabel"]), max_size=25))
 def test_adopted_hyper_parameters_are_bitwise_as_if_they_had_always_been_these(steps):
     rng = np.random.default_rng(0)
-    old, new = NumberedGP(SquaredExponential(), 0.5), NumberedGP(SquaredExponential(0.7, 2.0), 0.1)
+    old = UnboundedGP(SquaredExponential(), 0.5)
+    new = UnboundedGP(SquaredExponential(0.7, 2.0), 0.1)
     d = m = 1
     for step in ["learn", *steps, "learn"]:
         if step == "learn":
@@ -77,7 +78,7 @@ def test_adopted_hyper_parameters_are_bitwise_as_if_they_had_always_been_these(s
 
 def test_hyper_parameters_under_which_an_example_is_refused_are_not_adopted():
     X, Y = problem(5)
-    gp = taught(NumberedGP(SquaredExponential(), 0.3), [*X, X[0]], [*Y, Y[0]])
+    gp = taught(UnboundedGP(SquaredExponential(), 0.3), [*X, X[0]], [*Y, Y[0]])
     before = bits(gp.predict(X[1]))
     with pytest.raises(NotPositiveDefiniteError):
         gp.adopt(Adoption(0.0), lambda _: SquaredExponential())
@@ -85,7 +86,7 @@ def test_hyper_parameters_under_which_an_example_is_refused_are_not_adopted():
 
 
 def test_nothing_learned_is_nothing_to_learn_again():
-    gp = NumberedGP(SquaredExponential(), 0.5)
+    gp = UnboundedGP(SquaredExponential(), 0.5)
     gp.add_target()
     gp.adopt(Adoption(0.5), lambda _: SquaredExponential(variance=3.0))
     assert gp.predict(np.zeros(2))[1] == 3.0
@@ -94,7 +95,7 @@ def test_nothing_learned_is_nothing_to_learn_again():
 
 def test_two_examples_are_learned_again_for_each_that_comes():
     X, Y = problem(30)
-    gp, adoption, found = NumberedGP(SquaredExponential(), 0.5), Adoption(0.1), []
+    gp, adoption, found = UnboundedGP(SquaredExponential(), 0.5), Adoption(0.1), []
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
         found.append(gp.adopt(adoption, lambda _: SquaredExponential(2.0), work=0.0))

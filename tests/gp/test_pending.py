@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgp.gp.bounded import NumberedGP
+from streamgp.gp.bounded import UnboundedGP
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.pending import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
@@ -74,7 +74,7 @@ def test_single_precision_is_the_same_up_to_its_rounding():
     X, P, x = points(rng, 20), points(rng, 4), rng.normal(size=2)
     found = []
     for single in (False, True):
-        gp = NumberedGP(SquaredExponential(), 0.1, single_precision=single)
+        gp = UnboundedGP(SquaredExponential(), 0.1, single_precision=single)
         for learned in X:
             gp.append(learned, np.array([1.0]))
         found.append(pending_points(gp, P, [1.0] * 4).predict(x))

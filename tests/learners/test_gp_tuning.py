@@ -458,7 +458,7 @@ def test_a_change_meanwhile_leaves_nothing_of_what_was_taken_over(monkeypatch, c
     monkeypatch.setattr(gp_core, "WORK", 0.0)
     for one in (model, twin):
         learned_on(one, list(squares(2, seed=8)), "late")
-    assert model._core._tuning.search.adoption._other is not None
+    assert model._core._tuning.search.adoption.succession is not None
     monkeypatch.undo()
     event = next(iter(model.leave_one_out()))
     for one in (model, twin):

@@ -23,7 +23,7 @@ from benchmarks.performance.gp_speed.arrays import N_CLASSES, N_FEATURES, drawn
 from streamgp import GPClassifier
 from streamgp.base import Array, FeatureName, Features, Label, positive_parts
 from streamgp.features import Columns
-from streamgp.gp.bounded import NumberedGP
+from streamgp.gp.bounded import UnboundedGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
@@ -260,7 +260,7 @@ def _time_with_readings(learner: GPClassifier, events: Events, durations: _Durat
 def _factor(learner: GPClassifier) -> list[Array]:
     """Return the arrays in which the classifier stores its factor; they have no public name."""
     process = learner._core.gp
-    assert isinstance(process, NumberedGP)
+    assert isinstance(process, UnboundedGP)
     parts = []
     for block in process._gp._factor._blocks:
         n = block.n
