@@ -42,7 +42,7 @@ from benchmarks._harness import (
 )
 from streamgp import ConfidenceBoostingClassifier, OnlineForestClassifier
 from streamgp.base import Array, Features, Label
-from streamgp.trees import forest as grove
+from streamgp.trees import forest as own_forest
 from streamgp.trees import numpy_backend
 
 OWN = "ConfidenceBoostingClassifier"
@@ -154,7 +154,7 @@ def _grown_by(way: str) -> AbstractContextManager[Any]:
     """Let trees grow in one of the two ways."""
     if way == "numba":
         return nullcontext()
-    return patch.object(grove, "fastest", lambda: numpy_backend)
+    return patch.object(own_forest, "fastest", lambda: numpy_backend)
 
 
 def _warm_up(seed: int) -> None:

@@ -44,25 +44,25 @@ IS_TEXT = [False, False, True, False, False]
 
 
 def planted(own_limits, kernels, of=(5,), n_trees=3, n_classes=4):
-    grove = Forest(n_trees, own_limits, of, kernels)
-    grove.widen(IS_TEXT)
+    forest = Forest(n_trees, own_limits, of, kernels)
+    forest.widen(IS_TEXT)
     for _ in range(n_classes):
-        grove.add_class()
-    return grove
+        forest.add_class()
+    return forest
 
 
-def teach(grove, examples):
+def teach(forest, examples):
     """Teach all forests the same weights, and return what the first says."""
     said = []
     for x, y, w in examples:
-        grove.meet(x, y)
-        answers = [grove.learn(m, w) for m in range(len(grove.n_learned))]
+        forest.meet(x, y)
+        answers = [forest.learn(m, w) for m in range(len(forest.n_learned))]
         said.append(answers[0])
     return np.array(said)
 
 
-def tables(grove):
-    return [a.tobytes() for a in grove._tables if isinstance(a, np.ndarray)]
+def tables(forest):
+    return [a.tobytes() for a in forest._tables if isinstance(a, np.ndarray)]
 
 
 # --- what it is
@@ -71,15 +71,15 @@ def tables(grove):
 @thorough
 @given(seed=seeds, own_limits=limits, gaps=st.sampled_from([0.0, 0.3]))
 def test_it_grows_as_trees_of_objects_do(kernels, seed, own_limits, gaps):
-    grove = planted(own_limits, kernels, of=[seed])
+    forest = planted(own_limits, kernels, of=[seed])
     brute = brute_forest.Forest(3, own_limits, seed, IS_TEXT)
     for x, y, w in stream(seed, 90, gaps):
         brute.learn(x, y, w)
-        assert teach(grove, [(x, y, w)])[0].tolist() == brute.probabilities(x, 4)
+        assert teach(forest, [(x, y, w)])[0].tolist() == brute.probabilities(x, 4)
     probes = [x for x, _, _ in stream(seed + 1, 20, gaps)]
     expected = [brute.probabilities(x, 4) for x in probes]
-    assert grove.predict(np.array(probes))[:, 0].tolist() == expected
-    assert grove.n_nodes.tolist() == [tree.n_nodes for tree in brute.trees]
+    assert forest.predict(np.array(probes))[:, 0].tolist() == expected
+    assert forest.n_nodes.tolist() == [tree.n_nodes for tree in brute.trees]
 
 
 @thorough
@@ -90,18 +90,18 @@ def test_compiled_and_vectorised_trees_are_equal_bitwise(seed, own_limits, n_gro
         importlib.import_module(f"streamgp.trees.{way}")
         for way in ("numpy_backend", "numba_backend")
     ]
-    groves = [planted(own_limits, way, of=range(n_groups)) for way in ways]
+    forests = [planted(own_limits, way, of=range(n_groups)) for way in ways]
     examples, rng = list(stream(seed)), np.random.default_rng(seed)
     weights = rng.exponential(2.0, size=(len(examples), n_groups)) * rng.integers(3)
     for (x, y, _), ws in zip(examples, weights, strict=True):
-        for grove in groves:
-            grove.meet(x, y)
+        for forest in forests:
+            forest.meet(x, y)
         for m, w in enumerate(ws.tolist()):
-            a, b = (grove.learn(m, w) for grove in groves)
+            a, b = (forest.learn(m, w) for forest in forests)
             assert a.tobytes() == b.tobytes()
-    assert tables(groves[0]) == tables(groves[1])
+    assert tables(forests[0]) == tables(forests[1])
     X = np.array([x for x, _, _ in stream(seed + 1, 300)])
-    assert groves[0].predict(X).tobytes() == groves[1].predict(X).tobytes()
+    assert forests[0].predict(X).tobytes() == forests[1].predict(X).tobytes()
 
 
 def test_forests_that_share_examples_grow_as_they_would_alone(kernels):
@@ -119,25 +119,25 @@ def test_forests_that_share_examples_grow_as_they_would_alone(kernels):
 
 
 def test_leaves_are_pure_where_a_test_can_make_them_so(kernels):
-    grove = planted(SMALL._replace(n_tests=30), kernels)
+    forest = planted(SMALL._replace(n_tests=30), kernels)
     examples = [(np.array([y, 0, 10.0, 0, 0]), y, 1.0) for y in (0, 1) * 200]
-    teach(grove, examples)
-    p = grove.predict(np.array([examples[0][0], examples[1][0]]))[:, 0]
+    teach(forest, examples)
+    p = forest.predict(np.array([examples[0][0], examples[1][0]]))[:, 0]
     assert p[0, 0] > 0.99
     assert p[1, 1] > 0.99
-    assert grove.n_nodes.tolist() == [3, 3, 3]
+    assert forest.n_nodes.tolist() == [3, 3, 3]
 
 
 def test_where_nothing_tells_classes_apart_no_leaf_is_split(kernels):
     x = np.array([1.0, 0.0, 10.0, math.nan, 3.0])
-    grove = planted(SMALL, kernels)
-    p = teach(grove, [(x, i % 2, 1.0) for i in range(300)])[-1]
-    assert grove.n_nodes.tolist() == [1, 1, 1]
+    forest = planted(SMALL, kernels)
+    p = teach(forest, [(x, i % 2, 1.0) for i in range(300)])[-1]
+    assert forest.n_nodes.tolist() == [1, 1, 1]
     assert p[0] == pytest.approx(0.5, abs=0.1)
 
 
 def test_that_a_number_is_missing_can_tell_classes_apart(kernels):
-    grove = planted(SMALL, kernels)
+    forest = planted(SMALL, kernels)
     rng = np.random.default_rng(0)
 
     def example(y):
@@ -145,8 +145,8 @@ def test_that_a_number_is_missing_can_tell_classes_apart(kernels):
         x[0] = math.nan if y else rng.normal()
         return x, y, 1.0
 
-    teach(grove, [example(i % 2) for i in range(200)])
-    p = grove.predict(np.array([example(0)[0], example(1)[0]]))[:, 0]
+    teach(forest, [example(i % 2) for i in range(200)])
+    p = forest.predict(np.array([example(0)[0], example(1)[0]]))[:, 0]
     assert p[0, 0] > 0.95
     assert p[1, 1] > 0.95
 
@@ -154,9 +154,9 @@ def test_that_a_number_is_missing_can_tell_classes_apart(kernels):
 @pytest.mark.parametrize("inherit", [0, 1])
 def test_trees_that_inherit_examples_are_larger(kernels, inherit):
     """Of 600 examples, each counts once, or for several splits one after the other."""
-    grove = planted(SMALL._replace(min_weight=40, inherit=inherit), kernels)
-    teach(grove, [(x, y, 1.0) for x, y, _ in stream(0, 600, gaps=0.0)])
-    assert (grove.n_nodes.mean() > 32) == bool(inherit)
+    forest = planted(SMALL._replace(min_weight=40, inherit=inherit), kernels)
+    teach(forest, [(x, y, 1.0) for x, y, _ in stream(0, 600, gaps=0.0)])
+    assert (forest.n_nodes.mean() > 32) == bool(inherit)
 
 
 # --- what it keeps
@@ -164,11 +164,11 @@ def test_trees_that_inherit_examples_are_larger(kernels, inherit):
 
 @pytest.mark.parametrize("n", [0, 40])
 def test_a_copy_goes_its_own_way_from_the_same_bits(kernels, n):
-    grove, examples = planted(SMALL, kernels), list(stream(0))
-    teach(grove, examples[:n])
-    twin = pickle.loads(pickle.dumps(grove))
-    assert teach(twin, examples[n:]).tolist() == teach(grove, examples[n:]).tolist()
-    assert tables(twin) == tables(grove)
+    forest, examples = planted(SMALL, kernels), list(stream(0))
+    teach(forest, examples[:n])
+    twin = pickle.loads(pickle.dumps(forest))
+    assert teach(twin, examples[n:]).tolist() == teach(forest, examples[n:]).tolist()
+    assert tables(twin) == tables(forest)
 
 
 def test_a_class_that_is_known_changes_no_tree(kernels):
@@ -196,78 +196,78 @@ def test_columns_may_come_later(kernels):
 
 
 def test_an_example_of_weight_0_changes_no_tree(kernels):
-    grove, examples = planted(SMALL, kernels), list(stream(0))
-    teach(grove, examples)
-    before, n_learned = tables(grove), grove.n_learned
+    forest, examples = planted(SMALL, kernels), list(stream(0))
+    teach(forest, examples)
+    before, n_learned = tables(forest), forest.n_learned
     x = examples[7][0]
-    grove.meet(x, 0)
-    assert grove.learn(0, 0.0).tolist() == grove.predict(x[None])[0, 0].tolist()
-    assert grove.n_learned == n_learned
+    forest.meet(x, 0)
+    assert forest.learn(0, 0.0).tolist() == forest.predict(x[None])[0, 0].tolist()
+    assert forest.n_learned == n_learned
     nodes_to_used = slice(0, 8)
-    assert tables(grove)[nodes_to_used] == before[nodes_to_used]
+    assert tables(forest)[nodes_to_used] == before[nodes_to_used]
 
 
 def test_no_forest_learns_an_example_twice(kernels):
-    grove = planted(SMALL, kernels, of=[1, 2])
+    forest = planted(SMALL, kernels, of=[1, 2])
     with pytest.raises(RuntimeError, match="forest 1 has learned this example; meet another one"):
-        grove.learn(1, 1.0)
-    grove.meet(np.zeros(5), 0)
-    grove.learn(1, 1.0)
+        forest.learn(1, 1.0)
+    forest.meet(np.zeros(5), 0)
+    forest.learn(1, 1.0)
     with pytest.raises(RuntimeError, match="forest 1 has learned this example; meet another one"):
-        grove.learn(1, 1.0)
-    grove.learn(0, 1.0)
+        forest.learn(1, 1.0)
+    forest.learn(0, 1.0)
 
 
 def test_memory_is_flat_once_all_trees_are_full(kernels):
-    grove = planted(Limits(n_tests=3, min_weight=10, max_nodes=40, inherit=1), kernels)
+    forest = planted(Limits(n_tests=3, min_weight=10, max_nodes=40, inherit=1), kernels)
     rng, sizes = np.random.default_rng(0), []
     n = 50_000 if kernels.__name__.endswith("compiled") else 6000
     X, labels = rng.normal(size=(n, 5)), rng.integers(4, size=n).tolist()
     for i in range(n):
-        grove.meet(X[i], labels[i])
-        grove.learn(0, 1.0)
+        forest.meet(X[i], labels[i])
+        forest.learn(0, 1.0)
         if i % 500 == 499:
-            sizes.append((sum(map(len, tables(grove))), len(pickle.dumps(grove))))
-    assert grove.n_nodes.tolist() == [39] * 3
+            sizes.append((sum(map(len, tables(forest))), len(pickle.dumps(forest))))
+    assert forest.n_nodes.tolist() == [39] * 3
     assert len(set(sizes[2:])) == 1
     assert sizes[-1][0] < 40_000
 
 
 def test_examples_are_given_up_with_the_last_leaf_that_remembers_them(kernels):
     """A single leaf that never splits remembers its latest examples, and the pool no more."""
-    grove = planted(SMALL, kernels)
+    forest = planted(SMALL, kernels)
     for i in range(500):
-        grove.meet(np.array([i, 0.0, 10.0, 0.0, 0.0]), 0)
-        grove.learn(0, 1.0)
-    assert len(grove._tables.X) <= 32
-    remembered = set(grove._tables.X[grove._tables.rings[:3, :, 0].ravel(), 0].tolist())
+        forest.meet(np.array([i, 0.0, 10.0, 0.0, 0.0]), 0)
+        forest.learn(0, 1.0)
+    assert len(forest._tables.X) <= 32
+    remembered = set(forest._tables.X[forest._tables.rings[:3, :, 0].ravel(), 0].tolist())
     assert min(remembered) >= 470
 
 
 def test_room_is_made_for_many_classes_and_columns(kernels):
-    grove = Forest(2, SMALL, [1], kernels)
+    forest = Forest(2, SMALL, [1], kernels)
     for i in range(70):
-        grove.widen([i % 3 == 0])
-        grove.add_class()
+        forest.widen([i % 3 == 0])
+        forest.add_class()
         x = np.where(np.arange(i + 1) % 3 == 0, 5.0, i / 70)
-        grove.meet(x, i)
-        p = grove.learn(0, 1.0)
+        forest.meet(x, i)
+        p = forest.learn(0, 1.0)
         assert p.shape == (i + 1,)
         assert math.isclose(p.sum(), 1.0, abs_tol=1e-12)
-    assert grove.predict(np.full((3, 70), math.nan)).shape == (3, 1, 70)
+    assert forest.predict(np.full((3, 70), math.nan)).shape == (3, 1, 70)
 
 
 def test_of_no_events_there_are_no_probabilities(kernels):
-    grove = planted(SMALL, kernels, of=[1, 2])
+    forest = planted(SMALL, kernels, of=[1, 2])
     for x, y, w in list(stream(0))[:30]:
-        grove.meet(x, y)
-        grove.learn(0, w)
-    assert grove.predict(np.zeros((0, 5))).shape == (0, 2, 4)
+        forest.meet(x, y)
+        forest.learn(0, w)
+    assert forest.predict(np.zeros((0, 5))).shape == (0, 2, 4)
 
 
 def test_before_the_first_class_there_is_no_probability(kernels):
-    grove = Forest(2, SMALL, [1, 2], kernels)
-    assert grove.predict(np.zeros((3, 0))).shape == (3, 2, 0)
+    forest = Forest(2, SMALL, [1, 2], kernels)
+    assert forest.predict(np.zeros((3, 0))).shape == (3, 2, 0)
 
 
 # --- draws
@@ -292,27 +292,27 @@ def test_the_mean_weight_is_the_one_given_however_large_it_is(kernels):
     once = Limits(n_tests=1, min_weight=2, max_nodes=1, inherit=1)
     n = 4000
     for w in (0.5, 2.0, 40.5, 1e5):
-        grove = planted(once, kernels, n_trees=n)
-        grove.meet(np.zeros(5), 1)
-        grove.learn(0, w)
-        weights = grove._tables.counts[:n, 1]
+        forest = planted(once, kernels, n_trees=n)
+        forest.meet(np.zeros(5), 1)
+        forest.learn(0, w)
+        weights = forest._tables.counts[:n, 1]
         assert weights.mean() == pytest.approx(w, abs=4 * math.sqrt(min(w, 17.0) / n))
 
 
 def test_trees_and_forests_draw_each_for_itself(kernels):
-    grove = planted(SMALL, kernels, of=[1, 2], n_trees=4)
-    teach(grove, stream(0, gaps=0.0))
+    forest = planted(SMALL, kernels, of=[1, 2], n_trees=4)
+    teach(forest, stream(0, gaps=0.0))
     firsts = [
-        (grove._tables.nodes[t]["feature"], grove._tables.nodes[t]["threshold"]) for t in range(8)
+        (forest._tables.nodes[t]["feature"], forest._tables.nodes[t]["threshold"]) for t in range(8)
     ]
     assert len(set(firsts)) == 8
 
 
 def test_probabilities_are_smoothed_by_one_example():
-    grove = planted(SMALL, None, n_trees=2, n_classes=2)
-    grove._tables.counts[:2] = [[3, 0], [0, 0]]
-    grove._tables.leaves[:2, 3] = [3, 0]
-    p = probabilities(np.array([[0, 1]], np.int32), 2, 2, grove._tables)
+    forest = planted(SMALL, None, n_trees=2, n_classes=2)
+    forest._tables.counts[:2] = [[3, 0], [0, 0]]
+    forest._tables.leaves[:2, 3] = [3, 0]
+    p = probabilities(np.array([[0, 1]], np.int32), 2, 2, forest._tables)
     assert p.tolist() == [[[(3.5 / 4 + 0.5) / 2, (0.5 / 4 + 0.5) / 2]]]
 
 
@@ -349,10 +349,10 @@ def test_trees_are_compiled_where_nothing_can_be_kept(monkeypatch):
 
 
 def test_tables_double_at_most():
-    grove = planted(SMALL, None)
+    forest = planted(SMALL, None)
     sizes = []
     for x, y, w in stream(0, 400):
-        teach(grove, [(x, y, w)])
-        sizes.append(len(grove._tables.nodes))
+        teach(forest, [(x, y, w)])
+        sizes.append(len(forest._tables.nodes))
     assert all(b <= 2 * a + 6 for a, b in pairwise(sizes))
     assert len(set(sizes)) < 8
