@@ -49,8 +49,8 @@ class SquareRoots:
 
     >>> weights = SquareRoots(np.array([1.0]), 1)
     >>> features = np.array([[1.0]])
-    >>> half, variances = weights.look(features)
-    >>> weights.shrink(half, weights.gain(half), variances, np.array([1.0]))
+    >>> image, variances = weights.look(features)
+    >>> weights.shrink(image, weights.gain(image), variances, np.array([1.0]))
     >>> weights.look(features)[1]
     array([0.5])
 
@@ -76,21 +76,24 @@ class SquareRoots:
         self._take(np.ascontiguousarray(roots))
 
     def look(self, features: Array) -> tuple[Array, Array]:
-        """Return `S' phi` for features (m, p), same shape, and variances of `phi'w`, (m,)."""
-        half: Array = np.matmul(features[:, None, :], self.roots)[:, 0]
-        return half, np.vecdot(half, half)
+        """Return the image `S' phi` of features (m, p), same shape, and variances of `phi'w`, (m,).
 
-    def gain(self, half: Array) -> Array:
-        """Return `S S' phi` for features from what `look` returned for them, shape (m, p)."""
-        gain: Array = np.matmul(self.roots, half[:, :, None])[:, :, 0]
+        `Sigma phi = S S' phi` takes another product, and is needed only to learn.
+        """
+        image: Array = np.matmul(features[:, None, :], self.roots)[:, 0]
+        return image, np.vecdot(image, image)
+
+    def gain(self, image: Array) -> Array:
+        """Return `Sigma phi` from the image of features, shape (m, p)."""
+        gain: Array = np.matmul(self.roots, image[:, :, None])[:, :, 0]
         return gain
 
-    def shrink(self, half: Array, gain: Array, variances: Array, precisions: Array) -> None:
+    def shrink(self, image: Array, gain: Array, variances: Array, precisions: Array) -> None:
         """Learn that `phi'w` was observed.
 
         Parameters
         ----------
-        half, gain
+        image, gain
             What `look` and `gain` returned.
         variances
             Variance of `phi'w`, shape (m,).
@@ -102,7 +105,7 @@ class SquareRoots:
         # multiplied by the precision, which may be 0.
         growth = 1.0 + precisions * variances
         steps = (precisions / (growth + np.sqrt(growth))).tolist()
-        for view, f, h, step in zip(self._views, half, gain, steps, strict=True):
+        for view, f, h, step in zip(self._views, image, gain, steps, strict=True):
             dger(-step, f, h, a=view, overwrite_a=1)
 
     def _take(self, roots: Array) -> None:
@@ -136,8 +139,8 @@ class FadingCovariances:
     A single weight of prior variance 1, observed with noise of variance 1, and half forgotten:
 
     >>> weights = FadingCovariances(np.array([1.0]), 1, share=0.5)
-    >>> half, variances = weights.look(np.array([[1.0]]))
-    >>> weights.shrink(half, weights.gain(half), variances, np.array([1.0]))
+    >>> image, variances = weights.look(np.array([[1.0]]))
+    >>> weights.shrink(image, weights.gain(image), variances, np.array([1.0]))
     >>> weights.look(np.array([[1.0]]))[1]
     array([0.75])
 
@@ -176,17 +179,17 @@ class FadingCovariances:
         self._take(learned)
 
     def look(self, features: Array) -> tuple[Array, Array]:
-        """Return `Sigma phi` for features (m, p), same shape, and variances of `phi'w`, (m,)."""
-        known: Array = np.matmul(self._learned, features[:, :, None])[:, :, 0]
-        known *= -self._scale
-        known += self._variances[:, None] * features
-        return known, np.vecdot(features, known)
+        """Return the image `Sigma phi` of features, and variances of `phi'w`, (m,)."""
+        image: Array = np.matmul(self._learned, features[:, :, None])[:, :, 0]
+        image *= -self._scale
+        image += self._variances[:, None] * features
+        return image, np.vecdot(features, image)
 
-    def gain(self, half: Array) -> Array:
-        """Return `Sigma phi` for features from what `look` returned for them."""
-        return half
+    def gain(self, image: Array) -> Array:
+        """Return `Sigma phi`, which the image of features is already."""
+        return image
 
-    def shrink(self, half: Array, gain: Array, variances: Array, precisions: Array) -> None:  # noqa: ARG002
+    def shrink(self, image: Array, gain: Array, variances: Array, precisions: Array) -> None:  # noqa: ARG002
         """Learn that `phi'w` was observed, as `SquareRoots` does, and forget a little."""
         steps = (precisions / (1.0 + precisions * variances) / self._scale).tolist()
         for view, g, step in zip(self._views, gain, steps, strict=True):
@@ -208,8 +211,8 @@ class Seen(NamedTuple):
     ----------
     features
         Random features, shape (m, p).
-    half
-        Result of `look` of their covariances for the features, shape (m, p).
+    image
+        Their image under the covariances of each expert, as these are stored, shape (m, p).
     means
         Latent means of the targets, shape (m, t).
     variances
@@ -218,7 +221,7 @@ class Seen(NamedTuple):
     """
 
     features: Array
-    half: Array
+    image: Array
     means: Array
     variances: Array
 
@@ -304,10 +307,10 @@ class Experts:
 
     def see(self, features: Array) -> Seen:
         """Return what is known of a point with these features, shape (m, p)."""
-        half, variances = self.covariances.look(features)
+        image, variances = self.covariances.look(features)
         return Seen(
             features=features,
-            half=half,
+            image=image,
             # Row by row: another target changes no bit of the earlier ones.
             means=np.vecdot(self.theta, features[:, None, :]),
             variances=variances,
@@ -318,9 +321,9 @@ class Experts:
         variances = seen.variances + self.noise_variances  # Eq. 6
         errors = y - seen.means
         shares = errors / variances[:, None]
-        gain = self.covariances.gain(seen.half)
+        gain = self.covariances.gain(seen.image)
         self.theta += shares[:, :, None] * gain[:, None, :]  # Eq. 9
-        self.covariances.shrink(seen.half, gain, seen.variances, 1.0 / self.noise_variances)
+        self.covariances.shrink(seen.image, gain, seen.variances, 1.0 / self.noise_variances)
         share = self.forgetting
         if share < 1.0:
             self.quadratic_forms *= share
@@ -443,11 +446,11 @@ class LogisticExperts:
         self.theta = np.concatenate([self.theta, self.theta[-1:]])
 
     def see(self, features: Array) -> Seen:
-        """Return what is known of a point: halves (t + 1, m, p), means and variances (t + 1, m)."""
+        """Return what is known of a point: images (t + 1, m, p), means and variances (t + 1, m)."""
         looks = [covariance.look(features) for covariance in self._covariances]
         return Seen(
             features=features,
-            half=np.array([half for half, _ in looks]),
+            image=np.array([image for image, _ in looks]),
             means=np.vecdot(self.theta, features),
             variances=np.array([variances for _, variances in looks]),
         )
@@ -467,12 +470,12 @@ class LogisticExperts:
         latent = _mode(seen.means, seen.variances, told)
         yes = expit(latent)
         steps, curvatures = told - yes, yes * (1.0 - yes)
-        for i, (covariance, half) in enumerate(zip(self._covariances, seen.half, strict=True)):
-            gain = covariance.gain(half)
+        for i, (covariance, image) in enumerate(zip(self._covariances, seen.image, strict=True)):
+            gain = covariance.gain(image)
             # The mode moves along the covariance of phi; its curvature is as much precision as an
             # observation with noise of variance 1 / curvature would bring.
             self.theta[i] += steps[i][:, None] * gain
-            covariance.shrink(half, gain, seen.variances[i], curvatures[i])
+            covariance.shrink(image, gain, seen.variances[i], curvatures[i])
         self.log_likelihoods = self.forgetting * self.log_likelihoods + np.log(with_label)
         if self.forgetting < 1.0:
             self.theta *= math.sqrt(self.forgetting)

@@ -290,8 +290,8 @@ def test_a_copy_goes_its_own_way_from_the_same_bits(copied):
 def test_a_precision_of_0_is_no_observation():
     weights = SquareRoots(AMPLITUDES, P)
     before = weights.roots.copy()
-    half, variances = weights.look(drawn(1)[0][0])
-    weights.shrink(half, weights.gain(half), variances, np.zeros(M))
+    image, variances = weights.look(drawn(1)[0][0])
+    weights.shrink(image, weights.gain(image), variances, np.zeros(M))
     assert np.array_equal(weights.roots, before)
 
 
