@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import blas, solve_triangular
@@ -25,6 +25,8 @@ from streamgp.gp.marginal_likelihood import (
 from streamgp.kernels import Kernel
 
 _T = TypeVar("_T")
+# Value and gradient of a criterion, None where they do not exist.
+_Result: TypeAlias = tuple[float, Array] | None
 
 MIN_NOISE_VARIANCE = 1e-4
 """Least noise that is learned: targets that repeat exactly would make it vanish."""
@@ -127,24 +129,14 @@ def fit_steps(
     lowest, highest = centre - _FARTHEST, centre + _FARTHEST
     lowest[-1] = math.log(MIN_NOISE_VARIANCE)
     highest[-1] = max(highest[-1], lowest[-1] + _FARTHEST)
-    results: list[tuple[float, Array] | None] = []
+    results: list[_Result] = []
     while True:
         # The optimiser cannot be suspended. It is run from the start each time, with the results
         # so far, up to the first point where the criterion is not known: comparatively little work.
         yield _REPEATED * (len(results) + 1)
-        known = iter(results)
-
-        def explained(
-            vector: Array, known: Iterator[tuple[float, Array] | None] = known
-        ) -> tuple[float, Array] | None:
-            try:
-                return next(known)
-            except StopIteration:
-                raise _UnknownError(vector.copy()) from None
-
         try:
             found = maximum_a_posteriori(
-                explained,
+                _recalled(results),
                 start.vector,
                 centre,
                 np.full_like(centre, _PRIOR_SD),
@@ -162,6 +154,18 @@ def fit_steps(
             results.append(None)
         else:
             results.append(result)
+
+
+def _recalled(results: list[_Result]) -> Callable[[Array], _Result]:
+    """Return a criterion that knows the results of its first calls; others raise _UnknownError."""
+    known = iter(results)
+
+    def explained(vector: Array) -> _Result:
+        for result in known:
+            return result
+        raise _UnknownError(vector.copy())
+
+    return explained
 
 
 def _slower(steps: Steps[_T]) -> Steps[_T]:
@@ -184,7 +188,7 @@ class _UnknownError(Exception):
 
 
 def maximum_a_posteriori(
-    explained: Callable[[Array], tuple[float, Array] | None],
+    explained: Callable[[Array], _Result],
     start: Array,
     centre: Array,
     std: Array,

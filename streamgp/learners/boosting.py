@@ -17,7 +17,6 @@ from streamgp.base import (
     Label,
     Preset,
     State,
-    check_kind,
     check_label,
     check_preset,
 )
@@ -26,6 +25,7 @@ from streamgp.common.uncertainty import Uncertainty, most_probable
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.learners.forest import OnlineForestClassifier
+from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import (
     EstimatorOptions,
     Unretained,
@@ -446,7 +446,7 @@ class Clones:
 
     # _takes_weight  whether `learn_one` has a parameter `w`
     # _labels        classes that an example had, or that a learner has named; a dict for its order
-    # _given         classes that an example had, each mapped to itself
+    # _given         classes that an example had
     # _n_learned     examples learned by each; it numbers the draws
     # _met           the example to be learned
     def __init__(self, learners: list[Any], seed: int) -> None:
@@ -456,7 +456,7 @@ class Clones:
         self._seed = seed
         # A binary classifier knows both of its classes beforehand.
         self._labels: dict[Label, None] = {} if last._multiclass else {False: None, True: None}
-        self._given: dict[Label, Label] = {}
+        self._given = Classes()
         self._n_learned = [0] * len(learners)
         self._met: tuple[Features, Label]
 
@@ -470,7 +470,7 @@ class Clones:
 
     def meet(self, x: Features, y: Label) -> None:
         """Take in the example that is to be learned next."""
-        check_kind(y, self._given.setdefault(y, y))
+        self._given.add(y)
         self._met = dict(x), y
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
