@@ -134,37 +134,13 @@ def without(
     ([('den', 'bob'), ('bath', 'bob')], 1)
 
     """
-    left: dict[str, list[LabelledExample]] = {}
+    left: list[LabelledExample] = []
     taken: list[LabelledExample] = []
-    first: dict[str, LabelledExample] = {}  # the last answer about an event, second ones aside
-    stands: dict[str, LabelledExample] = {}  # the same for those that are left
-    touched: set[str] = set()  # events that have lost an answer
-    for line in in_force(log):
-        event_id = line.event_id
-        lines = left.setdefault(event_id, [])
-        if line.y is None:
-            lines.append(line)
-            continue
-        is_second = line.origin == "aggregated"
-        found: LabelledExample | None = line
-        if since is None or line.learned_at >= since:
-            found = _without(line, annotator)
-        if found is not None and event_id in touched:
-            if is_second:
-                found = _as_second(found, first.get(event_id), stands.get(event_id), lines)
-            elif not lines:
-                # The answer that it corrects is gone, and it is now the first one.
-                found = _as_first(found)
-        if not is_second:
-            first[event_id] = line
-            if found is not None:
-                stands[event_id] = found
-        if found != line:
-            taken.append(line)
-            touched.add(event_id)
-        if found is not None:
-            lines.append(found)
-    return by_sequence(chain.from_iterable(left.values())), taken
+    for lines in by_event(in_force(log)).values():
+        left_of_event, taken_of_event = _without(lines, annotator, since)
+        left += left_of_event
+        taken += taken_of_event
+    return by_sequence(left), by_sequence(taken)
 
 
 def with_again(
@@ -444,19 +420,50 @@ def disregarded(
     return cancels
 
 
-def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
-    """Return a line without the answers of one annotator, None if nothing is left."""
-    if not _speaks(line, annotator):
+def _without(
+    lines: Iterable[LabelledExample], annotator: str, since: float | None
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    """Return the lines about one event without the answers of an annotator; see `without`."""
+    left: list[LabelledExample] = []
+    taken: list[LabelledExample] = []
+    first: LabelledExample | None = None  # the last line so far that is not about a second answer
+    stands: LabelledExample | None = None  # what is left of such lines
+    for line in lines:
+        is_meant = since is None or line.learned_at >= since
+        found = _line_without(line, annotator) if is_meant else line
+        if found is not None and taken:  # an answer before it is gone, or another one
+            if line.origin == "aggregated":
+                found = _as_second(found, first, stands, is_alone=not left)
+            elif not left:
+                found = _as_first(found)  # the answer that it corrects is gone
+        if found != line:
+            taken.append(line)
+        if found is not None:
+            left.append(found)
+        elif line.annotator is None:
+            left.clear()  # the last second answer was taken back, and no first one is left
+        if line.origin != "aggregated":
+            first, stands = line, found or stands
+    return left, taken
+
+
+def _line_without(line: LabelledExample, annotator: str) -> LabelledExample | None:
+    """Return a line without the answers of one annotator, None if nothing is left.
+
+    A challenged label has two answers, any other one has one, and a withdrawal has none.
+    """
+    is_last = line.annotator == annotator
+    is_first = line.challenged and line.given_by == annotator
+    if line.y is None or not (is_first or is_last):
         return line
-    if not line.challenged or line.annotator == line.given_by:
+    if is_last and (is_first or not line.challenged):
         return None
-    first = replace(line, origin="asked", challenged=False, given=None, given_by=None)
-    first = replace(first, probability_wrong=0.0)
-    if line.given_by == annotator:
-        return first
+    alone = replace(_as_first(line), challenged=False, given=None, given_by=None)
+    if is_first:
+        return alone
     # What came with the last answer tells nothing about the first one.
     y = line.y if line.given is None else line.given
-    return replace(first, y=y, annotator=line.given_by, privileged=None, std=None)
+    return replace(alone, y=y, annotator=line.given_by, privileged=None, std=None)
 
 
 def _as_first(line: LabelledExample) -> LabelledExample:
@@ -468,44 +475,62 @@ def _as_second(
     line: LabelledExample,
     first: LabelledExample | None,
     stands: LabelledExample | None,
-    before: list[LabelledExample],
+    *,
+    is_alone: bool,
 ) -> LabelledExample | None:
-    """Return a line about a second answer after other answers about its event were removed.
+    """Return a line about a second answer after an answer before it was removed.
+
+    The two answers are not weighed again: a second answer that has prevailed prevails over any
+    first one, any other gives way to whatever first answer stands.
+
+    =================  =====================================  ============================
+    first answer       second answer                          what the line tells
+    =================  =====================================  ============================
+    is the same        any                                    the same
+    is another one     has prevailed                          the second answer
+    is another one     has given way, or was taken back       the other first answer
+    is gone            was given                              the second answer [1]
+    is gone            was taken back                         nothing [2]
+    =================  =====================================  ============================
+
+    [1] as a first answer or, if it is not alone, as a correction of the one before
+    [2] None, and the lines before it are to be removed as well
+
+    Privileged information stays if it came with the answer that the line then tells.
 
     Parameters
     ----------
     line
         The line.
     first
-        Line of the answer against which it was weighed; None if the log lacks it.
+        Line of the first answer, against which it was weighed; None if the log lacks it. A
+        correction of the first answer takes its place.
     stands
-        What is left apart from second answers; None if nothing is.
-    before
-        What is left of the event before the line. Second answers are removed from it if they were
-        taken back, and nothing else is left.
+        What is left of first answers; None if nothing is.
+    is_alone
+        Whether no line about the event is left before it.
 
     """
     if stands is not None and stands == first:
         return line
-    has_prevailed = line.annotator is not None and line.given is None
-    # What came with the removed answer tells nothing about another one.
-    known = line.privileged if has_prevailed and first and line.y != first.y else None
-    if stands is None:
-        if line.annotator is None:
-            before.clear()
-            return None
-        y = line.y if line.given is None else line.given
-        word = replace(line, y=y, given=None, privileged=known)
-        return replace(word, origin="revised") if before else _as_first(word)
-    if has_prevailed:
-        return replace(line, privileged=known)
-    given = None if line.given == stands.y else line.given
-    return replace(line, y=stands.y, given=given, privileged=stands.privileged)
-
-
-def _speaks(line: LabelledExample, annotator: str) -> bool:
-    """Whether a line contains an answer of an annotator."""
-    return line.annotator == annotator or (line.challenged and line.given_by == annotator)
+    is_taken_back = line.annotator is None
+    has_prevailed = line.given is None and not is_taken_back
+    # Where both say the same, what is known came with the first one.
+    is_its_own = has_prevailed and first is not None and line.y != first.y
+    second = replace(
+        line,
+        y=line.y if line.given is None else line.given,
+        given=None,
+        privileged=line.privileged if is_its_own else None,
+    )
+    if stands is not None and not has_prevailed:
+        given = None if line.given == stands.y else line.given
+        return replace(line, y=stands.y, given=given, privileged=stands.privileged)
+    if stands is not None:
+        return second
+    if is_taken_back:
+        return None
+    return _as_first(second) if is_alone else replace(second, origin="revised")
 
 
 def _said(

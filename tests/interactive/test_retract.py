@@ -414,3 +414,168 @@ def test_the_first_label_stands_where_the_answer_to_its_challenge_is_taken_back(
     assert (left.challenged, left.std, left.privileged) == (False, None, None)
     assert taken == [line]
     assert without([line], "ann")[0][0].annotator == "bob"
+
+
+# --- what is left of the lines about one event, case by case
+
+MINE, OURS = {"confidence": 0.9}, {"confidence": 0.1}
+
+
+def lines(*told):
+    """The lines about one event, each a dictionary of what it tells besides its place."""
+    return [
+        LabelledExample(
+            event_id="e1", revision=n, sequence=n + 1, x={}, learned_at=float(n), **each
+        )
+        for n, each in enumerate(told)
+    ]  # fmt: skip
+
+
+def first(annotator, y, **rest):
+    return {"annotator": annotator, "y": y, "origin": "asked", "probability_wrong": 0.3, **rest}
+
+
+def correction(annotator, y, **rest):
+    return {"annotator": annotator, "y": y, "origin": "revised", **rest}
+
+
+def contested(annotator, y, given_by, given, **rest):
+    """A first answer that its challenge has changed to `y`, or not if `given` is None."""
+    about = {"challenged": True, "given_by": given_by, "given": given, **rest}
+    return first(annotator, y, **about) | {"origin": "upheld" if given is None else "revised"}
+
+
+def second(annotator, y, given=None, **rest):
+    """A second answer that has prevailed; or not, if `given` is what it says."""
+    origin = {"origin": "aggregated"}
+    return {"annotator": annotator, "y": y, "given": given, **origin, **rest}
+
+
+def left_by(told, who="bob", since=None):
+    """Label, annotator, origin, second label given up and details of each line left."""
+    left, taken = without(lines(*told), who, since)
+    assert all(line in left or line in taken for line in lines(*told))
+    return [(one.y, one.annotator, one.origin, one.given, one.privileged) for one in left]
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        (first("ann", "a"), ("a", "ann", "asked", 0.3)),
+        (first("bob", "a"), None),
+        (contested("ann", "a", "ann", "b"), ("a", "ann", "revised", 0.3)),
+        (contested("bob", "a", "bob", "b"), None),
+        (contested("ann", "a", "bob", "b"), ("a", "ann", "asked", 0.0)),
+        (contested("bob", "a", "ann", "b"), ("b", "ann", "asked", 0.0)),
+        (contested("bob", "a", "ann", None), ("a", "ann", "asked", 0.0)),
+        ({"annotator": "bob", "y": None, "origin": "withdrawn"}, (None, "bob", "withdrawn", None)),
+    ],
+)
+def test_a_line_loses_the_answers_of_the_annotator_alone(line, left):
+    found, taken = without(lines(line), "bob")
+    assert [(one.y, one.annotator, one.origin, one.probability_wrong) for one in found] == (
+        [left] if left else []
+    )
+    assert taken == ([] if found == lines(line) else lines(line))
+
+
+def test_details_stay_with_the_answer_with_which_they_came():
+    details = {"privileged": MINE, "std": 2.0}
+    for line, left in (
+        (contested("bob", 1.0, "ann", 2.0, **details), (None, None)),
+        (contested("ann", 1.0, "bob", 2.0, **details), (MINE, 2.0)),
+    ):
+        [found], _ = without(lines(line), "bob")
+        assert (found.privileged, found.std) == left
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ([first("ann", "a"), correction("ann", "b")], [("a", "asked"), ("b", "revised")]),
+        ([first("bob", "a"), correction("ann", "b")], [("b", "asked")]),
+        ([first("ann", "a"), correction("bob", "b")], [("a", "asked")]),
+        (
+            [first("bob", "a"), correction("ann", "b"), correction("sue", "c")],
+            [("b", "asked"), ("c", "revised")],
+        ),
+        (
+            [first("ann", "a"), correction("bob", "b"), correction("sue", "c")],
+            [("a", "asked"), ("c", "revised")],
+        ),
+    ],
+)
+def test_the_first_correction_that_is_left_is_a_first_answer_where_that_is_gone(told, left):
+    assert [(y, origin) for y, _, origin, *_ in left_by(told)] == left
+
+
+PREVAILED = second("sue", "b", privileged=MINE)
+AGREED = second("sue", "a", privileged=OURS)
+GAVE_WAY = second("sue", "a", "b", privileged=OURS)
+TAKEN_BACK = second(None, "a", privileged=OURS)
+
+
+@pytest.mark.parametrize("line", [PREVAILED, AGREED, GAVE_WAY, TAKEN_BACK])
+def test_a_second_answer_stays_as_it_is_where_the_first_one_does(line):
+    told = [first("ann", "a", privileged=OURS), line]
+    assert left_by(told) == left_by(told, "zoe")
+    # Also where another second answer before it is gone.
+    others = [told[0], second("bob", "c"), line]
+    assert left_by(others) == left_by(told)
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        (PREVAILED, ("b", "sue", "aggregated", None, MINE)),
+        # Both have said the same, and the details came with the first answer, which is gone.
+        (AGREED, ("a", "sue", "aggregated", None, None)),
+        (GAVE_WAY, ("d", "sue", "aggregated", "b", MINE)),
+        # The second answer and the one that stands now are the same.
+        (second("sue", "a", "d", privileged=OURS), ("d", "sue", "aggregated", None, MINE)),
+        (TAKEN_BACK, ("d", None, "aggregated", None, MINE)),
+    ],
+)
+@pytest.mark.parametrize("was", ["corrected", "contested"])
+def test_a_second_answer_that_has_prevailed_still_does_where_another_first_one_stands(
+    line, left, was
+):
+    told = {
+        "corrected": [first("ann", "d", privileged=MINE), correction("bob", "a", privileged=OURS)],
+        "contested": [contested("bob", "a", "ann", "d", privileged=OURS)],
+    }[was]
+    if was == "contested" and left[-1] is MINE and line is not PREVAILED:
+        left = (*left[:-1], None)  # nothing came with the first answer of a challenge
+    assert left_by([*told, line])[-1] == left
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        (PREVAILED, [("b", "sue", "asked", None, MINE)]),
+        (AGREED, [("a", "sue", "asked", None, None)]),
+        (GAVE_WAY, [("b", "sue", "asked", None, None)]),
+        (TAKEN_BACK, []),
+    ],
+)
+def test_a_second_answer_stands_alone_where_the_first_one_is_gone(line, left):
+    told = [first("bob", "a", privileged=OURS), line]
+    assert left_by(told) == left
+    corrected = [*told, second("sue", "c", privileged=MINE)]
+    assert left_by(corrected)[len(left) :] == [
+        ("c", "sue", "revised" if left else "asked", None, MINE)
+    ]
+    # Taken back after all, it leaves nothing.
+    assert left_by([*corrected, TAKEN_BACK]) == []
+    # A correction of the first answer by another annotator stands as that.
+    *_, last = left_by([*told, correction("ann", "d")])
+    assert last[:3] == ("d", "ann", "revised" if left else "asked")
+
+
+def test_labels_learned_before_a_moment_count_as_those_of_another_annotator():
+    told = [first("bob", "a"), second("sue", "b"), correction("bob", "c"), second("sue", "b")]
+    assert left_by(told, since=2.0) == [
+        ("a", "bob", "asked", None, None),
+        ("b", "sue", "aggregated", None, None),
+        ("b", "sue", "aggregated", None, None),
+    ]
