@@ -113,8 +113,9 @@ class Record(msgspec.Struct, eq=False):
     """
 
     # event         as received, except its label and truth after a restart; never changes.
-    # state         changed only by the moderator, as the table in transitions.py says; "seen" from
-    #               the start, as a record is made when its event was predicted.
+    # state         changed only by the moderator, as the table in transitions.py says, or where the
+    #               log decides (`agree_with`); "seen" from the start, as a record is made when its
+    #               event was predicted.
     # request       the last question about the event; open exactly while the state is asked,
     #               challenged, doubted or compared. Kept afterwards, to judge late answers.
     # label         the label that stands: contested while challenged, learned in learned, kept,
@@ -170,6 +171,30 @@ class Record(msgspec.Struct, eq=False):
         """Record which answer may now be superseded; `label` is set accordingly."""
         self.standing = answer_id
         self.standing_by = self.labelled_by if annotator is None else annotator
+
+    def agree_with(self, line: LabelledExample, annotator: str | None) -> None:
+        """Set the label that stands to that of the last line of the log about the event.
+
+        So every conversation agrees with the log: `label` is that of the last line, in the name of
+        the annotator of the last answer, second answers aside, whose id is `standing`, as far as
+        that is known. A line with which a retraction tells what stands again is no answer. After a
+        withdrawal there is no label, and `standing` stays.
+
+        Parameters
+        ----------
+        line
+            The line.
+        annotator
+            That annotator, None if no annotator is named; `standing` is set accordingly.
+
+        """
+        self.revision = line.revision
+        if line.y is None:
+            self.state, self.label = "withdrawn", None
+            return
+        self.state = "learned"
+        self.label = GivenLabel.of_line(line, answer_id=self.standing or "", annotator=annotator)
+        self.standing_by = annotator
 
     @property
     def labelled_by(self) -> str | None:

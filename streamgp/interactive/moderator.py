@@ -407,27 +407,20 @@ class Moderator:
         if record.open_request is not None and record.label is not None:
             cancels.append(_cancel_of(record, why, now))
             self._end_question(record, "erase", now)
-        record.revision = line.revision
-        record.state, record.label = "withdrawn", None
-        told = next((each for each in reversed(lines) if each.origin == "aggregated"), None)
-        if told is None or line.y is None:
+        second = next((each for each in reversed(lines) if each.origin == "aggregated"), None)
+        if second is None or line.y is None:
             record.second = _put_aside(record.second)
-        if line.y is None:
+        answer = last_word(lines) or line
+        if line.y is not None and record.standing_by != answer.annotator:
+            record.standing = record.last_answer_of(answer.annotator)
+        record.agree_with(line, answer.annotator)
+        if record.label is None or answer.y is None:
             return cancels
-        word = last_word(lines) or line
-        if record.standing_by != word.annotator:
-            record.standing = record.last_answer_of(word.annotator)
-        record.state = "learned"
-        record.label = GivenLabel.of_line(
-            line, answer_id=record.standing or "", annotator=word.annotator
-        )
-        record.standing_by = record.labelled_by
-        if record.second is not None and told is not None and word.y is not None:
-            by = told.annotator or record.second.annotator
-            answer_id = record.second.answer_id
-            if by != record.second.annotator:
-                answer_id = record.last_answer_of(by)
-            first = replace(record.label, y=word.y, origin=word.origin)
+        if record.second is not None and second is not None:
+            by, answer_id = record.second.annotator, record.second.answer_id
+            if second.annotator not in (None, by):
+                by, answer_id = second.annotator, record.last_answer_of(second.annotator)
+            first = replace(record.label, y=answer.y, origin=answer.origin)
             record.second = replace(record.second, answer_id=answer_id, annotator=by, first=first)
         return cancels
 

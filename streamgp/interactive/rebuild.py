@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgp.base import State
 from streamgp.interactive.consensus_log import by_event, by_sequence, last_word
-from streamgp.interactive.conversation_record import GivenLabel, Record, SecondQuestion
+from streamgp.interactive.conversation_record import Record, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
@@ -209,22 +209,16 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
 
 def _record(lines: list[LabelledExample]) -> Record:
     """Return the conversation about an event; its last line tells what stands."""
-    first, last, word = lines[0], lines[-1], last_word(lines)
+    first, last, answer = lines[0], lines[-1], last_word(lines)
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
     record = Record(event)
-    record.revision = last.revision
     record.was_asked = any(line.origin != "volunteered" for line in lines)
     record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
     # An unanswered challenge leaves no trace. No name of a question may be used again.
     record.n_challenges = 1
-    if last.y is None:
-        record.state = "withdrawn"
-        return record
+    # The log does not tell the ids of answers, nor which labels came with their event: any that was
+    # given unasked may be superseded as if it had.
     if last.origin == "volunteered":
-        record.standing = last.event_id  # as if it had come with the event
-    record.state = "learned"
-    # A second answer is not the one that the first annotator may supersede.
-    annotator = None if word is None else word.annotator
-    record.label = GivenLabel.of_line(last, answer_id=record.standing or "", annotator=annotator)
-    record.standing_by = record.labelled_by
+        record.standing = last.event_id
+    record.agree_with(last, None if answer is None else answer.annotator)
     return record

@@ -21,6 +21,7 @@ from streamgp.interactive import (
     examples_in,
     moderator,
 )
+from streamgp.interactive.consensus_log import by_event, last_word
 from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
 from streamgp.interactive.rebuild import recovered_parts
 from streamgp.interactive.retract import in_force, without
@@ -346,6 +347,41 @@ def test_without_an_annotator_the_learner_is_what_the_rest_of_the_log_teaches(se
     if done.retraction is not None:
         again = loop.reinstate(done.retraction, done.log, 1e6)
         assert list(again.log) == in_force(log)
+
+
+def assert_agree(loop, log, made=()):
+    """Every conversation has the label of its last line, in the name of the last first answer.
+
+    The lines in `made` are no answers: a retraction tells with them what stands again.
+    """
+    about = by_event(in_force(log))
+    for record in loop._memory:
+        lines = about.get(record.event.event_id, [])
+        if record.is_learned:
+            label, line = record.label, lines[-1]
+            answer = last_word(
+                [each for each in lines if (each.event_id, each.revision) not in made]
+            )
+            assert (label.y, record.revision) == (line.y, line.revision)
+            assert label.annotator == record.standing_by == answer.annotator
+        elif record.state == "withdrawn":
+            assert record.label is None
+            assert (lines[-1].y, record.revision) == (None, lines[-1].revision)
+
+
+@examples(4)
+@given(seed=st.integers(0, 10**6), who=st.sampled_from([ANN, BOB]))
+def test_conversations_agree_with_the_log_however_they_came_about(seed, who):
+    loop, log = played(seed, BOTH)
+    assert_agree(loop, log)
+    done = loop.retract(who, log, 1e6)
+    assert_agree(loop, done.log, done.retraction.made if done.retraction else ())
+    for lines in (log, list(done.log)):
+        parts = recovered_parts(lines, loop.model.clone(), loop.model.clone(), people=BOTH)
+        again = InteractiveLoop.from_parts(parts, lines, loop.model.clone(), people=BOTH)
+        assert_agree(again, lines)
+    if done.retraction is not None:
+        assert_agree(loop, loop.reinstate(done.retraction, done.log, 1e6).log)
 
 
 def words_in(line):
