@@ -84,10 +84,10 @@ class Results:
 
     Parameters
     ----------
+    loops
+        Settings of the loops.
     source
         Source that the written records name.
-    keyed
-        Whether each key has its own loop.
     names
         Names of the topics on the broker.
     keeps_heard
@@ -115,10 +115,10 @@ class Results:
 
     def __init__(
         self,
+        loops: LoopSettings,
         source: str,
-        *,
-        keyed: bool,
         names: Mapping[TopicName, str],
+        *,
         keeps_heard: bool = False,
     ) -> None:
         self.out: list[Outgoing] = []
@@ -128,9 +128,9 @@ class Results:
         self.retractions: list[tuple[int, Retraction]] = []
         self.relearned: dict[int, tuple[int, int]] = {}
         self.heard: list[Heard] = []
-        self._keyed = keyed
+        self._entity = loops.entity
         self._keeps_heard = keeps_heard
-        self._outbox = Outbound(source, keyed=keyed, names=names)
+        self._outbox = Outbound(source, keyed=loops.keyed, names=names)
 
     def take(
         self,
@@ -153,35 +153,37 @@ class Results:
             The content of that record.
 
         """
-        bad = False
-        number = partition.number
         messages, records = self._written(partition, list(messages), said)
         if self._keeps_heard:
-            self.heard.append((number, said, messages))
+            self.heard.append((partition.number, said, messages))
+        is_bad = False
         for message, record in zip(messages, records, strict=True):
             if record is not None:
                 self.counts[_COUNTED[type(message)]] += 1
                 self.out.append(record)
                 if isinstance(message, LabelledExample):
                     self._take_line(partition, message)
-                continue
-            if isinstance(message, Retraction):
+            elif isinstance(message, Retraction):
                 self._take_back(partition, message)
-                continue
-            assert isinstance(message, Rejected)  # only these two types have no record of their own
-            if said is not None and is_dropped(message, said):
-                self.counts["duplicates"] += 1
             else:
-                # Duplicates are harmless, and no outsider must be able to stop a worker.
-                bad = message.fault not in ("duplicate", "unauthorised", "quarantined")
-                self.add_dead_letter(message, cause, number)
-                self.counts["failed"] += message.fault == "failed"
-                if message.fault in ("failed", "quarantined"):
-                    self.failures.append((cause, message))
+                assert isinstance(message, Rejected)  # only these two have no record of their own
+                if said is not None and is_dropped(message, said):
+                    self.counts["duplicates"] += 1
+                else:
+                    is_bad = self._reject(message, cause, partition.number)
         if said is not None and not isinstance(said, TakenBack | RetractionRequest):
-            self.verdicts.append(bad)
+            self.verdicts.append(is_bad)
             if isinstance(said, _LABELLED):
                 self.counts[_COUNTED[type(said)]] += 1
+
+    def _reject(self, rejected: Rejected, cause: Record | None, number: int) -> bool:
+        """Write a rejection as a dead letter; return whether it counts as an unusable input."""
+        self.add_dead_letter(rejected, cause, number)
+        self.counts["failed"] += rejected.fault == "failed"
+        if rejected.fault in ("failed", "quarantined"):
+            self.failures.append((cause, rejected))
+        # Duplicates are harmless, and no outsider must be able to stop a worker.
+        return rejected.fault not in ("duplicate", "unauthorised", "quarantined")
 
     def _written(
         self, partition: Partition, messages: list[Message], said: Said | None
@@ -268,9 +270,6 @@ class Results:
         partition.n_forgotten += 1  # earlier snapshots cannot be merged
         self.retractions.append((number, retraction))
         self.counts["taken_back"] += len(retraction.taken)
-
-    def _entity(self, key: str | None) -> str:
-        return (key or "") if self._keyed else ""
 
     def _take_line(self, partition: Partition, line: LabelledExample) -> None:
         entity = self._entity(line.key)
@@ -571,6 +570,8 @@ class Batch:
 
     Attributes
     ----------
+    results
+        Records to write, counts and failures.
     touched
         Partitions whose loops have changed.
     labels
@@ -580,9 +581,8 @@ class Batch:
 
     """
 
-    # _results  the results
-    # _nulls    carries out the deletions of others in the consensus log
-    # _read     partitions from which events or answers were read
+    # _nulls  carries out the deletions of others in the consensus log
+    # _read   partitions from which events or answers were read
     def __init__(
         self,
         partitions: Mapping[int, Partition],
@@ -598,44 +598,12 @@ class Batch:
         self._loops = loops
         self._group = group
         self._now = now
-        self._results = Results(
-            source_of(group), keyed=loops.keyed, names=names, keeps_heard=keeps_heard
-        )
-        self._nulls = Deletions(loops, self._results, scan, now)
+        self.results = Results(loops, source_of(group), names, keeps_heard=keeps_heard)
+        self._nulls = Deletions(loops, self.results, scan, now)
         self.touched: set[int] = set()
         self._read: set[int] = set()
         self.labels: list[tuple[Record, str]] = []
         self.unused: Counter[str] = Counter()
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Numbers of inputs and outputs, by kind."""
-        return self._results.counts
-
-    @property
-    def verdicts(self) -> list[bool]:
-        """For every input except deletions, whether it could not be used."""
-        return self._results.verdicts
-
-    @property
-    def failures(self) -> list[tuple[Record | None, Rejected]]:
-        """Inputs to report: those for which something failed, and answers in quarantine."""
-        return self._results.failures
-
-    @property
-    def retractions(self) -> list[tuple[int, Retraction]]:
-        """Labels taken back from annotators who have just been quarantined."""
-        return self._results.retractions
-
-    @property
-    def relearned(self) -> Mapping[int, tuple[int, int]]:
-        """By partition, how many labels were taken back on request, and how many were put back."""
-        return self._results.relearned
-
-    @property
-    def heard(self) -> list[Heard]:
-        """The inputs and the messages about them, for metrics."""
-        return self._results.heard
 
     @property
     def forgotten_in(self) -> set[int]:
@@ -657,7 +625,7 @@ class Batch:
                 messages = partition.loops.on_time(self._now)
             except SnapshotError as error:
                 raise partition.unusable(error) from error
-            self._results.take(partition, messages, None)
+            self.results.take(partition, messages, None)
             if partition.early.is_overdue(self._now) and not events_come(number):
                 self._give_up(partition, partition.early.take_overdue(self._now))
             windows = partition.windows
@@ -699,7 +667,7 @@ class Batch:
         loops = partition.loops
         match said:
             case Event() as event if partition.windows is not None:
-                self._results.count_row()
+                self.results.count_row()
                 for window in partition.windows.take(event, self._now):
                     self._take_event(partition, window)
             case Event() as event:
@@ -709,22 +677,22 @@ class Batch:
                 if self._is_early(partition, answer, messages):
                     self._keep(partition, record, answer)
                 else:
-                    self._results.take(partition, messages, record, said)
+                    self.results.take(partition, messages, record, said)
             case Cancel() as cancel:
                 messages = loops.on_cancel(
                     cancel.request_id, cancel.at, key=cancel.key, why=cancel.why
                 )
-                self._results.take(partition, messages, record, said)
+                self.results.take(partition, messages, record, said)
             case TakenBack():
                 self._nulls.take(partition, record, said)
             case RetractionRequest():
                 self._nulls.retract(partition, record, said)
             case Rejected() as rejected:
-                self._results.take(partition, [rejected], record, said)
+                self.results.take(partition, [rejected], record, said)
 
     def finish(self) -> list[Outgoing]:
         """Return the records to write, the changed state last."""
-        taken_back_in = {number for number, _ in self.retractions}
+        taken_back_in = {number for number, _ in self.results.retractions}
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
             early = partition.early.changes()
@@ -738,26 +706,26 @@ class Batch:
             has_read = is_heeded or number in self._read
             if not partition.is_signed and (changed or early or rows or has_read):
                 value = signature(self._loops.configuration, self._group)
-                self._results.keep("", {CONFIGURATION: value}, number)
+                self.results.keep("", {CONFIGURATION: value}, number)
                 partition.note_signed(value)
             if is_heeded:
-                self._results.keep("", {FORGOTTEN: partition.heeded()}, number)
+                self.results.keep("", {FORGOTTEN: partition.heeded()}, number)
             for key, parts in changed.items():
-                self._results.keep(self._loops.entity(key), parts, number)
+                self.results.keep(self._loops.entity(key), parts, number)
             for entity, name, answer in early:
-                self._results.keep(entity, {name: answer}, number)
+                self.results.keep(entity, {name: answer}, number)
             for owner, part, content in rows:
                 name = state_records.window_name(owner, part)
-                self._results.keep(self._loops.entity(owner), {name: content}, number)
+                self.results.keep(self._loops.entity(owner), {name: content}, number)
         self.touched |= self.forgotten_in
-        self.counts["written"] = len(self._results.out)
-        return self._results.out
+        self.results.counts["written"] = len(self.results.out)
+        return self.results.out
 
     def _take_event(self, partition: Partition, event: Event, record: Record | None = None) -> None:
         """Pass an event to its loop; an event of a window has no record of its own."""
         loops = partition.loops
         messages = loops.on_event(event, event.occurred_at, written_at=self._now, is_checked=True)
-        self._results.take(partition, messages, record, event)
+        self.results.take(partition, messages, record, event)
         if partition.early and loops.knows(event.key, event.event_id):
             self._take_early(partition, event)
 
@@ -784,10 +752,10 @@ class Batch:
 
     def _keep(self, partition: Partition, record: Record, answer: Answer) -> None:
         if partition.early.has(record):
-            self.counts["duplicates"] += 1  # delivered again
+            self.results.counts["duplicates"] += 1  # delivered again
             return
         entity = self._loops.entity(answer.key)
-        self.counts["early"] += 1
+        self.results.counts["early"] += 1
         self._give_up(partition, partition.early.keep(record, answer, entity, self._now))
 
     def _take_early(self, partition: Partition, event: Event) -> None:
@@ -805,4 +773,4 @@ class Batch:
         """Pass an answer that no longer waits to the loop, whatever the outcome."""
         said = early.message
         messages = self._answered(partition, said) if isinstance(said, Answer) else [said]
-        self._results.take(partition, messages, early.record, said)
+        self.results.take(partition, messages, early.record, said)

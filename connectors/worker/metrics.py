@@ -460,16 +460,17 @@ class WorkerMetrics:
             The time, POSIX seconds.
 
         """
+        counts = batch.results.counts
         with self._lock:
             self.committed_at = at
             for phase, seconds in took_s.items():
                 self.durations[phase].observe(seconds)
-            self.events += batch.counts["events"]
-            self.predictions += batch.counts["predictions"]
-            self.duplicates += batch.counts["duplicates"]
-            if batch.counts["dead_letters"]:
+            self.events += counts["events"]
+            self.predictions += counts["predictions"]
+            self.duplicates += counts["duplicates"]
+            if counts["dead_letters"]:
                 self.dead_letters.update(_stages(outgoing))
-            self._count(batch.heard)
+            self._count(batch.results.heard)
 
     def look(
         self,

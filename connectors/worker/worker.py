@@ -300,6 +300,7 @@ class Session:
         records: Sequence[Record],
         watch: Stopwatch,
     ) -> None:
+        results = batch.results
         ends = self._client.commit(outgoing)
         watch.end("commit")
         if self._metrics is not None:
@@ -307,11 +308,11 @@ class Session:
         for partition in self._partitions.values():
             partition.advance(ends)
         self._saver.note(batch.touched)
-        if outgoing or batch.verdicts:  # not if only its own labelled examples were read
+        if outgoing or results.verdicts:  # not if only its own labelled examples were read
             partitions = {record.partition for record in records}
-            self._summary.note(batch.counts, partitions, watch.took_s)
-        self._tell_failures(batch.failures)
-        for number, retraction in batch.retractions:
+            self._summary.note(results.counts, partitions, watch.took_s)
+        self._tell_failures(results.failures)
+        for number, retraction in results.retractions:
             # No key and no annotator, as in `_tell_failures`.
             self._log.warning(
                 "taken-back",
@@ -320,17 +321,17 @@ class Session:
                 reason="an annotator is in quarantine from now on",
                 consequence="the learner was taught again without the labels of that annotator",
             )
-        for number, (n_taken, n_put) in batch.relearned.items():
+        for number, (n_taken, n_put) in results.relearned.items():
             if n_taken:
                 self._log.info("retracted", partition=number, n=n_taken)
             if n_put:
                 self._log.info("reinstated", partition=number, n=n_put)
         if batch.unused:
-            self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
+            self._log.warning("rows-unused", of=results.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not remain in an old snapshot
             self._saver.save_at_once(number)
         self._warn_of_hidden(batch.labels)
-        check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
+        check_share(self._recent, results.verdicts, self._settings.max_bad_share)
 
     def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
         """Warn of each new label with invisible characters, by its position, not by its text."""

@@ -248,7 +248,7 @@ def worker_pace(
         def note_batch(self, batch: Batch, _: Any, took_s: Mapping[str, float], *__: Any) -> None:
             if marks:
                 took.update(took_s)
-            marks.append((time.perf_counter(), time.process_time(), batch.counts["events"]))
+            marks.append((time.perf_counter(), time.process_time(), batch.results.counts["events"]))
 
     settings = WorkerSettings(group=name, instance=name, batch=batch)
     worker = Worker(topics, loops, settings, metrics=Marks())

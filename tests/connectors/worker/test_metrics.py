@@ -114,7 +114,9 @@ def test_every_batch_is_timed_in_all_phases():
 def test_nothing_is_kept_for_metrics_that_are_not_wanted(monkeypatch):
     kept = []
     finish = Batch.finish
-    monkeypatch.setattr(Batch, "finish", lambda self: kept.append(self.heard) or finish(self))
+    monkeypatch.setattr(
+        Batch, "finish", lambda self: kept.append(self.results.heard) or finish(self)
+    )
     topics = MemoryTopics()
     put(topics, event(1))
     run(topics, None)
