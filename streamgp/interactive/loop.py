@@ -342,10 +342,14 @@ class InteractiveLoop(RestartableLoop):
         )
 
     def _process_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
-        """Predict an event that was accepted, and process it."""
+        """Predict an event that was accepted, and process it.
+
+        The model predicts and decides before it learns the label that came with the event. What
+        concerns other events comes after that.
+        """
         event_id, x, model = event.event_id, event.x, self.model
-        messages: list[Message] = []
         try:
+            # Before anything changes: a new name would be a feature from then on.
             excess = excess_of_features(self._known, x, self.people)
             excess = excess or excess_of_label(model, x, event.y, self.people)
             if excess is not None:
@@ -355,16 +359,8 @@ class InteractiveLoop(RestartableLoop):
         except (ValueError, TypeError) as error:
             raise _RefusedError(refusal_of(error)) from error
         self._changed = True
-        decision = self._decide(event, now)
-        shared_budget = self._moderator.shared_budget
-        if event.y is not None and decision.ask:
-            decision = decision.refused_by("volunteered")
-        elif shared_budget is not None:
-            decision = shared_budget.checked(decision, now)
-        replaced = None
-        if decision.ask and self.open_at_most is not None:
-            decision, replaced = self._room_for(decision, now, self.open_at_most)
-        messages.append(
+        decision, replaced = self._decide(event, now)
+        messages: list[Message] = [
             Prediction(
                 event_id=event_id,
                 key=event.key,
@@ -378,11 +374,12 @@ class InteractiveLoop(RestartableLoop):
                 start=event.start,
                 end=event.end,
             )
-        )
+        ]
         known = {}
         if decision.ask or event.y is not None:  # not always: a context takes a microsecond
             context = LabelContext(event_id=event_id)
             known = self._moderator.consensus.accepted.of("note_query", context)
+        # Before a label is learned: the model is told to await it, and counts the event as asked.
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
         record = self._memory.add(event)
         # All values are plain: only a name that is not a text has to be converted for writing.
@@ -391,19 +388,37 @@ class InteractiveLoop(RestartableLoop):
             label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
             messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
-            if replaced is not None:
+            if replaced is not None:  # first: there are never more open questions than allowed
                 why = f"replaced by a more useful question, about event {event_id!r}"
                 messages += self._apply(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
+        # Before further questions: each one that is taken back makes room for one of these.
         messages += self._cancel_if_clear(messages, now)
         back = [] if decision.ask else self._ask_back_if_due(now)
         messages += back
         messages += self._ask_later_if_due(now)
+        shared_budget = self._moderator.shared_budget
         if shared_budget is not None:
             # Once per event: at most one label is asked for after it, perhaps that of another
             # event.
             shared_budget.note(decision, now, asked=decision.ask or bool(back))
         return self._review_if_due(messages, now)
+
+    def _decide(self, event: Event, now: float) -> tuple[Decision, Record | None]:
+        """Return whether to ask about an event, and which conversation to end for the question.
+
+        What the model wants is refused by the first of these that applies: the label has come
+        along, the shared budget is spent, or no other open question is less useful. The budget is
+        only told later what has come of it.
+        """
+        decision, shared_budget = self._wish(event, now), self._moderator.shared_budget
+        if event.y is not None and decision.ask:
+            decision = decision.refused_by("volunteered")
+        elif shared_budget is not None:
+            decision = shared_budget.checked(decision, now)
+        if decision.ask and self.open_at_most is not None:
+            return self._room_for(decision, now, self.open_at_most)
+        return decision, None
 
     def on_answer(
         self,
@@ -889,8 +904,8 @@ class InteractiveLoop(RestartableLoop):
         """Number of requests that wait for an answer."""
         return len(self._memory.open_ones())
 
-    def _decide(self, event: Event, now: float) -> Decision:
-        """Decide whether to ask about an event, given the open questions."""
+    def _wish(self, event: Event, now: float) -> Decision:
+        """Return whether the model wants to ask about an event, given the open questions."""
         x, event_id, counting = event.x, event.event_id, self._counting
         pending = () if counting is None else self._memory.pending()
         if counting is None or not pending:
