@@ -39,8 +39,6 @@ from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, Snapshot
 from streamgp.interactive.validation import (
     check_now,
     flaw_of_answer,
-    flaw_of_decoded_answer,
-    flaw_of_decoded_event,
     flaw_of_event,
     flaw_of_keeping,
     rejected,
@@ -278,7 +276,7 @@ class KeyedLoops:
         loop = self._loop(event.key)
         is_new = loop is None
         if loop is None:
-            flaw = flaw_of_decoded_event(event) if is_checked else flaw_of_event(event)
+            flaw = flaw_of_event(event, is_checked=is_checked)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
             loop = self._cache.new()
@@ -306,7 +304,7 @@ class KeyedLoops:
         self._last = None
         loop = self._loop(answer.key)
         if loop is None:
-            flaw = flaw_of_decoded_answer(answer) if is_checked else flaw_of_answer(answer)
+            flaw = flaw_of_answer(answer, is_checked=is_checked)
             if flaw is not None:
                 return [rejected(answer.answer_id, answer.key, "malformed", flaw, now)]
             return [rejected(answer.answer_id, answer.key, "unknown", _no_key(answer.key), now)]

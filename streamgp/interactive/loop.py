@@ -134,8 +134,6 @@ from streamgp.interactive.validation import (
     check_now,
     checked_writing,
     flaw_of_answer,
-    flaw_of_decoded_answer,
-    flaw_of_decoded_event,
     flaw_of_event,
     rejected,
 )
@@ -325,7 +323,7 @@ class InteractiveLoop(RestartableLoop):
         check_now(now)
         self._last = None
         self._moderator.written_at = checked_writing(written_at)
-        flaw = flaw_of_decoded_event(event) if is_checked else flaw_of_event(event)
+        flaw = flaw_of_event(event, is_checked=is_checked)
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         event_id = event.event_id
@@ -452,7 +450,7 @@ class InteractiveLoop(RestartableLoop):
         self._last = None
         self._moderator.written_at = checked_writing(written_at)
         answer_id = answer.answer_id
-        flaw = flaw_of_decoded_answer(answer) if is_checked else flaw_of_answer(answer)
+        flaw = flaw_of_answer(answer, is_checked=is_checked)
         if flaw is not None:
             return [rejected(answer_id, answer.key, "malformed", flaw, now)]
         record = self._memory.get(answer.event_id)

@@ -131,8 +131,16 @@ def as_label(y: object) -> Label:
     raise ValueError(f"a label must be a finite number, a bool or a text, got {y!r}")
 
 
-def flaw_of_event(event: Event) -> str | None:
+def flaw_of_event(event: Event, *, is_checked: bool = False) -> str | None:
     """Return what is wrong with an event, or None.
+
+    Parameters
+    ----------
+    event
+        The event.
+    is_checked
+        Whether its fields are known to have the right types: `connectors.wire` ensures everything
+        but the size of a number as label.
 
     Examples
     --------
@@ -140,6 +148,11 @@ def flaw_of_event(event: Event) -> str | None:
     "event_id must be a text of at least one character, got ''"
 
     """
+    flaw = None if is_checked else _flaw_of_types(event)
+    return flaw_of_label(event.y) if flaw is None and event.y is not None else flaw
+
+
+def _flaw_of_types(event: Event) -> str | None:
     if not (_is_text(event.event_id) and event.event_id):
         return _no_id("event_id", event.event_id)
     if not (event.key is None or _is_text(event.key)):
@@ -151,8 +164,7 @@ def flaw_of_event(event: Event) -> str | None:
     for name, bound in (("start", event.start), ("end", event.end)):
         if not (bound is None or is_time(bound)):
             return _no_time(name, bound)
-    flaw = None if event.excerpt is None else flaw_of_excerpt(event.excerpt)
-    return flaw_of_decoded_event(event) if flaw is None else flaw
+    return None if event.excerpt is None else flaw_of_excerpt(event.excerpt)
 
 
 def flaw_of_excerpt(excerpt: object) -> str | None:
@@ -189,16 +201,8 @@ def plain_excerpt(excerpt: Excerpt | None) -> dict[str, list[float]] | None:
     return {str(channel): [float(v) for v in values] for channel, values in excerpt.items()}
 
 
-def flaw_of_decoded_event(event: Event) -> str | None:
-    """Return what is wrong with an event whose fields have the right types, or None.
-
-    `connectors.wire` ensures that: it checks everything but the size of a number as label.
-    """
-    return None if event.y is None else flaw_of_label(event.y)
-
-
-def flaw_of_answer(answer: Answer) -> str | None:
-    """Return what is wrong with an answer, or None.
+def flaw_of_answer(answer: Answer, *, is_checked: bool = False) -> str | None:
+    """Return what is wrong with an answer, or None; `is_checked` as in `flaw_of_event`.
 
     Examples
     --------
@@ -206,6 +210,13 @@ def flaw_of_answer(answer: Answer) -> str | None:
     'a label must be a finite number, a bool or a text, got [1]'
 
     """
+    flaw = None if is_checked else _flaw_of_types_of_answer(answer)
+    if flaw is None and answer.std is not None:
+        flaw = _flaw_of_std(answer.std, answer.y)
+    return flaw_of_label(answer.y) if flaw is None and answer.y is not None else flaw
+
+
+def _flaw_of_types_of_answer(answer: Answer) -> str | None:
     ids = {"answer_id": answer.answer_id, "event_id": answer.event_id}
     for name, value in ids.items():
         if not (_is_text(value) and value):
@@ -225,19 +236,17 @@ def flaw_of_answer(answer: Answer) -> str | None:
         return f"privileged must hold plain JSON values, got {answer.privileged!r:.200}"
     if not is_time(answer.answered_at):
         return _no_time("answered_at", answer.answered_at)
-    return flaw_of_decoded_answer(answer)
+    return None
 
 
-def flaw_of_decoded_answer(answer: Answer) -> str | None:
-    """Return what is wrong with an answer whose fields have the right types, or None."""
-    if answer.std is not None:
-        if not (is_time(answer.std) and answer.std > 0.0):
-            return f"std must be a positive finite number or None, got {answer.std!r}"
-        if answer.std > LARGEST_LABEL:
-            return f"std must be at most {LARGEST_LABEL:.0e}, got {answer.std!r}"
-        if isinstance(answer.y, bool | str | None):
-            return f"std is for numbers, got {answer.std!r} for the label {answer.y!r}"
-    return None if answer.y is None else flaw_of_label(answer.y)
+def _flaw_of_std(std: float, y: object) -> str | None:
+    if not (is_time(std) and std > 0.0):
+        return f"std must be a positive finite number or None, got {std!r}"
+    if std > LARGEST_LABEL:
+        return f"std must be at most {LARGEST_LABEL:.0e}, got {std!r}"
+    if isinstance(y, bool | str | None):
+        return f"std is for numbers, got {std!r} for the label {y!r}"
+    return None
 
 
 def flaw_of_keeping(x: object) -> str | None:
