@@ -39,6 +39,11 @@ class HeldLines:
 
     Iteration yields them in the order learned. The lines about an event end with its withdrawal.
 
+    Attributes
+    ----------
+    sequence
+        Number of the last line of the log.
+
     Examples
     --------
     >>> from streamgp.interactive.messages import LabelledExample
@@ -60,9 +65,11 @@ class HeldLines:
 
     # _about   the lines about each event
     # _before  those about the events that the current input concerns, as they were before it
-    __slots__ = ("_about", "_before")
+    # _last    `sequence` before the current input
+    __slots__ = ("_about", "_before", "_last", "sequence")
 
     def __init__(self) -> None:
+        self.sequence = self._last = 0
         self._about: dict[str, tuple[LabelledExample, ...]] = {}
         self._before: dict[str, tuple[LabelledExample, ...]] = {}
 
@@ -88,6 +95,7 @@ class HeldLines:
 
     def begin(self) -> None:
         """Begin an input: `undo` restores what is held now."""
+        self._last = self.sequence
         self._before.clear()
 
     def undo(self) -> None:
@@ -95,6 +103,7 @@ class HeldLines:
         for event_id, about in list(self._before.items()):
             self._put(event_id, about)
         self._before.clear()
+        self.sequence = self._last
 
     def _put(self, event_id: str, about: tuple[LabelledExample, ...]) -> None:
         self._before.setdefault(event_id, self._about.get(event_id, ()))
@@ -131,24 +140,21 @@ class Consensus:
         The model that learns.
     journal
         Makes all calls that change the model.
+    lines
+        The lines that define the current labels.
 
     Attributes
     ----------
     accepted
         Optional arguments that the methods of the model accept.
-    sequence
-        Number of the last line.
-    lines
-        The lines that define the current labels.
 
     """
 
-    def __init__(self, model: SkepticalLearner, journal: CallJournal) -> None:
+    def __init__(self, model: SkepticalLearner, journal: CallJournal, lines: HeldLines) -> None:
         self.model = model
         self.accepted = AcceptedOptions(model)
         self._journal = journal
-        self.sequence = 0
-        self.lines = HeldLines()
+        self._lines = lines
 
     def contest(
         self, record: Record, label: GivenLabel, now: float, expires_at: float | None
@@ -302,7 +308,7 @@ class Consensus:
                 event_id,
                 word.y,
                 annotator=word.annotator,
-                probability_wrong=self.lines.first_probability_wrong(event_id),
+                probability_wrong=self._lines.first_probability_wrong(event_id),
             )
         record.label = replace(stood, y=y, origin="aggregated", privileged=final.privileged)
         record.revision += 1
@@ -329,12 +335,12 @@ class Consensus:
     ) -> LabelledExample:
         """Forget the example of an event, whether or not the event is remembered."""
         self._journal.call(self.model.forget_one, event.event_id)
-        self.sequence += 1
+        self._lines.sequence += 1
         line = LabelledExample(
             event_id=event.event_id,
             key=event.key,
             revision=revision,
-            sequence=self.sequence,
+            sequence=self._lines.sequence,
             x=event.x,
             y=None,
             origin="withdrawn",
@@ -405,12 +411,12 @@ class Consensus:
         first: GivenLabel | None = None,
     ) -> LabelledExample:
         """Return the next line; `first` is the challenged answer, if this ends a challenge."""
-        self.sequence += 1
+        self._lines.sequence += 1
         return LabelledExample(
             event_id=record.event.event_id,
             key=record.event.key,
             revision=record.revision,
-            sequence=self.sequence,
+            sequence=self._lines.sequence,
             x=record.event.x,
             y=label.y,
             origin=label.origin,
@@ -427,7 +433,7 @@ class Consensus:
         )
 
     def _added(self, line: LabelledExample) -> LabelledExample:
-        self.lines.add(line)
+        self._lines.add(line)
         return line
 
     @staticmethod

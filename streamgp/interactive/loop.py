@@ -235,6 +235,7 @@ class InteractiveLoop(RestartableLoop):
     # _rollback   undoes the current input if it fails
     # _last       the last input, if it can still be undone
     _last: _Input | None
+    _moderator: Moderator
 
     def __init__(
         self,
@@ -529,7 +530,7 @@ class InteractiveLoop(RestartableLoop):
         """Ask an annotator again about an earlier event, if that is due."""
         if not self.people.repeat or self._is_full:
             return []
-        record = self._memory.due(self._moderator.consensus.sequence)
+        record = self._memory.due(self._moderator.lines.sequence)
         if record is None:
             return []
         self._rollback.touch(record)

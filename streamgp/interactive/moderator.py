@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.consensus_log import Consensus, last_word
+from streamgp.interactive.consensus_log import Consensus, HeldLines, last_word
 from streamgp.interactive.conversation_record import (
     GivenLabel,
     Question,
@@ -75,7 +75,39 @@ _WAS_THERE: Final = {
 }  # fmt: skip
 
 
-class Moderator:
+class SavedModerator:
+    """The part of a moderator that survives a restart.
+
+    Parameters
+    ----------
+    journal
+        Makes all calls that change the model.
+
+    Attributes
+    ----------
+    journal
+        What was passed in; of it, the credit survives.
+    lines
+        The lines of the consensus log that define the current labels.
+    deadlines
+        Expiry of each open request that has one, by event id: set when a request opens, cleared
+        when it ends.
+    quarantine
+        Annotators whose answers are not learned.
+    unasked
+        Number of labels that each annotator has recently given unasked.
+
+    """
+
+    def __init__(self, journal: CallJournal) -> None:
+        self.journal = journal
+        self.lines = HeldLines()
+        self.deadlines: DeadlineQueue[str] = DeadlineQueue()
+        self.quarantine = Quarantine()
+        self.unasked = UnaskedLabels()
+
+
+class Moderator(SavedModerator):
     """Executes the transition table; nothing else changes a record's state.
 
     Parameters
@@ -96,19 +128,12 @@ class Moderator:
 
     Attributes
     ----------
-    deadlines
-        Expiry of each open request that has one, by event id: set when a request opens, cleared
-        when it ends.
-    model, journal, memory
+    model, memory
         What was passed in.
     consensus
         Writes the consensus log.
     shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
-    quarantine
-        Annotators whose answers are not learned.
-    unasked
-        Number of labels that each annotator has recently given unasked.
     written_at
         When the questions caused by the present input are written, if that is known and may be
         later than the input's own time; set before each input.
@@ -125,21 +150,18 @@ class Moderator:
         people: People,
         keeps_thresholds: bool,
     ) -> None:
+        super().__init__(journal)
         self._people = people
-        self.quarantine = Quarantine()
-        self.unasked = UnaskedLabels()
         self.written_at: float | None = None
         self._keeps_thresholds = keeps_thresholds
         self.memory = memory
-        self.deadlines: DeadlineQueue[str] = DeadlineQueue()
         self.model = model
-        self.journal = journal
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._hears_outcomes = as_hearing_outcomes(model)
         self._comparing = as_comparing(model)
-        self.consensus = Consensus(model, journal)
+        self.consensus = Consensus(model, journal, self.lines)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
 
@@ -212,9 +234,7 @@ class Moderator:
             return self._ask_second(record, now)
         # If a supervisor has answered as well, this is not the same annotator's label alone.
         if draw < people.overlap + people.repeat and record.speakers == [label.annotator]:
-            record.second = SecondQuestion(
-                to=label.annotator, after=self.consensus.sequence + LATER
-            )
+            record.second = SecondQuestion(to=label.annotator, after=self.lines.sequence + LATER)
             self.memory.note_waiting(record)
         return None
 

@@ -255,7 +255,7 @@ def take_back(
     cancels: list[Message] = [*disregarded(moderator, touch, annotator, now, _WHY)]
     if not taken:
         return Relearned(messages=cancels, log=before)
-    first = moderator.consensus.sequence + 1
+    first = moderator.lines.sequence + 1
     said, left = _relearned(moderator, touch, before, after, now)
     made = tuple(_name(line) for line in left if line.sequence >= first)
     retraction = Retraction(annotator=annotator, since=since, at=now, taken=tuple(taken), made=made)
@@ -278,7 +278,7 @@ def take_back_known(
     again or some were missing in the log from which the loop was made.
 
     """
-    model, log = moderator.model, list(moderator.consensus.lines)
+    model, log = moderator.model, list(moderator.lines)
     if not isinstance(model, Unlearning) or not _is_log_of(model, log):
         return []
     done = take_back(moderator, touch, annotator=annotator, log=log, now=now, since=None)
@@ -384,9 +384,9 @@ def _relearned(
         lines = left.get(event_id, [])
         old, line = _last(was.get(event_id, [])), _last(lines)
         if not is_undo and old is not None and old.y is not None:
-            said = _said(old, lines, moderator.consensus.sequence + 1, now)
+            said = _said(old, lines, moderator.lines.sequence + 1, now)
             if said is not None:
-                moderator.consensus.sequence += 1
+                moderator.lines.sequence += 1
                 log.append(said)
                 messages.append(said)
                 line = said
@@ -398,7 +398,7 @@ def _relearned(
             messages += moderator.follow(record, line, lines, now, why)
     state = model.state_taught_as(taught)
     moderator.journal.call(model.reset_to, state, examples_in(log))
-    moderator.consensus.lines.replace(log)
+    moderator.lines.replace(log)
     return messages, log
 
 

@@ -315,7 +315,7 @@ class Rollback:
         self._memory = memory
         self._moderator = moderator
         self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
-        self._counts = (0, 0, 0, 0)
+        self._counts = (0, 0, 0)
         self._shared: State | None = None
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
@@ -325,16 +325,10 @@ class Rollback:
         self._journal.begin()
         self._touched.clear()
         memory, moderator = self._memory, self._moderator
-        consensus = moderator.consensus
-        self._counts = (
-            memory.n_added,
-            memory.horizons.n_set,
-            moderator.deadlines.n_set,
-            consensus.sequence,
-        )
+        self._counts = memory.n_added, memory.horizons.n_set, moderator.deadlines.n_set
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
-        consensus.lines.begin()
+        moderator.lines.begin()
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
@@ -348,7 +342,7 @@ class Rollback:
     def undo(self) -> None:
         """Restore the state in which the input began."""
         memory, moderator = self._memory, self._moderator
-        n_added, n_horizons, n_deadlines, sequence = self._counts
+        n_added, n_horizons, n_deadlines = self._counts
         if memory.n_added > n_added:
             added = memory.latest()
             moderator.deadlines.clear(added.event.event_id)
@@ -363,8 +357,8 @@ class Rollback:
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
         moderator.quarantine = self._quarantine
         moderator.unasked = self._unasked
-        moderator.consensus.lines.undo()
-        moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
+        moderator.lines.undo()
+        moderator.deadlines.n_set = n_deadlines
         if moderator.shared_budget is not None and self._shared is not None:
             moderator.shared_budget.reset_to(self._shared)
         self._journal.roll_back()

@@ -336,7 +336,7 @@ BOTH = People(overlap=0.6, repeat=0.3, quarantine=False)
 @given(seed=st.integers(0, 10**6), who=st.sampled_from([ANN, BOB]))
 def test_without_an_annotator_the_learner_is_what_the_rest_of_the_log_teaches(seed, who):
     loop, log = played(seed, BOTH)
-    done = loop.retract(who, log, loop._moderator.consensus.sequence)
+    done = loop.retract(who, log, loop._moderator.lines.sequence)
     assert who not in {line.annotator for line in done.log if line.y is not None}
     others = {(line.event_id, y) for line in in_force(log) for by, y in words_in(line) if by != who}
     assert {(example.event_id, example.y) for example in loop.model.examples()} <= others

@@ -16,7 +16,7 @@ from streamgp.common.validation import check_whole
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.moderator import SavedModerator
 from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
 from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.state.serialize import (
@@ -83,7 +83,7 @@ class RestartableLoop(ABC):
     open_at_most: int | None
     people: People
     _memory: EventStore
-    _moderator: Moderator
+    _moderator: SavedModerator
     _published: StateChangelog
     _changed: bool
     _last: Any
@@ -369,8 +369,8 @@ class RestartableLoop(ABC):
             return None
         check_resumable(self.model)
         resumable: Any = self.model
-        consensus = self._moderator.consensus
-        after = consensus.sequence, resumable.examples(), consensus.lines
+        lines = self._moderator.lines
+        after = lines.sequence, resumable.examples(), lines
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
         return type(self)(model, **arguments_of(self._arguments))._taking_up(parts, log, after)

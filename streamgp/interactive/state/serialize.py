@@ -29,7 +29,7 @@ from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import Event, LabelledExample, Origin
-from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.moderator import SavedModerator
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.snapshot import Snapshot
@@ -37,10 +37,10 @@ from streamgp.interactive.transitions import State as ConversationState
 from streamgp.interactive.validation import plain_excerpt
 
 
-def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
+def head_of(model: Any, memory: EventStore, moderator: SavedModerator) -> State:
     """Return the state of the model without its examples, and all counters."""
     return {
-        "sequence": moderator.consensus.sequence,
+        "sequence": moderator.lines.sequence,
         "pages": memory.segments.n,
         "events": memory.n_added,
         "remembered": len(memory),
@@ -61,7 +61,7 @@ def resume(
     lines: Iterable[LabelledExample],
     model: Any,
     memory: EventStore,
-    moderator: Moderator,
+    moderator: SavedModerator,
 ) -> None:
     """Restore plain values into a new loop.
 
@@ -106,8 +106,8 @@ def resume(
             if deadline is None:
                 raise ValueError(f"request {request.request_id!r} has no deadline")
             deadlines.reset(event_id, request.expires_at, deadline)
-    moderator.consensus.sequence = int(head["sequence"])
-    moderator.consensus.lines.replace(lines)
+    moderator.lines.sequence = int(head["sequence"])
+    moderator.lines.replace(lines)
 
 
 # --- A conversation, as written.
@@ -361,7 +361,7 @@ class Resumable(SkepticalLearner, Protocol):
 def save(
     model: Any,
     memory: EventStore,
-    moderator: Moderator,
+    moderator: SavedModerator,
     arguments: State,
     fingerprint: str,
     environment: Mapping[str, Any] | None,
@@ -394,7 +394,7 @@ def save(
         "spans": arguments,  # named after the first two of them
         "head": head_of(model, memory, moderator),
         "examples": plain,
-        "lines": plain_lines(moderator.consensus.lines, examples),
+        "lines": plain_lines(moderator.lines, examples),
         "records": records,
     }
     return Snapshot(
@@ -402,7 +402,7 @@ def save(
     ).to_bytes()
 
 
-def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: Moderator) -> None:
+def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: SavedModerator) -> None:
     """Restore a snapshot into a new loop."""
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
@@ -677,7 +677,7 @@ class StateChangelog:
     # _fingerprint  that of the model, once needed: it never changes
     __slots__ = ("_fingerprint", "_memory", "_model", "_moderator")
 
-    def __init__(self, model: Any, memory: EventStore, moderator: Moderator) -> None:
+    def __init__(self, model: Any, memory: EventStore, moderator: SavedModerator) -> None:
         self._model = model
         self._memory = memory
         self._moderator = moderator
@@ -737,7 +737,7 @@ def take_up(
     log: Iterable[LabelledExample],
     model: Any,
     memory: EventStore,
-    moderator: Moderator,
+    moderator: SavedModerator,
     *,
     after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
 ) -> None:

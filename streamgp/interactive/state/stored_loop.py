@@ -9,22 +9,17 @@ without its learner, which is kept as bytes until the key has an input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from streamgp.base import Example, State
 from streamgp.common.signatures import has_methods
-from streamgp.interactive.consensus_log import HeldLines
-from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
+from streamgp.interactive.moderator import SavedModerator
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.rollback import FULL_CREDIT
+from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import StateChangelog
-
-if TYPE_CHECKING:
-    from streamgp.interactive.moderator import Moderator
 
 
 class StoredModel:
@@ -108,13 +103,7 @@ class StoredLoop(RestartableLoop):
         self.open_at_most = open_at_most
         self.people = people
         self._memory = EventStore(answer_horizon_s)
-        # The part of a moderator that must survive a restart.
-        kept = SimpleNamespace(
-            deadlines=DeadlineQueue(),
-            consensus=SimpleNamespace(sequence=0, lines=HeldLines()),
-            journal=SimpleNamespace(credit=FULL_CREDIT),
-        )
-        self._moderator = cast("Moderator", kept)
+        self._moderator = SavedModerator(CallJournal(model))
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False
         self._last = None
