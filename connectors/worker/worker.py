@@ -177,8 +177,8 @@ class Session:
 
     Parameters
     ----------
-    client
-        Client of the group.
+    topics
+        The topics, of which it is a client until it is closed.
     loops
         Settings of the loops.
     settings
@@ -189,8 +189,6 @@ class Session:
         Returns the time.
     recent
         For each recent input, whether it was unusable; owned by the worker.
-    topics
-        The topics.
     metrics
         Receives counts and progress; None for no metrics.
 
@@ -202,16 +200,18 @@ class Session:
 
     def __init__(
         self,
-        client: WorkerClient,
+        topics: Topics,
         loops: LoopSettings,
         settings: WorkerSettings,
+        *,
         state: StateDirectory | None,
         clock: Callable[[], float],
         recent: deque[bool],
-        topics: Topics,
         metrics: WorkerMetrics | None = None,
     ) -> None:
-        self._client = client
+        client = self._client = topics.client(
+            group=settings.group, instance=settings.instance, max_records=settings.batch
+        )
         self._loops = loops
         self._settings = settings
         self._clock = clock
@@ -512,24 +512,19 @@ class Worker:
             )
 
     def _work(self, should_stop: Callable[[], bool]) -> None:
-        settings = self._settings
-        client = self._topics.client(
-            group=settings.group, instance=settings.instance, max_records=settings.batch
-        )
         session = Session(
-            client,
-            self._loops,
-            settings,
-            self._state,
-            self._clock,
-            self._recent,
             self._topics,
-            self._metrics,
+            self._loops,
+            self._settings,
+            state=self._state,
+            clock=self._clock,
+            recent=self._recent,
+            metrics=self._metrics,
         )
         try:
             while not should_stop():
                 session.turn()
-            if settings.leave:
+            if self._settings.leave:
                 session.leave()  # first: others wait for the partitions, not for snapshots
             session.save_all()
         finally:

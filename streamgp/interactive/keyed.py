@@ -240,9 +240,9 @@ class KeyedLoops:
         self._cache = LoopCache(
             model,
             arguments,
-            max_keys,
-            MemoryStore() if store is None else store,
-            self._shared_budget,
+            max_keys=max_keys,
+            store=MemoryStore() if store is None else store,
+            shared_budget=self._shared_budget,
             is_published=keep_changes,
         )
         self.loops: Mapping[str | None, InteractiveLoop] = self._cache.ready

@@ -227,10 +227,10 @@ class LoopCache:
         self,
         model: CloneableLearner,
         arguments: dict[str, Any],
+        *,
         max_keys: int | None,
         store: LoopStore,
         shared_budget: SharedBudget | None = None,
-        *,
         is_published: bool = False,
     ) -> None:
         self._shared_budget = shared_budget

@@ -50,8 +50,9 @@ REBUILD: Final = 10
 Ten rebuilds in a row are free, and of records that fail one after the other every tenth is tried:
 so a sender cannot decide how much a worker computes."""
 
-# What was being done, by the name of the function that did it. It is read from the traceback, which
-# costs nothing while nothing fails.
+# What was being done, by the name of the function that did it: of a learner, the moderator or
+# `Consensus`. It is read from the traceback, which costs nothing while nothing fails; of several,
+# the outermost counts. Rename a function here as well; a test holds that all of them exist.
 _STAGES: dict[str, Stage] = {
     "observe_one": "predict",
     "predicted_target": "predict",

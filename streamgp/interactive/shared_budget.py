@@ -53,12 +53,12 @@ class SharedBudget:
         return self._budget.state()
 
     def load_state(self, state: State) -> None:
-        """Restore what `state` returned; that does not count as a change."""
-        self._budget.load_state(state)
+        """Restore what `state` returned and what has been published: that is no change."""
+        self.reset_to(state)
         self._published = self._budget.state()
 
     def reset_to(self, state: State) -> None:
-        """Restore what `state` returned, as if nothing had happened since."""
+        """Undo what has changed since `state` returned this; what was published stays so."""
         self._budget.load_state(state)
 
     def change(self) -> State | None:

@@ -89,10 +89,8 @@ def test_memory_after_a_commit_is_what_the_topics_make(steps, batch, chunk):
     now = [0.0]
     topics = MemoryTopics(clock=lambda: now[0])
     loops = LoopSettings(model=isgp(seed=1), answer_horizon_s=HORIZON_S)
-    link = topics.client(group=GROUP, instance="w", max_records=batch)
-    session = Session(
-        link, loops, WorkerSettings(group=GROUP), None, lambda: now[0], deque(), topics
-    )
+    settings = WorkerSettings(group=GROUP, instance="w", batch=batch)
+    session = Session(topics, loops, settings, state=None, clock=lambda: now[0], recent=deque())
     session._wait = lambda: 0.0
     session.turn()
     for n, (*step, seconds) in enumerate(steps):
