@@ -126,7 +126,7 @@ def by_event(lines: Iterable[LabelledExample]) -> dict[str, list[LabelledExample
     return about
 
 
-def last_word(lines: Sequence[LabelledExample]) -> LabelledExample | None:
+def last_answer(lines: Sequence[LabelledExample]) -> LabelledExample | None:
     """Return the line of the last answer about an event, second answers aside, or None."""
     return next((line for line in reversed(lines) if line.origin != "aggregated"), None)
 
@@ -268,7 +268,7 @@ class Consensus:
         self,
         record: Record,
         stood: GivenLabel,
-        word: GivenLabel | None,
+        second: GivenLabel | None,
         now: float,
         *,
         is_evidence: bool,
@@ -281,7 +281,7 @@ class Consensus:
             The conversation; it is updated.
         stood
             The label that stood before there was a second answer.
-        word
+        second
             The second answer; None if it is taken back.
         now
             The time, in seconds.
@@ -293,21 +293,21 @@ class Consensus:
         assert model is not None  # it drew the question
         final = stood
         try:
-            if word is not None:
+            if second is not None:
                 y = model.aggregate_one(
-                    event_id, y, word.y, given_by=stood.annotator, annotator=word.annotator
+                    event_id, y, second.y, given_by=stood.annotator, annotator=second.annotator
                 )
-                final = stood if y == stood.y else word
+                final = stood if y == stood.y else second
             known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
             self._journal.call(self.model.relabel_one, event_id, y, **known)
         except (ValueError, TypeError) as error:
-            return self._unlearnable(record, stood if word is None else word, error, now)
-        if word is not None and is_evidence:
+            return self._unlearnable(record, stood if second is None else second, error, now)
+        if second is not None and is_evidence:
             self._journal.call(
                 model.note_second,
                 event_id,
-                word.y,
-                annotator=word.annotator,
+                second.y,
+                annotator=second.annotator,
                 probability_wrong=self._lines.first_probability_wrong(event_id),
             )
         record.label = replace(stood, y=y, origin="aggregated", privileged=final.privileged)
@@ -315,9 +315,9 @@ class Consensus:
         line = self._line(record, record.label, now)
         line = replace(
             line,
-            annotator=None if word is None else word.annotator,
-            given=None if word is None or word.y == y else word.y,
-            late=line.late if word is None else word.late,
+            annotator=None if second is None else second.annotator,
+            given=None if second is None or second.y == y else second.y,
+            late=line.late if second is None else second.late,
         )
         return self._added(line)
 

@@ -519,11 +519,13 @@ class InteractiveLoop(RestartableLoop):
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
 
-    def _ask_second_if_due(self, record: Record, said: list[Message], now: float) -> list[Message]:
+    def _ask_second_if_due(
+        self, record: Record, messages: list[Message], now: float
+    ) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
         if not self.people.asks_twice or self._is_full:
             return []
-        request = self._moderator.compare(record, said, now)
+        request = self._moderator.compare(record, messages, now)
         return [] if request is None else [request]
 
     def _ask_later_if_due(self, now: float) -> list[Message]:

@@ -389,14 +389,14 @@ class LoopCache:
             for key in list(self._store.keys()):  # left by its previous user
                 self._store.discard(key)
         self._passed.load_state(state["passed"])
-        told = state.get("asked")
-        asked = {key: [(name, at) for name, at in found] for key, found in told or ()}
+        saved = state.get("asked")
+        asked = {key: [(name, at) for name, at in found] for key, found in saved or ()}
         quarantined = {key: tuple(names) for key, names in state.get("quarantined", ())}
         for key, data in zip(state["keys"], blobs, strict=True):
             # Snapshots of earlier versions do not contain open requests; the loop knows them.
             self._held[key] = (
                 self._restored(data)
-                if told is None
+                if saved is None
                 else WaitingLoop(data, self._passed.n, asked.get(key, ()), quarantined.get(key, ()))
             )
         self.n_keys = len({*self._held, *self._store.keys()})

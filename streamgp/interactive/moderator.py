@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.consensus_log import Consensus, HeldLines, last_word
+from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
 from streamgp.interactive.conversation_record import (
     GivenLabel,
     Question,
@@ -202,7 +202,7 @@ class Moderator(SavedModerator):
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
-    def compare(self, record: Record, said: list[Message], now: float) -> LabelRequest | None:
+    def compare(self, record: Record, messages: list[Message], now: float) -> LabelRequest | None:
         """Ask a second question about an event if the messages after an answer give reason to.
 
         A question for the same annotator is only recorded, to be asked later; see `ask_later`.
@@ -211,7 +211,7 @@ class Moderator(SavedModerator):
         ----------
         record
             The conversation about the event.
-        said
+        messages
             Messages that the answer has caused.
         now
             The time, in seconds.
@@ -222,7 +222,7 @@ class Moderator(SavedModerator):
             return None
         assert label is not None  # it was learned
         assert self._comparing is not None  # ensured by the loop
-        lines = [line for line in said if isinstance(line, LabelledExample)]
+        lines = [line for line in messages if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
             return None
         is_first = record.was_asked and lines[-1].probability_wrong is not None
@@ -363,13 +363,13 @@ class Moderator(SavedModerator):
         is_late = record.state == "uncompared" and record.is_late(answer.answered_at)
         if record.open_request is not None:
             self._end_question(record, given, now)
-        heard = replace(second, answer_id=answer.answer_id, annotator=answer.annotator)
+        answered = replace(second, answer_id=answer.answer_id, annotator=answer.annotator)
         if given == "decline":
-            record.state, record.second = cell[""].next, heard
+            record.state, record.second = cell[""].next, answered
             return []
-        word = None
+        second_label = None
         if answer.y is not None:
-            word = GivenLabel(
+            second_label = GivenLabel(
                 y=as_label(answer.y),
                 origin="aggregated",
                 answer_id=answer.answer_id,
@@ -380,9 +380,9 @@ class Moderator(SavedModerator):
         stood = second.first or label
         # For the error estimates, a corrected answer counts as it was first given.
         is_evidence = second.first is None and second.to is None
-        line = self.consensus.aggregate(record, stood, word, now, is_evidence=is_evidence)
+        line = self.consensus.aggregate(record, stood, second_label, now, is_evidence=is_evidence)
         if not isinstance(line, Rejected):
-            record.second = replace(heard, first=stood)
+            record.second = replace(answered, first=stood)
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return [line]
 
@@ -430,7 +430,7 @@ class Moderator(SavedModerator):
         second = next((each for each in reversed(lines) if each.origin == "aggregated"), None)
         if second is None or line.y is None:
             record.second = _put_aside(record.second)
-        answer = last_word(lines) or line
+        answer = last_answer(lines) or line
         if line.y is not None and record.standing_by != answer.annotator:
             record.standing = record.last_answer_of(answer.annotator)
         record.agree_with(line, answer.annotator)
@@ -515,8 +515,8 @@ class Moderator(SavedModerator):
     def _note_outcome(self, record: Record, *, answered: bool) -> None:
         """Report that a label request has ended to those that learn when questions are answered."""
         if self._hears_outcomes is not None:
-            hears = self._hears_outcomes.note_outcome
-            self.journal.call(hears, asked_at=record.asked_at, answered=answered)
+            note = self._hears_outcomes.note_outcome
+            self.journal.call(note, asked_at=record.asked_at, answered=answered)
         if self.shared_budget is not None:
             self.shared_budget.note_outcome(asked_at=record.asked_at, answered=answered)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_word
+from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
 from streamgp.interactive.conversation_record import Record, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
@@ -209,7 +209,7 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
 
 def _record(lines: list[LabelledExample]) -> Record:
     """Return the conversation about an event; its last line tells what stands."""
-    first, last, answer = lines[0], lines[-1], last_word(lines)
+    first, last, answer = lines[0], lines[-1], last_answer(lines)
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
     record = Record(event)
     record.was_asked = any(line.origin != "volunteered" for line in lines)

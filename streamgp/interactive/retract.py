@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_word
+from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
@@ -256,10 +256,10 @@ def take_back(
     if not taken:
         return Relearned(messages=cancels, log=before)
     first = moderator.lines.sequence + 1
-    said, left = _relearned(moderator, touch, before, after, now)
+    messages, left = _relearned(moderator, touch, before, after, now)
     made = tuple(_name(line) for line in left if line.sequence >= first)
     retraction = Retraction(annotator=annotator, since=since, at=now, taken=tuple(taken), made=made)
-    return Relearned(messages=[*cancels, *said], log=left, retraction=retraction)
+    return Relearned(messages=[*cancels, *messages], log=left, retraction=retraction)
 
 
 def take_back_known(
@@ -384,12 +384,12 @@ def _relearned(
         lines = left.get(event_id, [])
         old, line = _last(was.get(event_id, [])), _last(lines)
         if not is_undo and old is not None and old.y is not None:
-            said = _said(old, lines, moderator.lines.sequence + 1, now)
-            if said is not None:
+            added = _restated(old, lines, moderator.lines.sequence + 1, now)
+            if added is not None:
                 moderator.lines.sequence += 1
-                log.append(said)
-                messages.append(said)
-                line = said
+                log.append(added)
+                messages.append(added)
+                line = added
         record = memory.get(event_id)
         if record is not None and (record.is_learned or record.revision) and line is not None:
             touch(record)
@@ -533,7 +533,7 @@ def _as_second(
     return _as_first(second) if is_alone else replace(second, origin="revised")
 
 
-def _said(
+def _restated(
     old: LabelledExample, lines: Sequence[LabelledExample], sequence: int, now: float
 ) -> LabelledExample | None:
     """Return the line that says what stands now, None if that is unchanged.
@@ -556,13 +556,13 @@ def _said(
         return None
     # A line about a second answer that has not prevailed also carries its annotator's name.
     has_prevailed = line.origin == "aggregated" and line.given is None and line.annotator
-    word = line if has_prevailed else last_word(lines) or line
+    answer = line if has_prevailed else last_answer(lines) or line
     return replace(
         line,
         revision=old.revision + 1,
         sequence=sequence,
         origin="revised",
-        annotator=word.annotator,
+        annotator=answer.annotator,
         learned_at=now,
         probability_wrong=None,
         challenged=False,

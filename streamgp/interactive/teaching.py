@@ -83,7 +83,7 @@ def teach(
 
     """
     lines = list(log)
-    first_words = {line.event_id: line for line in by_sequence(lines) if _is_first_word(line)}
+    first_answers = {line.event_id: line for line in by_sequence(lines) if _is_first_answer(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
     accepted, comparing = AcceptedOptions(model), as_comparing(model)
@@ -96,7 +96,7 @@ def teach(
                 model.observe_one(x)
             found = predicted_target(model, x)
             predicted = found.y
-            line = first_words.get(event_id)
+            line = first_answers.get(event_id)
             challenged, given = _first_label(line, y, labels, found.mean)
             context = _context(line, example, challenged=challenged)
             w = model.settle_one(
@@ -119,7 +119,7 @@ def teach(
             yield Taught(event_id=event_id, y=y, predicted=predicted, probability_wrong=w)
 
 
-def _is_first_word(line: LabelledExample) -> bool:
+def _is_first_answer(line: LabelledExample) -> bool:
     """Whether the line is about a first answer; corrections and withdrawals are not."""
     return line.probability_wrong is not None and line.y is not None
 

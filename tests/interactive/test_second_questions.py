@@ -21,7 +21,7 @@ from streamgp.interactive import (
     examples_in,
     moderator,
 )
-from streamgp.interactive.consensus_log import by_event, last_word
+from streamgp.interactive.consensus_log import by_event, last_answer
 from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
 from streamgp.interactive.rebuild import recovered_parts
 from streamgp.interactive.retract import in_force, without
@@ -359,7 +359,7 @@ def assert_agree(loop, log, made=()):
         lines = about.get(record.event.event_id, [])
         if record.is_learned:
             label, line = record.label, lines[-1]
-            answer = last_word(
+            answer = last_answer(
                 [each for each in lines if (each.event_id, each.revision) not in made]
             )
             assert (label.y, record.revision) == (line.y, line.revision)

@@ -252,8 +252,8 @@ def _plain_label(label: GivenLabel) -> list[Any]:
     return _shortened(fields, _Label)
 
 
-def _label_of(told: _Label | None) -> GivenLabel | None:
-    return None if told is None else GivenLabel(**msgspec.structs.asdict(told))
+def _label_of(saved: _Label | None) -> GivenLabel | None:
+    return None if saved is None else GivenLabel(**msgspec.structs.asdict(saved))
 
 
 def _plain_x(record: Record) -> Any:
@@ -279,10 +279,10 @@ def record_of(
 
     """
     try:
-        told = msgspec.convert(plain, _Conversation)
+        saved = msgspec.convert(plain, _Conversation)
     except msgspec.ValidationError as error:
         raise ValueError(f"a conversation cannot be read: {error}") from None
-    event_id, x = told.event_id, told.x
+    event_id, x = saved.event_id, saved.x
     if x is None:
         example = learned(event_id)
         if example is None:
@@ -293,22 +293,22 @@ def record_of(
     record = Record(
         Event(
             event_id=event_id,
-            key=told.key,
+            key=saved.key,
             x=features,
-            occurred_at=told.occurred_at,
-            excerpt=told.excerpt,
+            occurred_at=saved.occurred_at,
+            excerpt=saved.excerpt,
         )
     )
-    record.serial = told.serial
-    record.state = told.state
-    record.standing = told.standing
-    record.was_asked = told.was_asked
-    record.asked_back_at = told.asked_back_at
-    record.is_given_back = told.is_given_back
-    record.delayed_s = told.delayed_s
-    record.n_challenges = told.n_challenges
-    record.revision = told.revision
-    deadline, request, second = None, told.request, told.second
+    record.serial = saved.serial
+    record.state = saved.state
+    record.standing = saved.standing
+    record.was_asked = saved.was_asked
+    record.asked_back_at = saved.asked_back_at
+    record.is_given_back = saved.is_given_back
+    record.delayed_s = saved.delayed_s
+    record.n_challenges = saved.n_challenges
+    record.revision = saved.revision
+    deadline, request, second = None, saved.request, saved.second
     if request is not None:
         deadline = request.deadline
         record.request = Question(
@@ -318,7 +318,7 @@ def record_of(
             pending=request.pending,
             is_improbable=request.is_improbable,
         )
-    record.label = _label_of(told.label)
+    record.label = _label_of(saved.label)
     if second is not None:
         record.second = SecondQuestion(
             to=second.to,
@@ -327,9 +327,9 @@ def record_of(
             annotator=second.annotator,
             first=_label_of(second.first),
         )
-    record.standing_by = record.labelled_by if told.standing_by is None else told.standing_by
-    names = told.answered_by or [record.standing_by] * len(told.answer_ids)
-    record.answers = list(zip(names, told.answer_ids, strict=True))
+    record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
+    names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
+    record.answers = list(zip(names, saved.answer_ids, strict=True))
     return record, deadline
 
 
@@ -635,10 +635,10 @@ def plain_lines(lines: Iterable[LabelledExample], examples: Sequence[Example]) -
 def lines_of(plain: Iterable[Any], examples: Sequence[Example]) -> list[LabelledExample]:
     """Return the lines from plain values."""
     found = []
-    for told in msgspec.convert(plain, list[_Line]):
-        example = examples[told.example]
-        fields = {name: getattr(told, name) for name in _LINE_FIELDS}
-        fields["y"] = example.y if told.y is None else told.y
+    for saved in msgspec.convert(plain, list[_Line]):
+        example = examples[saved.example]
+        fields = {name: getattr(saved, name) for name in _LINE_FIELDS}
+        fields["y"] = example.y if saved.y is None else saved.y
         found.append(LabelledExample(event_id=str(example.event_id), x=example.x, **fields))
     return found
 
