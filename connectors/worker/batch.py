@@ -59,10 +59,10 @@ from streamgp.interactive.state.snapshot import SnapshotError
 # --- Results of a batch: records to write, counts, and verdicts on the inputs.
 
 
-Said: TypeAlias = Input | Rejected | TakenBack | RetractionRequest
+Content: TypeAlias = Input | Rejected | TakenBack | RetractionRequest
 """The content of a record."""
 
-Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
+Exchange: TypeAlias = tuple[int, Content | None, Sequence[Message]]
 """Partition, an input (None for a timer), and the messages of its key's loop about it."""
 
 _LABELLED = (Event, Answer)
@@ -90,8 +90,8 @@ class Results:
         Source that the written records name.
     names
         Names of the topics on the broker.
-    keeps_heard
-        Whether to keep `heard`.
+    keeps_exchanges
+        Whether to keep `exchanges`.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Results:
         Labels taken back from annotators who have just been quarantined, with the partition.
     relearned
         By partition, how many labels were taken back on request, and how many were put back.
-    heard
+    exchanges
         The inputs and the messages about them, for metrics.
 
     """
@@ -119,7 +119,7 @@ class Results:
         source: str,
         names: Mapping[TopicName, str],
         *,
-        keeps_heard: bool = False,
+        keeps_exchanges: bool = False,
     ) -> None:
         self.out: list[Outgoing] = []
         self.counts: Counter[str] = Counter()
@@ -127,9 +127,9 @@ class Results:
         self.failures: list[tuple[Record | None, Rejected]] = []
         self.retractions: list[tuple[int, Retraction]] = []
         self.relearned: dict[int, tuple[int, int]] = {}
-        self.heard: list[Heard] = []
+        self.exchanges: list[Exchange] = []
         self._entity = loops.entity
-        self._keeps_heard = keeps_heard
+        self._keeps_exchanges = keeps_exchanges
         self._outbox = Outbound(source, keyed=loops.keyed, names=names)
 
     def take(
@@ -137,7 +137,7 @@ class Results:
         partition: Partition,
         messages: Iterable[Message],
         cause: Record | None = None,
-        said: Said | None = None,
+        content: Content | None = None,
     ) -> None:
         """Take the messages of a loop; an input whose messages cannot be encoded is undone.
 
@@ -149,13 +149,13 @@ class Results:
             Its messages.
         cause
             The record that caused them; None for a timer.
-        said
+        content
             The content of that record.
 
         """
-        messages, records = self._written(partition, list(messages), said)
-        if self._keeps_heard:
-            self.heard.append((partition.number, said, messages))
+        messages, records = self._written(partition, list(messages), content)
+        if self._keeps_exchanges:
+            self.exchanges.append((partition.number, content, messages))
         is_bad = False
         for message, record in zip(messages, records, strict=True):
             if record is not None:
@@ -167,14 +167,14 @@ class Results:
                 self._take_back(partition, message)
             else:
                 assert isinstance(message, Rejected)  # only these two have no record of their own
-                if said is not None and is_dropped(message, said):
+                if content is not None and is_dropped(message, content):
                     self.counts["duplicates"] += 1
                 else:
                     is_bad = self._reject(message, cause, partition.number)
-        if said is not None and not isinstance(said, TakenBack | RetractionRequest):
+        if content is not None and not isinstance(content, TakenBack | RetractionRequest):
             self.verdicts.append(is_bad)
-            if isinstance(said, _LABELLED):
-                self.counts[_COUNTED[type(said)]] += 1
+            if isinstance(content, _LABELLED):
+                self.counts[_COUNTED[type(content)]] += 1
 
     def _reject(self, rejected: Rejected, cause: Record | None, number: int) -> bool:
         """Write a rejection as a dead letter; return whether it counts as an unusable input."""
@@ -186,7 +186,7 @@ class Results:
         return rejected.fault not in ("duplicate", "unauthorised", "quarantined")
 
     def _written(
-        self, partition: Partition, messages: list[Message], said: Said | None
+        self, partition: Partition, messages: list[Message], content: Content | None
     ) -> tuple[list[Message], list[Outgoing | None]]:
         """Return messages and their records; an input whose messages cannot be written is undone.
 
@@ -195,7 +195,7 @@ class Results:
         try:
             return messages, self._encoded(messages, partition.number)
         except (ValueError, TypeError) as error:
-            undone = None if said is None else partition.loops.reject_last(error, "encode")
+            undone = None if content is None else partition.loops.reject_last(error, "encode")
             if undone is None:
                 raise
             return undone, self._encoded(undone, partition.number)
@@ -565,8 +565,8 @@ class Batch:
         Returns everything that the topics hold about one partition; needed to forget a key.
     now
         The time in seconds, at which the results are written.
-    keeps_heard
-        Whether to keep `heard`.
+    keeps_exchanges
+        Whether to keep `exchanges`.
 
     Attributes
     ----------
@@ -592,13 +592,13 @@ class Batch:
         scan: Callable[[int], History],
         now: float,
         *,
-        keeps_heard: bool = False,
+        keeps_exchanges: bool = False,
     ) -> None:
         self._partitions = partitions
         self._loops = loops
         self._group = group
         self._now = now
-        self.results = Results(loops, source_of(group), names, keeps_heard=keeps_heard)
+        self.results = Results(loops, source_of(group), names, keeps_exchanges=keeps_exchanges)
         self._nulls = Deletions(loops, self.results, scan, now)
         self.touched: set[int] = set()
         self._read: set[int] = set()
@@ -633,11 +633,11 @@ class Batch:
                 for window in windows.on_time(self._now):
                     self._take_event(partition, window)
 
-    def decode(self, record: Record) -> Said | None:
+    def decode(self, record: Record) -> Content | None:
         """Decode a record; None for a line of the consensus log."""
         return read(record, keyed=self._loops.keyed, signatures=self._loops.signatures)
 
-    def take(self, record: Record, said: Said | None) -> None:
+    def take(self, record: Record, content: Content | None) -> None:
         """Process one record and its content.
 
         Raises
@@ -650,22 +650,22 @@ class Batch:
         """
         partition = self._partitions[record.partition]
         try:
-            self._take(partition, record, said)
+            self._take(partition, record, content)
         except SnapshotError as error:
             raise partition.unusable(error) from error
 
-    def _take(self, partition: Partition, record: Record, said: Said | None) -> None:
+    def _take(self, partition: Partition, record: Record, content: Content | None) -> None:
         if record.topic != "consensus":
             self._read.add(record.partition)
         if record.topic == "consensus" and record.value is not None:
             self._nulls.take_line(partition, record)
-        if said is None:
+        if content is None:
             return
-        y = said.y if isinstance(said, _LABELLED) else None
+        y = content.y if isinstance(content, _LABELLED) else None
         if isinstance(y, str) and not y.isascii():
             self.labels.append((record, y))
         loops = partition.loops
-        match said:
+        match content:
             case Event() as event if partition.windows is not None:
                 self.results.count_row()
                 for window in partition.windows.take(event, self._now):
@@ -677,18 +677,18 @@ class Batch:
                 if self._is_early(partition, answer, messages):
                     self._keep(partition, record, answer)
                 else:
-                    self.results.take(partition, messages, record, said)
+                    self.results.take(partition, messages, record, content)
             case Cancel() as cancel:
                 messages = loops.on_cancel(
                     cancel.request_id, cancel.at, key=cancel.key, why=cancel.why
                 )
-                self.results.take(partition, messages, record, said)
+                self.results.take(partition, messages, record, content)
             case TakenBack():
-                self._nulls.take(partition, record, said)
+                self._nulls.take(partition, record, content)
             case RetractionRequest():
-                self._nulls.retract(partition, record, said)
+                self._nulls.retract(partition, record, content)
             case Rejected() as rejected:
-                self.results.take(partition, [rejected], record, said)
+                self.results.take(partition, [rejected], record, content)
 
     def finish(self) -> list[Outgoing]:
         """Return the records to write, the changed state last."""
@@ -771,6 +771,6 @@ class Batch:
 
     def _deliver(self, partition: Partition, early: EarlyAnswer) -> None:
         """Pass an answer that no longer waits to the loop, whatever the outcome."""
-        said = early.message
-        messages = self._answered(partition, said) if isinstance(said, Answer) else [said]
-        self.results.take(partition, messages, early.record, said)
+        content = early.message
+        messages = self._answered(partition, content) if isinstance(content, Answer) else [content]
+        self.results.take(partition, messages, early.record, content)

@@ -19,7 +19,7 @@ from typing import Any
 
 from connectors.topics import Outgoing, Place, TopicName, WorkerClient
 from connectors.wire.inbound import TakenBack
-from connectors.worker.batch import Batch, Heard
+from connectors.worker.batch import Batch, Exchange
 from connectors.worker.partition import Partition
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
@@ -160,19 +160,19 @@ class OpenQuestions:
         for key, request_id, at in loops.open_events():
             self._ask(key, request_id, at)
 
-    def take(self, said: object, messages: Sequence[Message]) -> list[str]:
+    def take(self, content: object, messages: Sequence[Message]) -> list[str]:
         """Process an input and the messages about it; return how challenges ended, if any did.
 
         By an answer: `upheld`, `revised`, `declined` or `refused` (the learner cannot learn the
         label); otherwise `expired` or `cancelled`.
         """
         ended = []
-        if isinstance(said, Answer) and not any(
+        if isinstance(content, Answer) and not any(
             isinstance(m, Rejected) and m.fault != "unlearnable" for m in messages
         ):
             label = next((m.origin for m in messages if isinstance(m, LabelledExample)), "refused")
-            if self._end(said.key, said.event_id, but_second=said.supersedes is not None):
-                ended.append("declined" if said.declined else label)
+            if self._end(content.key, content.event_id, but_second=content.supersedes is not None):
+                ended.append("declined" if content.declined else label)
         for message in messages:
             match message:
                 case LabelRequest() | Challenge():
@@ -248,10 +248,10 @@ class Quarantined:
         for names in self._names.values():
             yield from names
 
-    def take(self, said: object, messages: Sequence[Message]) -> None:
+    def take(self, content: object, messages: Sequence[Message]) -> None:
         """Process an input and the messages about it."""
-        if isinstance(said, TakenBack) and said.event_id is None:
-            self._names.pop(said.key, None)
+        if isinstance(content, TakenBack) and content.event_id is None:
+            self._names.pop(content.key, None)
         for message in messages:
             # Each first question lists all of them; second questions exclude other annotators too.
             if isinstance(message, LabelRequest) and not message.is_second:
@@ -259,7 +259,7 @@ class Quarantined:
             elif isinstance(message, Retraction):
                 self._put(message.key, {message.annotator}, more=True)
             elif isinstance(message, Rejected) and message.fault == "quarantined":
-                name = said.annotator if isinstance(said, Answer) else None
+                name = content.annotator if isinstance(content, Answer) else None
                 if name is not None:
                     self._put(message.key, {name}, more=True)
 
@@ -470,7 +470,7 @@ class WorkerMetrics:
             self.duplicates += counts["duplicates"]
             if counts["dead_letters"]:
                 self.dead_letters.update(_stages(outgoing))
-            self._count(batch.results.heard)
+            self._count(batch.results.exchanges)
 
     def look(
         self,
@@ -520,16 +520,16 @@ class WorkerMetrics:
         oldest = (each.oldest() for each in self.questions.values())
         return min((at for at in oldest if at is not None), default=None)
 
-    def _count(self, all_heard: Sequence[Heard]) -> None:
+    def _count(self, exchanges: Sequence[Exchange]) -> None:
         # By lists: most events are only predicted, and need no work of their own.
-        predictions = [m[0] for _, _, m in all_heard if m and type(m[0]) is Prediction]
+        predictions = [m[0] for _, _, m in exchanges if m and type(m[0]) is Prediction]
         sure = [(p.y, p.proba[p.y]) for p in predictions if p.y is not None and p.y in p.proba]
         confidences = [confidence for _, confidence in sure]
         self.confidence.observe(*confidences)
         self.shares.count(Counter([label for label, _ in sure]))
-        for heard in all_heard:
-            if len(heard[2]) != 1 or type(heard[2][0]) is not Prediction:
-                self._converse(*heard)
+        for exchange in exchanges:
+            if len(exchange[2]) != 1 or type(exchange[2][0]) is not Prediction:
+                self._converse(*exchange)
         block = self._block
         block[0] += len(predictions)
         block[2] += sum(confidences)
@@ -541,8 +541,8 @@ class WorkerMetrics:
                 self.drifts[signal] += detector.drift_detected
             self._block = [0, 0, 0.0]
 
-    def _converse(self, number: int, said: object, messages: Sequence[Message]) -> None:
-        if isinstance(said, Answer):
+    def _converse(self, number: int, content: object, messages: Sequence[Message]) -> None:
+        if isinstance(content, Answer):
             self.answers[result_of(messages)] += 1
         for message in messages:
             if isinstance(message, LabelRequest):
@@ -552,8 +552,8 @@ class WorkerMetrics:
                 self.learned[message.origin] += 1
                 self._judge(message)
         if number in self.questions:
-            self.challenges.update(self.questions[number].take(said, messages))
-            self.quarantined[number].take(said, messages)
+            self.challenges.update(self.questions[number].take(content, messages))
+            self.quarantined[number].take(content, messages)
 
     def _judge(self, line: LabelledExample) -> None:
         wrong = line.probability_wrong

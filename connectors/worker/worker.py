@@ -254,12 +254,12 @@ class Session:
             self._names,
             self._restorer.scanned,
             self._clock(),
-            keeps_heard=self._metrics is not None,
+            keeps_exchanges=self._metrics is not None,
         )
         decoded = [batch.decode(record) for record in records]
         watch.end("decode")
-        for record, said in zip(records, decoded, strict=True):
-            batch.take(record, said)
+        for record, content in zip(records, decoded, strict=True):
+            batch.take(record, content)
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)

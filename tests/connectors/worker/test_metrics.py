@@ -115,7 +115,7 @@ def test_nothing_is_kept_for_metrics_that_are_not_wanted(monkeypatch):
     kept = []
     finish = Batch.finish
     monkeypatch.setattr(
-        Batch, "finish", lambda self: kept.append(self.results.heard) or finish(self)
+        Batch, "finish", lambda self: kept.append(self.results.exchanges) or finish(self)
     )
     topics = MemoryTopics()
     put(topics, event(1))
