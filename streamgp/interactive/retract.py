@@ -421,7 +421,7 @@ def disregarded(
 
 
 def _without(
-    lines: Iterable[LabelledExample], annotator: str, since: float | None
+    lines: Sequence[LabelledExample], annotator: str, since: float | None
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
     """Return the lines about one event without the answers of an annotator; see `without`."""
     left: list[LabelledExample] = []
@@ -441,7 +441,9 @@ def _without(
         if found is not None:
             left.append(found)
         elif line.annotator is None:
-            left.clear()  # the last second answer was taken back, and no first one is left
+            # The last second answer was taken back, and no first one is left.
+            taken += [each for each in left if each in lines]
+            left.clear()
         if line.origin != "aggregated":
             first, stands = line, found or stands
     return left, taken

@@ -572,6 +572,11 @@ def test_a_second_answer_stands_alone_where_the_first_one_is_gone(line, left):
     assert last[:3] == ("d", "ann", "revised" if left else "asked")
 
 
+def test_a_second_answer_that_was_taken_back_can_be_put_back_in_a_log_without_its_first_one():
+    told = [second("ann", "c"), correction("bob", "b"), second(None, "b")]
+    assert left_by(told) == []
+
+
 def test_labels_learned_before_a_moment_count_as_those_of_another_annotator():
     told = [first("bob", "a"), second("sue", "b"), correction("bob", "c"), second("sue", "b")]
     assert left_by(told, since=2.0) == [
