@@ -1,4 +1,4 @@
-"""What learned hyper-parameters gain over those of `GPClassifier()`, and what a fit costs.
+"""What learned hyperparameters gain over those of `GPClassifier()`, and what a fit costs.
 
 Eight logs as recorded, the first 3000 events of each, all labels given; each event is predicted
 before it is learned. Features are standardised by the first 200 events. Shown are the percentage of
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
-    """Run every log with given and with learned hyper-parameters."""
+    """Run every log with given and with learned hyperparameters."""
     plan = plan or (QUICK if options.quick else Plan())
     rows: list[Row] = []
     skipped = []

@@ -15,8 +15,8 @@ from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
 EXACT = "GPClassifier()"
 BOUNDED = "GPClassifier(max_points=200)"
-FITTED = "exact, learning hyper-parameters"
-BOTH = "200 points, learning hyper-parameters"
+FITTED = "exact, learning hyperparameters"
+BOTH = "200 points, learning hyperparameters"
 REFITTED = "scikit-learn's GP, refitted"
 GPYTORCH = "GPyTorch's GP, refitted"
 AMF = "River AMF"

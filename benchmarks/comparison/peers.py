@@ -6,7 +6,7 @@ recorded class after class (WiFi rooms) is shuffled, the others come as recorded
 all predictions, including the first; times are those of this run on one core, the mean over all
 events and the median over the last tenth.
 
-Classifiers: `GPClassifier()`, the same with at most 200 points, and both with hyper-parameters
+Classifiers: `GPClassifier()`, the same with at most 200 points, and both with hyperparameters
 fitted as they go; River's AMF, KNN, ARF, Hoeffding tree and Gaussian naive Bayes, with River's
 default parameters; scikit-learn's Gaussian process with the same kernel, refitted whenever the
 number of labels has doubled (needs scikit-learn); GPyTorch's, one for each class, refitted likewise

@@ -1,4 +1,4 @@
-"""How many points a classifier should keep, in conversation and with learned hyper-parameters.
+"""How many points a classifier should keep, in conversation and with learned hyperparameters.
 
 `isgp()` keeps 500 points. In conversation with an annotator who errs in 20 % of the answers, evenly
 distributed over the other classes, it is compared with the same model without a bound and with 200
@@ -6,7 +6,7 @@ points: how often it is right, in % (an event without a prediction counts as wro
 labels it asks for. Means of two seeds, which determine errors, draws and orders.
 
 Then `GPClassifier` with all labels given, 3000 events of each log as recorded, features
-standardised by the first 200: with fixed hyper-parameters, and with learned ones, which are adopted
+standardised by the first 200: with fixed hyperparameters, and with learned ones, which are adopted
 as far as they are better with as many points.
 
 """

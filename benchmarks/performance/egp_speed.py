@@ -4,7 +4,7 @@ A step is `EnsembleGPRegressor.predict_one` with a distribution and `learn_one` 
 20 features in a dictionary, one BLAS thread. For comparison, one reading (`ddot` of a buffer with
 itself) of as many numbers as the square-root factor of one expert has. Steps of one expert and of
 seven are measured at several numbers of labels, on which the time should not depend. Fits of the
-hyper-parameters, done whenever the number of labels doubles, are left out of the medians and shown
+hyperparameters, done whenever the number of labels doubles, are left out of the medians and shown
 separately.
 
 Then River's and scikit-learn's regressors on a nonlinear stream (Friedman's, noise of variance 1),

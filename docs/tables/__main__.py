@@ -86,7 +86,7 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
         "docs/choosing.md",
         "peers",
-        {"log": "wisdm, recorded", "classifier": "200 points, learning hyper-parameters"},
+        {"log": "wisdm, recorded", "classifier": "200 points, learning hyperparameters"},
         "the best learner in {accuracy_%:.1f}",
     ),
     *(

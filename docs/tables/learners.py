@@ -64,8 +64,8 @@ def _labelled(**where: Any) -> dict[str, Where]:
 _PEERS = {
     "`GPClassifier()`": {"classifier": "GPClassifier()"},
     "`max_points=200`": {"classifier": "GPClassifier(max_points=200)"},
-    "`learn_hyperparameters=True`": {"classifier": "exact, learning hyper-parameters"},
-    "both": {"classifier": "200 points, learning hyper-parameters"},
+    "`learn_hyperparameters=True`": {"classifier": "exact, learning hyperparameters"},
+    "both": {"classifier": "200 points, learning hyperparameters"},
     **each(
         "classifier",
         "scikit-learn's GP, refitted",

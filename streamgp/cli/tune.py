@@ -135,7 +135,7 @@ def tune(
     picture: Path | None,
     **options: Any,
 ) -> None:
-    """Find hyper-parameters of the Gaussian process on a recorded LOG.
+    """Find hyperparameters of the Gaussian process on a recorded LOG.
 
     Every candidate configuration goes through the log and predicts each event before it learns the
     label. The table shows the share of right predictions, the mean negative logarithm of the
@@ -250,7 +250,7 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     if config.target == "number":
         raise click.UsageError(
             'tune works for labels only, got target = "number"; for numbers, a Gaussian process '
-            "finds its hyper-parameters itself, with learner.learn_hyperparameters = true"
+            "finds its hyperparameters itself, with learner.learn_hyperparameters = true"
         )
     if config.log.label is None:
         of = "the configuration file" if file is None else str(file)

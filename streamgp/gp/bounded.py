@@ -27,11 +27,11 @@ from streamgp.gp.inducing_regression import ProjectedGP
 from streamgp.gp.marginal_likelihood import Spread, Steps, at_once
 from streamgp.kernels import Kernel
 
-# --- Switching to other hyper-parameters, a little with each example.
+# --- Switching to other hyperparameters, a little with each example.
 
 
 class Adoption:
-    """Other hyper-parameters, and what a process has done so far to switch to them.
+    """Other hyperparameters, and what a process has done so far to switch to them.
 
     An exact process learns the examples of the old one again. Once some of these are gone, a copy
     of the old one succeeds it.
@@ -103,7 +103,7 @@ class Relearning:
 
 
 class Succession:
-    """A copy of a process that switches to other hyper-parameters, and then catches up with it.
+    """A copy of a process that switches to other hyperparameters, and then catches up with it.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Succession:
     """
 
     # _gp    the copy
-    # _work  the computation that switches it to the hyper-parameters
+    # _work  the computation that switches it to the hyperparameters
     def __init__(self, gp: BoundedGP, kernel: Kernel, noise_variance: float) -> None:
         self._gp = deepcopy(gp)
         self._work = Spread(partial(self._gp.adopt_steps, kernel, noise_variance))
@@ -139,7 +139,7 @@ class Succession:
         Raises
         ------
         NotPositiveDefiniteError
-            If an example that has come since cannot be learned with the hyper-parameters.
+            If an example that has come since cannot be learned with the hyperparameters.
 
         """
         gp = self._gp
@@ -284,7 +284,7 @@ class NumberedGP(ABC):
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
     ) -> list[int] | None:
-        """Switch to other hyper-parameters, as if they had always been in use.
+        """Switch to other hyperparameters, as if they had always been in use.
 
         Parameters
         ----------
@@ -549,7 +549,7 @@ class BoundedGP(NumberedGP):
         self._gp = self._exact(self.kernel)
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
-        """Switch to other hyper-parameters and the retained examples; all changes come last."""
+        """Switch to other hyperparameters and the retained examples; all changes come last."""
         self._gp = yield from self._exact_steps(kernel, noise_variance)
 
     def reset_to_prior(self) -> list[int]:

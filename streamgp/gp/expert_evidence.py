@@ -1,7 +1,7 @@
 """Sufficient statistics of experts, and the amplitude and noise with the largest evidence.
 
-Bayesian linear models need not keep examples: the effect of hyper-parameters on them follows from
-`Phi'Phi`, `Phi'Y` and `Y'Y`, which do not depend on the hyper-parameters.
+Bayesian linear models need not keep examples: the effect of hyperparameters on them follows from
+`Phi'Phi`, `Phi'Y` and `Y'Y`, which do not depend on the hyperparameters.
 
 """
 
@@ -91,15 +91,15 @@ class Statistics:
             self._fold()
 
     def fit(self, experts: Experts, directions: Array) -> None:
-        """Give experts the hyper-parameters of largest evidence, and the resulting posteriors.
+        """Give experts the hyperparameters of largest evidence, and the resulting posteriors.
 
         Parameters
         ----------
         experts
             They have learned the same examples, and are updated to what they would be if they had
-            learned them with the new hyper-parameters.
+            learned them with the new hyperparameters.
         directions
-            What hyper-parameters are judged by: combinations of the targets, shape (t, k).
+            What hyperparameters are judged by: combinations of the targets, shape (t, k).
 
         """
         self._fold()
@@ -152,7 +152,7 @@ class Statistics:
 
 
 class FittedExperts(Experts):
-    """Experts that can be given the hyper-parameters with the largest evidence at any time.
+    """Experts that can be given the hyperparameters with the largest evidence at any time.
 
     Parameters
     ----------
@@ -190,12 +190,12 @@ class FittedExperts(Experts):
             self._statistics.note(seen.features, y)
 
     def fit(self, directions: Array) -> None:
-        """Switch to the hyper-parameters with the largest evidence, and the resulting posteriors.
+        """Switch to the hyperparameters with the largest evidence, and the resulting posteriors.
 
         Parameters
         ----------
         directions
-            What hyper-parameters are judged by: combinations of the targets, shape (t, k).
+            What hyperparameters are judged by: combinations of the targets, shape (t, k).
 
         """
         if self._statistics is not None:
@@ -208,7 +208,7 @@ class FittedExperts(Experts):
             self._statistics.fit(self, directions)
 
     def stop_fitting(self) -> None:
-        """Keep the present hyper-parameters, and no statistics, from now on."""
+        """Keep the present hyperparameters, and no statistics, from now on."""
         self._statistics = None
 
 

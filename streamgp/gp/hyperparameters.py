@@ -1,4 +1,4 @@
-"""Hyper-parameters from data: type-II maximum likelihood with a weak prior and bounded cost."""
+"""Hyperparameters from data: type-II maximum likelihood with a weak prior and bounded cost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MIN_NOISE_VARIANCE = 1e-4
 # Standard deviation of the prior, in natural logarithms: a factor of e up or down is not
 # unusual, one of 100 needs evidence.
 _PRIOR_SD = 1.0
-# No hyper-parameter is searched farther from its start than this factor, in natural logarithms.
+# No hyperparameter is searched farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
 # Microseconds for the optimiser to reach the next point, for each point that it was at before.
@@ -81,7 +81,7 @@ def fit_steps(
     criterion: Criterion = likelihood_steps,
     n_evaluations: int = 25,
 ) -> Steps[Hyperparameters]:
-    """Find hyper-parameters that explain targets better, near the prior.
+    """Find hyperparameters that explain targets better, near the prior.
 
     The criterion is maximised together with a normal density of the logarithms around `prior`, so
     that few data change little. Deterministic, with bounded numbers of evaluations, of O(n³) each,

@@ -316,7 +316,7 @@ class ProjectedGP:
         self._last = None
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[list[int] | None]:
-        """Switch to other hyper-parameters, as if they had always been in use.
+        """Switch to other hyperparameters, as if they had always been in use.
 
         What all observations tell about the functions at the basis points is kept. What they tell
         about the points between follows from these by the old prior, and the variances with which

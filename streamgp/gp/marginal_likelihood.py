@@ -1,7 +1,7 @@
-"""Log marginal likelihood of hyper-parameters, and its gradient.
+"""Log marginal likelihood of hyperparameters, and its gradient.
 
 Both measures are sums over all targets, which share one covariance, and come with their gradients
-with respect to the natural logarithms of the kernel's hyper-parameters and of the noise variance.
+with respect to the natural logarithms of the kernel's hyperparameters and of the noise variance.
 
 """
 
@@ -147,7 +147,7 @@ def likelihood_steps(
     Parameters
     ----------
     kernel
-        Covariance function with `p` hyper-parameters.
+        Covariance function with `p` hyperparameters.
     noise_variance
         Variance of the observations around the functions, in units of y².
     X, Y
@@ -229,7 +229,7 @@ def leave_one_out_steps(
     value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
     # GPML Eq. 5.13 is linear in the derivative D of the covariance: from `Z = G D` it takes
     # sum_i [A_i (Z A)_i - (m + A_i² / precision_i) (Z G)_ii / 2] / precision_i, which is the scalar
-    # product of D and this matrix. So one more hyper-parameter costs O(n²), and not O(n³).
+    # product of D and this matrix. So one more hyperparameter costs O(n²), and not O(n³).
     weights = (m + squares) / precision
     weighted = G * weights
     W = (G @ (A / precision[:, None])) @ A.T

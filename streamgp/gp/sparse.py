@@ -126,7 +126,7 @@ class SparseGP(BoundedGP):
     def adopt(
         self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
     ) -> list[int] | None:
-        """Switch to other hyper-parameters, as if they had always been in use.
+        """Switch to other hyperparameters, as if they had always been in use.
 
         What was absorbed is kept, as far as it is known at the points; `log_evidence` continues
         from its value. A process without noise becomes exact again and knows only the retained
@@ -158,7 +158,7 @@ class SparseGP(BoundedGP):
         return gone
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[None]:
-        """Switch to other hyper-parameters; all changes come last."""
+        """Switch to other hyperparameters; all changes come last."""
         gp, chosen = self._gp, None
         if isinstance(gp, ProjectedGP) and noise_variance:
             chosen = yield from gp.adopt_steps(kernel, noise_variance)

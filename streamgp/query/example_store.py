@@ -2,7 +2,7 @@
 
 Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes when it is
 taught the examples on record, in their order, through the statistics in use. So all that has to be
-saved of it are the examples, what running transformers have made of each, and hyper-parameters that
+saved of it are the examples, what running transformers have made of each, and hyperparameters that
 it has learned. The same holds for a learner that retains only some of its examples, such as the
 latest or those since a drift; when one of them is relabelled or forgotten, all are learned and
 drifts are detected again. What to ask and whom to believe is not decided here.
@@ -78,7 +78,7 @@ _MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
 @runtime_checkable
 class RestorableLearner(Protocol):
-    """A learner with knowledge besides its examples, such as hyper-parameters."""
+    """A learner with knowledge besides its examples, such as hyperparameters."""
 
     def state(self) -> State:
         """Return what it knows besides its examples, as plain JSON values.
@@ -351,7 +351,7 @@ class ExampleStore(ABC, Generic[B]):
         self.n_taught += 1
         self._note_change()
         if self._settled() != before and (self._passed_over or not self._retains_all):
-            # With other hyper-parameters it would have retained or refused other examples, or found
+            # With other hyperparameters it would have retained or refused other examples, or found
             # other drifts.
             self._rebuild()
 
@@ -607,7 +607,7 @@ class ExampleStore(ABC, Generic[B]):
             self.learner = learner
             if self._state() == state:
                 return
-            # It has found other hyper-parameters while it was taught, as it holds more examples
+            # It has found other hyperparameters while it was taught, as it holds more examples
             # than the one before: repeat with these. They are sought less and less often.
             state = self._state()
 

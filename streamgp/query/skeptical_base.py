@@ -459,7 +459,7 @@ class Skeptical(ABC, Generic[B, T]):
         """Return a model that has observed the same events but was taught no label.
 
         Scaling, budgets, the temporal filter and rules that learn keep their present state;
-        hyper-parameters are those of a new model.
+        hyperparameters are those of a new model.
         """
         this: Any = self
         fresh, state = this.clone(), self.state()

@@ -1,4 +1,4 @@
-"""Learned and given hyper-parameters: the same events, every fit counted."""
+"""Learned and given hyperparameters: the same events, every fit counted."""
 
 import json
 from functools import partial

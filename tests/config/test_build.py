@@ -620,7 +620,7 @@ def test_an_annotator_with_hours_is_away_at_all_others() -> None:
     assert (annotator.name, annotator.hours) == ("simulated", [(7, 9), (22, 6)])
 
 
-def test_a_process_of_numbers_learns_its_hyper_parameters_unless_told_otherwise() -> None:
+def test_a_process_of_numbers_learns_its_hyperparameters_unless_told_otherwise() -> None:
     given = [
         Learner(),
         Learner(learn_hyperparameters=False, noise_variance=0.3),

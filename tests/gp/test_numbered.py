@@ -46,7 +46,7 @@ def test_numbers_stay_when_examples_go():
 
 
 @given(st.lists(st.sampled_from(["learn", "widen", "target", "relabel"]), max_size=25))
-def test_adopted_hyper_parameters_are_bitwise_as_if_they_had_always_been_these(steps):
+def test_adopted_hyperparameters_are_bitwise_as_if_they_had_always_been_these(steps):
     rng = np.random.default_rng(0)
     old = UnboundedGP(SquaredExponential(), 0.5)
     new = UnboundedGP(SquaredExponential(0.7, 2.0), 0.1)
@@ -76,7 +76,7 @@ def test_adopted_hyper_parameters_are_bitwise_as_if_they_had_always_been_these(s
     assert bits(old.predict(probe)) == bits(new.predict(probe))
 
 
-def test_hyper_parameters_under_which_an_example_is_refused_are_not_adopted():
+def test_hyperparameters_under_which_an_example_is_refused_are_not_adopted():
     X, Y = problem(5)
     gp = taught(UnboundedGP(SquaredExponential(), 0.3), [*X, X[0]], [*Y, Y[0]])
     before = bits(gp.predict(X[1]))

@@ -343,7 +343,7 @@ def test_falling_back_leaves_the_prior_and_what_comes_next_is_exact():
     assert bits(gp.predict(X[0])) == bits(exact.predict(X[0]))
 
 
-# --- other hyper-parameters
+# --- other hyperparameters
 
 
 def adopt(gp, kernel, noise_variance):
@@ -460,7 +460,7 @@ def test_a_window_that_moves_on_is_adopted_from_its_first_example():
 
 @pytest.mark.parametrize("noise_variance", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("n_near", [0, 300])
-def test_adopted_hyper_parameters_are_as_if_they_had_always_been_these(noise_variance, n_near):
+def test_adopted_hyperparameters_are_as_if_they_had_always_been_these(noise_variance, n_near):
     X, Y = crowded(n_near)
     X[20:] = np.round(X[20:] / 1e-3) * 1e-3  # and some of them repeatedly
     far = np.array([[1e3, 1e3]])

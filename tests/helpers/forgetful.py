@@ -7,13 +7,13 @@ from streamgp.learners.gp_classifier import DriftWatch
 ARD = SquaredExponential({"u": 1.0, "place": 0.7}) * On(["n"], Categorical())
 FORGETFUL = {
     "window": lambda: GPClassifier(window=8),
-    "window, learned hyper-parameters": lambda: GPClassifier(
+    "window, learned hyperparameters": lambda: GPClassifier(
         ARD, 0.2, window=12, learn_hyperparameters=True
     ),
     "drift": lambda: GPClassifier(drift=True),
     "drift, few points": lambda: GPClassifier(max_points=4, drift=True),
-    "drift, learned hyper-parameters": lambda: GPClassifier(drift=True, learn_hyperparameters=True),
-    "drift, few points, learned hyper-parameters": lambda: GPClassifier(
+    "drift, learned hyperparameters": lambda: GPClassifier(drift=True, learn_hyperparameters=True),
+    "drift, few points, learned hyperparameters": lambda: GPClassifier(
         max_points=4, drift=True, learn_hyperparameters=True
     ),
     "drift, window": lambda: GPClassifier(window=8, drift=True),

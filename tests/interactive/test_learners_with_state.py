@@ -1,4 +1,4 @@
-"""Loops around learners that retain some examples, and that learn their hyper-parameters."""
+"""Loops around learners that retain some examples, and that learn their hyperparameters."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.interactive.test_text_features import TextStory
 
 MODELS = {
     "few points": lambda: GPClassifier(max_points=6),
-    "learned hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
+    "learned hyperparameters": lambda: GPClassifier(learn_hyperparameters=True),
     "both": lambda: GPClassifier(max_points=6, learn_hyperparameters=True),
     "both, many parts": lambda: GPClassifier(ARD, 0.2, max_points=9, learn_hyperparameters=True),
     **FORGETFUL,

@@ -38,7 +38,7 @@ from tests.interactive.test_state_parts import LABELS, StateChangelog
 MODELS = {
     "all points": lambda: PrivilegedGPClassifier(max_points=None),
     "few points": lambda: PrivilegedGPClassifier(max_points=6, learn_hyperparameters=False),
-    "few points, learned hyper-parameters": lambda: PrivilegedGPClassifier(max_points=6),
+    "few points, learned hyperparameters": lambda: PrivilegedGPClassifier(max_points=6),
     "pipeline": lambda: preprocessing.MinMaxScaler() | PrivilegedGPClassifier(n_replays=1),
 }
 models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
@@ -48,7 +48,7 @@ UNUSABLE = [{"why": [1]}, {"why": {"b": None}}, {"seconds": 1e200}]
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
-    """Hyper-parameters, and scales of privileged features, from few examples on."""
+    """Hyperparameters, and scales of privileged features, from few examples on."""
     monkeypatch.setattr(privileged_core, "FIRST_FIT", 6)
     monkeypatch.setattr(privileged_core, "_LEAST_OTHERS", 2)
     monkeypatch.setattr(privileged_core, "WARM_UP", 10)

@@ -199,7 +199,7 @@ def test_scikit_learn_agrees():
     second = pytest.importorskip("sklearn.gaussian_process.kernels")
     X = np.random.default_rng(0).normal(size=(20, 3))
     scales = {0: 0.5, 1: 1.0, 2: 3.0}
-    # The last entry says which of our hyper-parameters theirs are; None where theirs are others.
+    # The last entry says which of our hyperparameters theirs are; None where theirs are others.
     pairs = [
         (SquaredExponential(1.3), second.RBF(1.3), [0]),
         (Matern32(1.3), second.Matern(1.3, nu=1.5), [0]),

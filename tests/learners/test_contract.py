@@ -39,7 +39,7 @@ LEARNERS = {
     "GPClassifier with a kernel": lambda: GPClassifier(SquaredExponential(2.0)),
     "GPClassifier with a kernel of many parts": lambda: GPClassifier(COMPOSITE + White(0.1)),
     "GPClassifier of few points": lambda: GPClassifier(noise_variance=0.1, max_points=8),
-    "GPClassifier that learns hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
+    "GPClassifier that learns hyperparameters": lambda: GPClassifier(learn_hyperparameters=True),
     "GPClassifier that leaves examples out": lambda: GPClassifier(
         learn_hyperparameters="leave_one_out"
     ),
@@ -105,7 +105,7 @@ CHECKED_BY_RIVER = {
     "GPClassifier": GPClassifier(noise_variance=0.1),
     "GPClassifier with a kernel of many parts": GPClassifier(Matern52(2.0) + COMPOSITE),
     "GPClassifier of few points": GPClassifier(noise_variance=0.1, max_points=20),
-    "GPClassifier that learns hyper-parameters": GPClassifier(learn_hyperparameters=True),
+    "GPClassifier that learns hyperparameters": GPClassifier(learn_hyperparameters=True),
     "GPClassifier of the latest examples": GPClassifier(noise_variance=0.1, window=200),
     "GPClassifier that watches for drifts": GPClassifier(noise_variance=0.1, drift=True),
     "GPRegressor": GPRegressor(noise_variance=0.1),
@@ -133,7 +133,7 @@ CHECKED_BY_RIVER = {
         preprocessing.StandardScaler() | linear_model.LogisticRegression(), n_models=2, seed=1
     ),
     "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=20, learn_hyperparameters=False),
-    "PrivilegedGPClassifier that learns hyper-parameters": PrivilegedGPClassifier(max_points=20),
+    "PrivilegedGPClassifier that learns hyperparameters": PrivilegedGPClassifier(max_points=20),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
     "SkepticalClassifier of a binary learner": SkepticalClassifier(
@@ -154,9 +154,9 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 
 # River plays its checks on every log that suits a model: on the same events with labels of Python
 # and of numpy, and on others. Memory is measured on ten times as many events: by day on one log,
-# with one model of each class. A learner that fits hyper-parameters of privileged noise takes
+# with one model of each class. A learner that fits hyperparameters of privileged noise takes
 # seconds for a log: it passes all checks by night, and by day without fitting, and these with.
-LONG = "PrivilegedGPClassifier that learns hyper-parameters"
+LONG = "PrivilegedGPClassifier that learns hyperparameters"
 WITH_FITS = {"check_learn_one", "check_pickling"}
 
 

@@ -68,7 +68,7 @@ def test_examples_that_the_window_has_passed_cannot_be_called():
     model.learn_one({"a": 0.0}, "p", event_id="3")  # its name is free again
 
 
-def test_hyper_parameters_are_fitted_after_the_window_is_full():
+def test_hyperparameters_are_fitted_after_the_window_is_full():
     """Examples ever learned are counted, not those in the window."""
     model = taught(turning(400, 400), GPClassifier(window=20, learn_hyperparameters=True))
     assert model.state()["due"] == 512
@@ -156,7 +156,7 @@ def test_an_example_that_is_refused_is_no_error_either(monkeypatch):
     assert repr(beliefs(model)) == repr(beliefs(other))
 
 
-def test_hyper_parameters_wait_after_a_drift_until_there_is_something_to_fit(monkeypatch):
+def test_hyperparameters_wait_after_a_drift_until_there_is_something_to_fit(monkeypatch):
     monkeypatch.setattr(gp_tuning, "FIRST_FIT", 40)
     model = GPClassifier(drift=True, learn_hyperparameters=True)
     due, n = [], []

@@ -150,7 +150,7 @@ def test_beyond_the_bound_it_predicts_about_as_well():
 
 @pytest.mark.parametrize("aim", [True, "leave_one_out"])
 @pytest.mark.parametrize("max_points", [None, 60])
-def test_learned_hyper_parameters_find_how_little_noise_there_is(max_points, aim):
+def test_learned_hyperparameters_find_how_little_noise_there_is(max_points, aim):
     options = {"max_points": max_points, "noise_variance": 0.5}
     model, given = (
         taught(waves(150), learn_hyperparameters=learn, **options) for learn in (aim, False)
@@ -188,7 +188,7 @@ def test_a_spread_that_is_not_as_expected_is_found_and_survives_a_restart():
     assert again.state() == model.state()
 
 
-def test_intervals_of_learned_hyper_parameters_hold_where_examples_were_given_up():
+def test_intervals_of_learned_hyperparameters_hold_where_examples_were_given_up():
     rng = random.Random(0)
     events = []
     for _ in range(600):

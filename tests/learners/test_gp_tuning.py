@@ -1,4 +1,4 @@
-"""Classifiers that learn their hyper-parameters."""
+"""Classifiers that learn their hyperparameters."""
 
 import copy
 import itertools
@@ -55,7 +55,7 @@ def beliefs(model):
 
 @aims
 @pytest.mark.parametrize("max_points", [None, 60])
-def test_learned_hyper_parameters_find_what_given_ones_do_not(max_points, aim):
+def test_learned_hyperparameters_find_what_given_ones_do_not(max_points, aim):
     given = taught(300, learn_hyperparameters=False, max_points=max_points)
     learned = taught(300, learn_hyperparameters=aim, max_points=max_points)
     scale = learned.hyperparameters.kernel.length_scale
@@ -200,7 +200,7 @@ def test_what_is_found_is_the_fit_by_the_criterion(criterion):
     assert found.tolist() == expected.vector.tolist()
 
 
-def test_leaving_one_out_finds_other_hyper_parameters_than_the_marginal_likelihood():
+def test_leaving_one_out_finds_other_hyperparameters_than_the_marginal_likelihood():
     one, other = taught(300), taught(300, learn_hyperparameters="leave_one_out")
     assert one.state()["due"] == other.state()["due"]
     assert None not in (one.state()["vector"], other.state()["vector"])
@@ -237,7 +237,7 @@ def test_what_was_relabelled_or_forgotten_is_fitted_no_more():
     assert model.state()["due"] == 64
 
 
-def test_hyper_parameters_that_predict_worse_are_not_taken():
+def test_hyperparameters_that_predict_worse_are_not_taken():
     """A score that prefers what was given."""
     prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
     tuner = Tuning()
@@ -420,7 +420,7 @@ def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
     np.testing.assert_allclose(tried[0], expected, atol=1e-12)
 
 
-# --- what happens while a bounded process takes hyper-parameters over
+# --- what happens while a bounded process takes hyperparameters over
 
 
 def learned_on(model, examples, name, until=None):
@@ -469,7 +469,7 @@ def test_a_change_meanwhile_leaves_nothing_of_what_was_taken_over(monkeypatch, c
 
 
 def test_columns_and_classes_that_come_meanwhile_are_taken_over(monkeypatch):
-    """At once or by and by: the hyper-parameters count from the same example on."""
+    """At once or by and by: the hyperparameters count from the same example on."""
     kernel = SquaredExponential({"a": 2.0, "b": 8.0, "c": 1.0})
     model, _ = takes_over(monkeypatch, kernel=kernel)
     before, later = model.hyperparameters, list(squares(55, seed=8))

@@ -323,7 +323,7 @@ def test_new_features_are_zero_in_old_examples():
         assert late.predict_proba_one(probe) == pytest.approx(early.predict_proba_one(probe))
 
 
-# --- hyper-parameters
+# --- hyperparameters
 
 
 def test_hyperparameters_are_learned_at_the_60th_example_and_its_doubles(monkeypatch):

@@ -89,7 +89,7 @@ def gaps(draw: Draw, seed: int) -> Gaps:
 
 
 def _fitted(Phi: Array, y: Array) -> Experts:
-    """Return experts with the hyper-parameters that maximise the evidence."""
+    """Return experts with the hyperparameters that maximise the evidence."""
     m, p = Phi.shape[1:]
     experts = FittedExperts(np.ones(m), np.full(m, 0.1), p)
     experts.add_target()
@@ -215,7 +215,7 @@ def play(problem: Problem, draw: Draw, cell: Cell, seed: int) -> Result:
 def learner(problem: Problem, preset: str, seed: int) -> Any:
     """Return an ensemble that has learned nothing.
 
-    The paper fits hyper-parameters to the initial set; by default they are fitted after the first
+    The paper fits hyperparameters to the initial set; by default they are fitted after the first
     ten labels, and again whenever the number of labels has doubled.
     """
     kind = EnsembleGPClassifier if problem.classes else EnsembleGPRegressor

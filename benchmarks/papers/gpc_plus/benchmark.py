@@ -118,7 +118,7 @@ def steps(seed: int, max_points: int = 300) -> dict[int, float]:
 
     The medians are over the last sixth of the labels that can be kept, the same number of labels
     right after them, and as many at the end of a stream three times as long. Occasional fits of
-    hyper-parameters hardly affect medians.
+    hyperparameters hardly affect medians.
     """
     draw, span = annotator(np.random.default_rng(seed), 3 * max_points), max_points // 6
     model = PrivilegedGPClassifier(max_points=max_points)

@@ -24,7 +24,7 @@ from streamgp.query import AlwaysAsk, criteria
 
 GPC, ORDINARY, PLUS, PAPER = "GPC", "GPC, x* as features", "GPC+", "GPC+, preset paper"
 """Without privileged features; with them as ordinary features, which are missing in predictions;
-with them as privileged ones; the same with the hyper-parameters of the paper."""
+with them as privileged ones; the same with the hyperparameters of the paper."""
 
 ADF, ADF_PLUS = "GPC, no replays", "GPC+, no replays"
 BATCH, BATCH_PLUS = "GPC, all at once", "GPC+, all at once"

@@ -1,4 +1,4 @@
-"""Labels with latent noise: prior, evidence of its hyper-parameters, its gradient, and their fit.
+"""Labels with latent noise: prior, evidence of its hyperparameters, its gradient, and their fit.
 
 The decision function has one kernel, over ordinary features. The log noise variance has another,
 over privileged features, and a mean. Several one-against-all tasks may share them: evidences add
@@ -45,7 +45,7 @@ class LabelModel:
 
     @property
     def vector(self) -> Array:
-        """Hyper-parameters: logarithms of those of the kernels, and the mean itself."""
+        """Hyperparameters: logarithms of those of the kernels, and the mean itself."""
         g = self.privileged_kernel
         return np.concatenate([self.kernel.theta, [] if g is None else g.theta, [self.noise_mean]])
 
@@ -242,7 +242,7 @@ def _weights(beliefs: list[tuple[Belief, Array, Array]]) -> Array:
     return total
 
 
-# No logarithm of a hyper-parameter, and no mean of the log noise variance, is searched farther from
+# No logarithm of a hyperparameter, and no mean of the log noise variance, is searched farther from
 # its start.
 _FARTHEST = 6.0
 # Precision of fixed points during the search; gradients are off by as much.
@@ -253,7 +253,7 @@ _UNEXPLAINED = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """Hyper-parameters that are learned for labels with latent noise, and their priors.
+    """Hyperparameters that are learned for labels with latent noise, and their priors.
 
     The amplitude of the decision function is always held fixed: multiplying it is the same as
     lowering the noise. So only a composite kernel has one that is learned; there the two share the
@@ -266,7 +266,7 @@ class Learned:
     learns_noise
         Whether mean and amplitude of the log noise variance are learned.
     std
-        Standard deviation of the prior of the logarithm of a hyper-parameter.
+        Standard deviation of the prior of the logarithm of a hyperparameter.
     std_of_noise_mean
         The same for the mean of the log noise variance.
 
@@ -382,7 +382,7 @@ def _free(model: LabelModel, learned: Learned) -> Flags:
 
 
 def _lengths(kernel: Kernel) -> Flags:
-    """Return which hyper-parameters are not amplitudes; in a composite kernel none is known."""
+    """Return which hyperparameters are not amplitudes; in a composite kernel none is known."""
     free = np.ones(len(kernel.theta), dtype=bool)
     if isinstance(kernel, Radial):
         scale = kernel.length_scale

@@ -231,7 +231,7 @@ def test_any_regressor_of_river_can_be_used(log: Path, tmp_path: Path) -> None:
     assert "HoeffdingTreeRegressor" in result.stdout
 
 
-def test_hyper_parameters_of_numbers_are_not_searched(log: Path) -> None:
+def test_hyperparameters_of_numbers_are_not_searched(log: Path) -> None:
     result = CliRunner().invoke(
         cli,
         [

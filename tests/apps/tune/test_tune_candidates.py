@@ -1,4 +1,4 @@
-"""Which hyper-parameters are tried, which are replayed, and which is called the best."""
+"""Which hyperparameters are tried, which are replayed, and which is called the best."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def topics(request):
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
-    """Hyper-parameters are learned in the middle of the conversation."""
+    """Hyperparameters are learned in the middle of the conversation."""
     monkeypatch.setattr(privileged_core, "FIRST_FIT", 12)
     monkeypatch.setattr(privileged_core, "_LEAST_OTHERS", 2)
 
