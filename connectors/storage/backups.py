@@ -26,6 +26,8 @@ from streamgp.common.private_files import make_directory
 MANIFEST = "manifest.json"
 VERSION = 1
 REQUESTS: TopicName = "requests"
+TOPICS: tuple[TopicName, ...] = (*sorted(COMPACTED), REQUESTS)
+"""Topics whose records a backup holds."""
 
 Contents: TypeAlias = Mapping[Place, Sequence[Outgoing]]
 """Records of the topics `state`, `consensus` and `requests`, by partition, in their order."""
@@ -131,11 +133,11 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     except OSError as error:
         raise state_error(f"cannot write a backup to {directory}", error) from error
     files = []
-    for topic in (*sorted(COMPACTED), REQUESTS):
+    for topic in TOPICS:
         for partition in range(manifest.n_partitions):
             records = contents.get((topic, partition), ())
             data = b"".join(to_line(record, manifest.at) + b"\n" for record in records)
-            name = f"partition-{partition}.{topic}.jsonl"
+            name = _file_name(topic, partition)
             write_snapshot(directory / name, data)
             files.append(
                 BackupFile(
@@ -169,7 +171,7 @@ def read_backup(directory: Path) -> tuple[Manifest, Contents]:
     contents = {}
     for file in manifest.files:
         path = directory / file.name
-        data = read_snapshot(path)
+        data = _read(path)
         if data is None:
             raise BackupError(f"{path} is missing; {_OTHER}")
         lines = data.split(b"\n")[:-1]
@@ -193,7 +195,7 @@ def _manifest(directory: Path) -> Manifest:
     path = directory / MANIFEST
     if directory.is_file():
         raise BackupError(f"{directory} is a file; name the directory of a backup")
-    data = read_snapshot(path)
+    data = _read(path)
     if data is None:
         raise BackupError(
             f"{path} is missing: {directory} is no backup, or one that was cut while it was "
@@ -211,7 +213,26 @@ def _manifest(directory: Path) -> Manifest:
         raise BackupError(f"{path} is damaged or no manifest: {error}; {_OTHER}") from None
     if manifest.checksum != _checksum(manifest):
         raise BackupError(f"{path} is damaged: its checksum does not fit; {_OTHER}")
+    # A checksum is no signature: who edits a manifest can make it fit. No file elsewhere is read.
+    for file in manifest.files:
+        is_known = file.topic in TOPICS and 0 <= file.partition < manifest.n_partitions
+        if not is_known or file.name != _file_name(file.topic, file.partition):
+            raise BackupError(
+                f"{path} names {file.name!r} for partition {file.partition} of {file.topic}, "
+                f"expected a file of a backup of {manifest.n_partitions} partitions; {_OTHER}"
+            )
     return manifest
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what a file holds, None if it is not there; a pipe or a device may have no end."""
+    if path.exists() and not path.is_file():
+        raise BackupError(f"{path} is no file; {_OTHER}")
+    return read_snapshot(path)
+
+
+def _file_name(topic: TopicName, partition: int) -> str:
+    return f"partition-{partition}.{topic}.jsonl"
 
 
 def _record(path: Path, number: int, file: BackupFile, line: bytes) -> Outgoing:

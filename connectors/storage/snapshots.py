@@ -31,6 +31,7 @@ _ADVICE = {
     errno.ENAMETOOLONG: "choose a shorter one",
     errno.EMFILE: "raise the limit on open files",
     errno.ENOENT: "create its directory, or name another place",
+    errno.ELOOP: "remove the link, or name another place",
 }
 
 
@@ -103,7 +104,7 @@ def locked(path: Path) -> Iterator[None]:
     """
     try:
         make_directory(path.parent)
-        lock = private(str(path.with_name(f".{path.name}.lock")), os.O_RDWR | os.O_CREAT)
+        lock = _open_lock(path.with_name(f".{path.name}.lock"))
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from None
     try:
@@ -180,7 +181,7 @@ class StateDirectory:
         self.path = check_path("path", path)
         try:
             _create(self.path)
-            self._lock = private(str(self.path / _LOCK), os.O_RDWR | os.O_CREAT)
+            self._lock = _open_lock(self.path / _LOCK)
         except (FileExistsError, NotADirectoryError) as error:
             raise StateError(
                 f"state must be kept in a directory, but {what_is_there(error)}; name another place"
@@ -284,6 +285,15 @@ def state_error(what: str, error: OSError) -> StateError:
     """Return an error that says what went wrong, why, and what to do."""
     advice = _ADVICE.get(error.errno or 0, "name another place")
     return StateError(f"{what}: {error.strerror or error}; {advice}")
+
+
+def _open_lock(path: Path) -> int:
+    """Open a lock file, which is made if it is not there; a link is refused, not followed.
+
+    A lock is written to: a link that another user has put there would lead to a file of theirs to
+    choose, which would lose what it holds.
+    """
+    return private(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

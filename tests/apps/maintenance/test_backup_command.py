@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.storage.backups import MANIFEST
+from connectors.storage.backups import MANIFEST, Manifest
 from connectors.topics import Topics
 from connectors.wire.codec import encode
 from connectors.worker.losses import LostRecordsError
@@ -301,6 +304,41 @@ def test_every_damage_to_a_file_is_noticed(small: Small, backed_up: Path, what: 
     path.unlink()
     assert "is missing" in small.wrong("restore", backed_up, "--yes")
     assert small.records("state", "consensus") == []
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"name": "../worker.toml"},
+        {"name": "/etc/hostname"},
+        {"topic": "events", "name": "partition-0.events.jsonl"},
+        {"partition": 2, "name": "partition-2.state.jsonl"},
+        {"partition": -1, "name": "partition--1.state.jsonl"},
+    ],
+)
+def test_a_manifest_leads_to_the_files_of_its_backup_only(
+    small: Small, backed_up: Path, forged: dict[str, Any]
+) -> None:
+    small.topics = OpenTopics(2)
+    path = backed_up / MANIFEST
+    manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    files = [msgspec.structs.replace(manifest.files[0], **forged), *manifest.files[1:]]
+    manifest = msgspec.structs.replace(manifest, files=files, checksum="")
+    checksum = hashlib.sha256(msgspec.json.encode(manifest)).hexdigest()
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(manifest, checksum=checksum)))
+    told = small.wrong("restore", backed_up, "--yes")
+    assert "expected a file of a backup of 2 partitions" in told
+    assert small.records("state", "consensus") == []
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "partition-0.state.jsonl"])
+def test_a_pipe_in_a_backup_is_refused_and_not_waited_for(
+    small: Small, backed_up: Path, name: str
+) -> None:
+    small.topics = OpenTopics(2)
+    (backed_up / name).unlink()
+    os.mkfifo(backed_up / name)
+    assert f"{name} is no file" in small.wrong("restore", backed_up, "--yes")
 
 
 def test_a_backup_of_a_later_version_is_refused(small: Small, backed_up: Path) -> None:

@@ -7,7 +7,13 @@ import sys
 import pytest
 
 from connectors.storage import snapshots
-from connectors.storage.snapshots import StateDirectory, StateError, read_snapshot, write_snapshot
+from connectors.storage.snapshots import (
+    StateDirectory,
+    StateError,
+    locked,
+    read_snapshot,
+    write_snapshot,
+)
 
 
 def run_script(script, *arguments):
@@ -343,6 +349,21 @@ state = StateDirectory(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.read()
 """
+
+
+def test_a_link_in_place_of_a_lock_is_refused_and_what_it_points_to_is_kept(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"of another program")
+    (tmp_path / "lock").symlink_to(precious)
+    with pytest.raises(StateError, match="symbolic links; remove the link, or name another place"):
+        StateDirectory(tmp_path)
+    (tmp_path / ".invites.json.lock").symlink_to(precious)
+    with (
+        pytest.raises(StateError, match="symbolic links; remove the link, or name another place"),
+        locked(tmp_path / "invites.json"),
+    ):
+        pass
+    assert precious.read_bytes() == b"of another program"
 
 
 def test_the_lock_of_a_state_directory_ends_with_its_process(tmp_path):
