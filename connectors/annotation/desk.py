@@ -77,8 +77,8 @@ class Past:
     can_change
         Whether it can be taken back and changed.
     why_not
-        If not, a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`, `set_aside`) and
-        the English `text`; otherwise None.
+        If not, a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`, `too_often`,
+        `set_aside`) and the English `text`; otherwise None.
 
     """
 

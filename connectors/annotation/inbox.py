@@ -162,7 +162,10 @@ class AnnotationInbox:
             question = Question(request=message, partition=partition, delayed_s=delayed_s)
             self._take_request(question, at)
         elif isinstance(message, Answer):
-            if not self._is_foreign(message):
+            event = (message.key, message.event_id)
+            # More of them the workers refuse, and each costs the time of all before it.
+            is_one_of_many = self._n_said(event) > self._people.max_corrections
+            if not (is_one_of_many or self._is_foreign(message)):
                 self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
             event = (message.key, message.event_id)
@@ -466,6 +469,8 @@ class AnnotationInbox:
             is_theirs = is_theirs and not self.is_quarantined(name, key)
             if not is_theirs or now > standing.occurred_at + self._horizon_s:
                 continue
+            if self._n_said((key, standing.event_id)) >= self._people.max_corrections:
+                continue
             answer = Answer(
                 answer_id=derived_id(f"{standing.answer_id}/rename"),
                 request_id=standing.request_id,
@@ -503,12 +508,24 @@ class AnnotationInbox:
         return key if self._keyed else None
 
     def _check_used(self, answer: Answer) -> None:
-        """Check that the workers accept corrections from the annotator who gave an answer."""
+        """Check that the workers accept corrections from the annotator who gave an answer.
+
+        Of the corrections of an event the last one is kept for the label that replaces another.
+        """
+        if self._n_said((answer.key, answer.event_id)) >= self._people.max_corrections:
+            raise CannotUndoError(
+                f"the label of event {answer.event_id} was changed too often", "too_often"
+            )
         if self.is_quarantined(answer.annotator, answer.key):
             raise CannotUndoError(
                 f"the answers of {answer.annotator} are set aside for now; nothing is changed",
                 "set_aside",
             )
+
+    def _n_said(self, event: EventKey) -> int:
+        """Return how many answers about an event are kept."""
+        said_by = self._said_by.get(event, ())
+        return max((len(self._own[name].said(event)) for name in said_by), default=0)
 
     def _whose(self, annotator: str | None) -> OwnAnswers:
         name = annotator or self.annotator

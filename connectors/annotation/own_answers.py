@@ -35,8 +35,9 @@ class CannotUndoError(Exception):
         The reason as text.
     code
         The reason, for programs: `none` (there is no such answer), `answered_since`, `unknown` (its
-        question is not known), `not_yours` (another annotator's label stands), `forgotten`, or
-        `set_aside` (its annotator is in quarantine).
+        question is not known), `not_yours` (another annotator's label stands), `forgotten`,
+        `too_often` (the workers take no more corrections of its event), or `set_aside` (its
+        annotator is in quarantine).
 
     """
 

@@ -73,6 +73,8 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         What was expected instead, or what to do.
     retry_after_s
         After how many seconds a retry may succeed, None if it never will.
+    closes
+        Whether the connection ends, since what follows on it may be part of this request.
 
     """
 
@@ -84,6 +86,7 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         expected: str,
         *,
         retry_after_s: float | None = None,
+        closes: bool = False,
     ) -> None:
         super().__init__(what)
         self.status = status
@@ -91,10 +94,11 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         self.what = what
         self.expected = expected
         self.retry_after_s = retry_after_s
+        self.closes = closes
 
     def response(self) -> Response:
         """Return the HTTP response."""
-        headers = {}
+        headers = {"connection": "close"} if self.closes else {}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
         body = {"error": self.error, "what": self.what, "expected": self.expected}
@@ -334,6 +338,9 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         """Raise Refused for a request that is not allowed; put the annotator into the scope."""
         headers = Headers(scope=scope)
+        # A proxy that goes by the other one of the two would take the rest for another request.
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise no_http()
         host = headers.get("host", "")
         if not self._door.allows(host):
             raise Refused(
@@ -419,6 +426,11 @@ class Guard:
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+def no_http() -> Refused:
+    """Return the refusal of a request that is not HTTP, or whose end is uncertain."""
+    return Refused(400, "bad_http", "this is not an HTTP request", "HTTP/1.1", closes=True)
 
 
 def too_large() -> Refused:

@@ -14,14 +14,12 @@ from typing import ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from streamgp.apps.page.access import SECURITY_HEADERS, Refused, Traffic, note_response
+from streamgp.apps.page.access import SECURITY_HEADERS, Traffic, no_http, note_response
 
 HEAD_S = 10.0
 """How long the head of a request may take, from the connection or its first byte on."""
 STALL_S = 60.0
 """How long a client may leave sent data unread."""
-
-_NO_HTTP = Refused(400, "bad_http", "this is not an HTTP request", "HTTP/1.1")
 
 
 def connections(traffic: Traffic) -> type[asyncio.Protocol]:
@@ -78,9 +76,12 @@ class _Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (that of uvicorn has it)
         """Answer invalid HTTP like other refused requests, and close the connection."""
         if self.conn.our_state is h11.IDLE:
-            response = _NO_HTTP.response()
-            headers = [*response.raw_headers, (b"connection", b"close")]
-            headers += [(k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items()]
+            refused = no_http()
+            response = refused.response()
+            headers = [
+                *response.raw_headers,
+                *((k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items()),
+            ]
             for event in (
                 h11.Response(status_code=response.status_code, headers=headers),
                 h11.Data(data=bytes(response.body)),
@@ -92,7 +93,7 @@ class _Connection(H11Protocol):
                 route="other",
                 method="other",
                 status=response.status_code,
-                error=_NO_HTTP.error,
+                error=refused.error,
             )
         # In the middle of a body, the request already has its response, or its route notices that
         # the client has gone.

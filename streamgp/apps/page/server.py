@@ -463,6 +463,10 @@ class Page:
     async def stream(self, request: Request) -> Response:
         """Return an event stream."""
         person, streams = person_of(request), self.traffic.streams
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        if request.method == "HEAD":
+            # There is nothing to write, and so nothing by which it is noticed that a client left.
+            return Response(headers=headers, media_type="text/event-stream")
         if streams[person.token_id] >= MAX_STREAMS:
             raise Refused(
                 429,
@@ -485,7 +489,7 @@ class Page:
         return StreamingResponse(
             chunks(),
             media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+            headers=headers,
         )
 
     # --- the view of the herald

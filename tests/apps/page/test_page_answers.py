@@ -25,7 +25,7 @@ from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
 from streamgp.apps.page.streams import Herald
 from streamgp.interactive.messages import Answer, Cancel
-from streamgp.interactive.people import People
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import PATIENT
 from tests.helpers.messages import challenge
@@ -168,6 +168,20 @@ def test_an_answer_is_taken_back_changed_and_renamed(served: Served) -> None:
     assert (moment["event_id"], moment["label"], moment["mine"]) == ("e1", "study", True)
     assert browser.get("/api/timeline?key=k&day=x").body["error"] == "bad_day"
     assert browser.get("/api/timeline?key=k&day=1970-01-01&tz=Nowhere").status == 400
+
+
+def test_nobody_fills_the_topic_by_changing_one_label_again_and_again(served: Served) -> None:
+    browser, most = served.browser(), DEFAULT_PEOPLE.max_corrections
+    browser.answer("k/e1/label", "hall", "a0")
+    for n in range(most):
+        reply = browser.post(f"/api/answers/a{n}/undo", {})
+        if reply.status != 200:
+            break
+        assert browser.answer("k/e1/label", "hall", f"a{n + 1}").status == 200
+    assert (reply.status, reply.body["error"]) == (409, "cannot_undo")
+    [past] = browser.get("/api/history").body["history"]
+    assert past["why_not"]["code"] == "too_often"
+    assert len(answers(served.topics)) <= most + 1
 
 
 def test_response_time_is_noted_unless_it_is_not_wanted() -> None:

@@ -97,6 +97,26 @@ def test_a_client_that_reads_nothing_does_not_hold_its_connection(
         until(lambda: not takes_more(connection, asked))
 
 
+def test_a_request_for_the_head_of_a_stream_holds_nothing(served: Served) -> None:
+    with closing(connect(served)) as connection:
+        asked = head(served, "/api/stream").replace(b"GET", b"HEAD")
+        connection.sendall(asked + head(served, "/healthz", "Connection: close"))
+        told = rest(connection)
+    assert told.startswith(b"HTTP/1.1 200")
+    assert b"text/event-stream" in told
+    assert told.endswith(b'{"status":"ok"}')
+    assert served.page.traffic.streams.total() == 0
+
+
+def test_a_request_whose_end_is_said_twice_ends_the_connection(served: Served) -> None:
+    with closing(connect(served)) as connection:
+        fields = ("Content-Length: 4", "Transfer-Encoding: chunked")
+        connection.sendall(head(served, "/healthz", *fields) + b"0\r\n\r\n" + head(served, "/"))
+        told = rest(connection)
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert told.count(b"HTTP/1.1") == 1 + told.count(b'"expected":"HTTP/1.1"')
+
+
 NO_HTTP = {
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "no request line": b"hello\r\n\r\n",

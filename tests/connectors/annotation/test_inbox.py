@@ -462,6 +462,41 @@ def test_undo_goes_back_answer_by_answer_across_events() -> None:
         desk.undo(124.0)
 
 
+def test_a_label_is_changed_as_often_as_the_workers_take_it_and_no_more() -> None:
+    town = Town(expires_after_s=None)
+    town.event()
+    desk = town.read_all(AnnotationInbox("ann"))
+    last = said(desk, "hall", 1.0)
+    town.topics["answers"].append(last)
+    for n in range(1, 11):  # each takes two corrections
+        withdrawal = desk.undo(2.0 * n).message
+        last = said(desk, f"room {n}", 2.0 * n + 1.0)
+        town.topics["answers"] += [withdrawal, last]
+    with pytest.raises(CannotUndoError, match="event e1 was changed too often") as caught:
+        desk.undo(100.0)
+    assert caught.value.code == "too_often"
+    assert desk.rename(None, "room 10", "den", 101.0) == []
+    town.work()
+    assert town.rejected == []
+    more = replace(last, answer_id="more", supersedes=last.answer_id, answered_at=102.0)
+    town.topics["answers"].append(more)
+    town.work()
+    [refused] = town.rejected
+    assert "this would be 21 corrections, expected at most 20" in refused.reason
+
+
+def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> None:
+    desk = desk_with(request(), people=People(max_corrections=3))
+    before = said(desk, "hall", 110.0)
+    for n in range(50):
+        y = f"room {n}"
+        before = replace(before, answer_id=f"a{n}", supersedes=before.answer_id, y=y)
+        desk.take(before)
+    # The first one and three corrections.
+    assert desk.classes(None) == ["room 2"]
+    assert [answer.answer_id for answer in desk.latest("ann", 9)] == ["a2"]
+
+
 def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
     desk = desk_with(request(), annotator="ann", people=People(supervisors=frozenset(["bob"])))
     said(desk, "hall", 110.0)
