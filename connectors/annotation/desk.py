@@ -164,6 +164,7 @@ class AnnotationDesk:
         self.averages = Averages()
         self._keyed = keyed
         self._of_numbers = of_numbers
+        self._max_labels = people.max_labels
         self._lease_s = lease_s
         self._inbox = AnnotationInbox(
             everyone=True,
@@ -627,10 +628,25 @@ class AnnotationDesk:
 
     def _label_of(self, reply: Reply, request: Request) -> Label | None:
         known = [*self.labels(request.key), *self.labels_elsewhere(request.key)]
-        return label_of(reply, request, known, of_numbers=self._of_numbers)
+        label = label_of(reply, request, known, of_numbers=self._of_numbers)
+        if label is None or reply.action in ("keep", "change"):
+            return label
+        return self._among_few(label, request.key)
 
     def _read_label(self, value: Label, key: str | None) -> Label:
-        return read_label(value, self.labels(key), of_numbers=self._of_numbers)
+        label = read_label(value, self.labels(key), of_numbers=self._of_numbers)
+        return self._among_few(label, key)
+
+    def _among_few(self, label: Label, key: str | None) -> Label:
+        """Return a label, unless it would be one more than the workers take."""
+        if self._of_numbers:
+            return label
+        known = self.labels(key)
+        if len(known) >= self._max_labels and not any(is_same(label, each) for each in known):
+            raise BadReplyError(
+                f"label is new, and there are {len(known)} already", "one of the labels there are"
+            )
+        return label
 
     def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
         """Check that an answer with a reply's id was made from the same reply."""

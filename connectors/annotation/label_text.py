@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from math import isfinite
+from unicodedata import normalize
 
 from connectors.tables.cells import is_integer_text
 from connectors.wire.explain import LARGEST, SMALLEST
@@ -37,7 +38,10 @@ def shown_label(label: Label) -> str:
 
 
 def parse_label(text: str, known: Sequence[Label]) -> Label:
-    """Parse a typed label: a known one, or a new one of the same kind.
+    r"""Parse a typed label: a known one, or a new one of the same kind.
+
+    Keyboards write an accented letter as one character or as two; both are one label, as they look
+    the same. A new one is in Unicode's composed form (NFC).
 
     Parameters
     ----------
@@ -57,20 +61,22 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
     (7, '7', '7')
     >>> parse_label("Hall", ["hall"])
     'hall'
+    >>> parse_label("cafe\u0301", []) == "caf\u00e9"
+    True
 
     """
-    text = text.strip()
+    text = normalize("NFC", text.strip())
     if not text:
         raise ValueError("a label has at least one character")
     if len(text) > MAX_NAME or _CONTROL.search(text):
         raise ValueError(f"a label has at most {MAX_NAME} characters, all of them printable")
     for label in known:
-        if shown_label(label) == text:
+        if normalize("NFC", shown_label(label)) == text:
             return label
     if text.startswith('"'):
         return _quoted(text)
     for label in known:
-        if isinstance(label, str) and label.casefold() == text.casefold():
+        if isinstance(label, str) and _folded(label) == _folded(text):
             return label
     kinds = {type(label) for label in known}
     if kinds <= {int} and is_integer_text(text) and can_be_written(number := int(text)):
@@ -82,6 +88,10 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
     raise ValueError(
         f"the labels here are {_names(known)}; put {text!r} in double quotes if you mean a text"
     )
+
+
+def _folded(text: str) -> str:
+    return normalize("NFC", text.casefold())
 
 
 def can_be_written(number: float) -> bool:

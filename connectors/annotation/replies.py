@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from connectors.annotation.label_text import can_be_written, parse_label
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label
+from streamgp.common.printable import hidden_characters
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
 
 Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
@@ -18,6 +19,8 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 _MAX_ID = 200
 _MAX_SHOWN = 16
 _MAX_NOTE = 2_000
+_MAX_NEW_LABEL = 200
+"""Characters of a label that nobody has given before; each card holds all labels of its key."""
 
 
 class CardGoneError(Exception):
@@ -196,7 +199,8 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
     Raises
     ------
     BadReplyError
-        If it is not valid.
+        If it is not valid; or if it is new, and too long or with invisible characters, by which it
+        would look like another one.
 
     Examples
     --------
@@ -212,12 +216,26 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
         if any(is_same(value, label) for label in known):
             return value
         try:
-            return parse_label(value, known)
+            label = parse_label(value, known)
         except ValueError as error:
             raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
+        if isinstance(label, str) and not any(is_same(label, each) for each in known):
+            _check_new(label)
+        return label
     if not isinstance(value, bool | int | float) or not can_be_written(value):
         raise BadReplyError(f"label is {value!r:.80}", "a text, a number or a boolean")
     if any(is_same(value, label) for label in known) or isinstance(value, bool):
         return value
     alike = (y for y in known if not isinstance(y, bool | str) and y == value)
     return next(alike, value)
+
+
+def _check_new(label: str) -> None:
+    if hidden := hidden_characters(label):
+        raise BadReplyError(
+            f"label holds what cannot be seen: {', '.join(hidden[:5])}", "characters that show"
+        )
+    if len(label) > _MAX_NEW_LABEL:
+        raise BadReplyError(
+            f"label has {len(label)} characters", f"at most {_MAX_NEW_LABEL} in a new label"
+        )

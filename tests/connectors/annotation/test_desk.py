@@ -64,6 +64,12 @@ def challenge(event_id: str = "e1", *, at: float = 110.0, **fields: Any) -> Chal
     return Challenge(request_id=f"{event_id}/challenge/1", event_id=event_id, **{**given, **fields})
 
 
+def line(event_id: str, y: str) -> LabelledExample:
+    return LabelledExample(
+        event_id=event_id, sequence=1, x={}, y=y, origin="provided", learned_at=90.0
+    )
+
+
 def desk_with(*messages: Any, **options: Any) -> AnnotationDesk:
     desk = AnnotationDesk(**{"keyed": False, **options})
     for message in messages:
@@ -494,6 +500,54 @@ def test_numbers_are_asked_with_unit_and_range() -> None:
     answer = desk.reply("ann", reply, 121.0).answer
     assert answer is not None
     assert (repr(answer.y), answer.std) == ("21.0", 0.5)
+
+
+CAFE, CAFE_OF_TWO = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize("known", [CAFE, CAFE_OF_TWO, "CAF\u00c9"])
+@pytest.mark.parametrize("typed", [CAFE, CAFE_OF_TWO])
+def test_a_letter_written_as_two_characters_makes_no_other_label(known: str, typed: str) -> None:
+    desk = desk_with(request("e1"), line("e0", known))
+    answer = desk.reply("ann", say(typed), 120.0).answer
+    assert answer is not None
+    assert answer.y == (typed if typed == known else known)
+    assert len(desk.labels(None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        (
+            "kit\u200bchen",
+            "label holds what cannot be seen: U\\+200B; expected characters",
+        ),
+        ("\u202enehctik", "label holds what cannot be seen: U\\+202E"),
+        ('"kit\\u200bchen"', "label holds what cannot be seen: U\\+200B"),
+        (201 * "x", "label has 201 characters; expected at most 200 in a new label"),
+    ],
+)
+def test_a_new_label_can_be_read_and_one_that_is_there_is_taken_as_it_is(
+    label: str, reason: str
+) -> None:
+    desk = desk_with(request("e1"), line("e0", "hall"))
+    with pytest.raises(BadReplyError, match=reason):
+        desk.reply("ann", say(label), 120.0)
+    if not label.startswith('"'):
+        desk.take(line("e2", label))
+        answer = desk.reply("ann", say(label), 120.0).answer
+        assert answer is not None
+        assert answer.y == label
+
+
+def test_no_more_labels_are_made_than_the_workers_take() -> None:
+    people = People(max_labels=2)
+    desk = desk_with(request("e1"), line("e0", "hall"), line("e2", "den"), people=people)
+    with pytest.raises(BadReplyError, match="label is new, and there are 2 already"):
+        desk.reply("ann", say("attic"), 120.0)
+    assert desk.reply("ann", say("Den"), 121.0).answer.y == "den"  # type: ignore[union-attr]
+    with pytest.raises(BadReplyError, match="label is new, and there are 2 already"):
+        desk.rename("ann", None, "den", "attic", 122.0)
 
 
 # --- taking back, changing, renaming
