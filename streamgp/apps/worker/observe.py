@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
-from threading import Semaphore, Thread
+from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from connectors.worker.metrics import Histogram, WorkerMetrics
@@ -318,11 +318,13 @@ MOST_CONNECTIONS = 32
 worker."""
 LONGEST_S = 10.0
 """How long a client may take to ask and to read the answer, however little at a time."""
+_EVICTION_S = 1.0
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    # _free   number of further connections allowed
-    # _begun  open connections, with the times at which they began
+    # _free  number of further connections allowed
+    # _open  open connections, the oldest first, and until when each may stay
+    # _lock  guards `_open`: connections end in their own threads
     allow_reuse_address = True
     daemon_threads = True
 
@@ -331,19 +333,27 @@ class _Server(socketserver.ThreadingTCPServer):
         self.metrics = metrics
         self.registry = registry_of(metrics)
         self._free = Semaphore(MOST_CONNECTIONS)
-        self._begun: dict[socket.socket, float] = {}
+        self._open: dict[Any, float] = {}
+        self._lock = Lock()
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a client in a thread, or close the connection if there are too many."""
+        """Answer a client in a thread, in place of the oldest one where too many are there.
+
+        A supervisor asks whether the worker is well, and restarts it if there is no answer: no
+        number of idle clients may keep its question out.
+        """
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        self._begun[request] = time.monotonic()
+            self._end_oldest()
+            if not self._free.acquire(timeout=_EVICTION_S):
+                self.shutdown_request(request)
+                return
+        with self._lock:
+            self._open[request] = time.monotonic() + LONGEST_S
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread was started that would end it
-            self._end(request)
+        except BaseException:  # no thread was started that would note it
+            self._note_end(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -351,22 +361,33 @@ class _Server(socketserver.ThreadingTCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._end(request)
+            self._note_end(request)
 
     def service_actions(self) -> None:
-        """Cut off clients that take too long; a timeout of a socket begins anew with each byte."""
-        until = time.monotonic() - LONGEST_S
-        for request, begun in self._begun.copy().items():  # threads take theirs out
-            if begun < until:
-                with suppress(OSError):  # it ends just now
-                    request.shutdown(socket.SHUT_RDWR)
+        """End what has been there for too long; called twice a second."""
+        now = time.monotonic()
+        with self._lock:
+            for request in [each for each, due in self._open.items() if due < now]:
+                _hang_up(request)
 
-    def _end(self, request: socket.socket) -> None:
-        self._begun.pop(request, None)
+    def _end_oldest(self) -> None:
+        with self._lock:
+            for request in [*self._open][:1]:
+                _hang_up(request)
+
+    def _note_end(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
         self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that has gone."""
+
+
+def _hang_up(request: socket.socket) -> None:
+    """Let the thread of a connection find that its client has gone."""
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
