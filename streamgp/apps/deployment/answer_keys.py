@@ -7,6 +7,7 @@ is checked for changes at every answer, so that a new annotator needs no restart
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ _N_BYTES = 32
 _LEAST_BYTES = 16
 _LONGEST = 2**20
 _decode = msgspec.json.Decoder(dict[str, str]).decode
+_log = logging.getLogger("streamgp.keys")
 
 
 class AnswerKeys:
@@ -58,8 +60,12 @@ class AnswerKeys:
         if version != self._seen:
             try:
                 self._keys = self._read()
-            except ConfigError:  # such as an unfinished edit: keep the known keys
+            except ConfigError as error:
+                # Such as an unfinished edit: keep the known keys. Logged once, since a key that was
+                # meant to be removed stays valid, too.
                 self._seen = version
+                fields = {"reason": str(error), "consequence": "the keys known before stand"}
+                _log.warning("keys-unused", extra={"fields": fields})
         return self._keys.get(annotator)
 
     def make(self, annotator: str) -> None:

@@ -29,13 +29,17 @@ def test_a_key_is_made_once_for_its_owner_alone_and_known_elsewhere_at_once(tmp_
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_being_edited_takes_no_key_away(tmp_path):
+def test_a_file_that_is_being_edited_takes_no_key_away_and_the_log_says_so_once(tmp_path, caplog):
     file = tmp_path / "keys.json"
     keys = AnswerKeys(People(keys_file=str(file)))
     keys.make("ann")
     key = keys.key_of("ann")
     file.write_text('{"ann": "12')
-    assert keys.key_of("ann") == key
+    assert [keys.key_of("ann"), keys.key_of("ann")] == [key, key]
+    [line] = caplog.records
+    assert (line.name, line.levelname, line.msg) == ("streamgp.keys", "WARNING", "keys-unused")
+    assert line.fields["reason"].startswith("people.keys_file: no keys found there")
+    assert key.hex() not in str(line.fields)
     file.write_text(json.dumps({"ann": "ab" * 16}))
     assert keys.key_of("ann") == b"\xab" * 16
     file.write_text("{}")
