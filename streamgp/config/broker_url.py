@@ -188,8 +188,8 @@ def parse_address(url: str) -> Address:
     ValueError: = "http://one" is not allowed, expected "kafka://HOST:PORT,HOST:PORT", ...
 
     """
-    if "@" in url and not url.startswith("file://"):
-        # Not repeated: the part before the @ may well contain a password.
+    if ("@" in url or "?" in url) and not url.startswith("file://"):
+        # Not repeated: what stands before the @, or after the ?, may well contain a password.
         raise ValueError(
             "holds a user name or a password; leave them out, and say in [broker.security] where "
             "the password is kept"
