@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from connectors.embedded.directory import changed, in_words
 from connectors.storage.snapshots import new_part, sync_directory
+from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
@@ -448,6 +449,8 @@ class Database:
                 f"{self.path} has version {version}, expected {_VERSION}; use the version of "
                 "streamgp that wrote it, or name another directory"
             )
+        if found := self._execute(PROGRAMS):
+            raise self._damaged(f"it has {found[0][0]!r}, which is no table")
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self._in_words():

@@ -29,6 +29,12 @@ from streamgp.common.validation import check_path
 
 
 CACHE_KIB = 8192
+PROGRAMS = """
+    SELECT name FROM sqlite_master
+    WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL %'
+"""
+"""Names of what runs when a table is read or written. No database of ours has any; one that comes
+from elsewhere may have a view without an end, or a trigger that deletes."""
 _APPLICATION = 0x73677031  # "sgp1" in the header of the file
 _VERSION = 1
 
@@ -165,6 +171,8 @@ class SqliteFile:
         ((application,),) = self.rows("PRAGMA application_id")
         ((version,),) = self.rows("PRAGMA user_version")
         if application == _APPLICATION and version == _VERSION:
+            if found := self.rows(PROGRAMS):
+                raise self.damaged(f"it has {found[0][0]!r}, which is no table")
             return False
         if not (application or version or self.rows("SELECT 1 FROM sqlite_master")):
             return True

@@ -376,6 +376,21 @@ def test_a_file_of_another_program_is_left_alone(directory, path):
     assert problem.startswith(f"{path} was changed: file is not a database; bring it back")
 
 
+@pytest.mark.parametrize(
+    ("name", "sql"),
+    [
+        ("evil", "CREATE TRIGGER evil AFTER INSERT ON events BEGIN DELETE FROM consensus; END"),
+        ("endless", "CREATE VIEW endless AS SELECT 1 AS offset"),
+        ("search", "CREATE VIRTUAL TABLE search USING fts5(a)"),
+    ],
+)
+def test_a_database_in_which_something_runs_is_refused(topics, path, name, sql):
+    change(path, sql)
+    match = rf"topics\.db was changed: it has '{name}', which is no table; bring it back"
+    with pytest.raises(RefusedError, match=match):
+        join(topics)
+
+
 def test_another_version_is_named(topics, path):
     change(path, "PRAGMA user_version = 7")
     match = r"has version 7, expected 1; use the version of streamgp that wrote it, or name another"

@@ -325,6 +325,13 @@ def test_files_of_other_programs_are_refused_and_stay_as_they_are(path, make, ma
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
 
 
+def test_a_store_in_which_something_runs_is_refused(path):
+    SqliteStore(path).close()
+    sqlite_file(path, "CREATE VIEW endless AS SELECT 1")
+    with pytest.raises(StateError, match="is damaged: it has 'endless', which is no table; delete"):
+        SqliteStore(path)
+
+
 def test_a_store_of_another_version_is_refused_and_stays_as_it_is(path):
     SqliteStore(path).close()
     sqlite_file(path, "PRAGMA user_version = 2")
