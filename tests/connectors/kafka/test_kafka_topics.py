@@ -101,6 +101,17 @@ def test_compacted_topics_are_compacted_within_a_day_however_little_is_written(
         assert is_own == (name in ("consensus", "state"))
 
 
+def test_the_broker_says_when_an_answer_was_written_and_not_who_sends_it(
+    kafka, kafka_prefix, monkeypatch
+):
+    monkeypatch.setattr("connectors.kafka.admin.CHECKED", ("message.timestamp.type",))
+    with opened(kafka, kafka_prefix) as topics:
+        found = topics._administration._settings(ALL_TOPICS)
+    for name, settings in found.items():
+        expected = "LogAppendTime" if name == "answers" else "CreateTime"
+        assert settings == {"message.timestamp.type": expected}, name
+
+
 def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_prefix):
     make(kafka, kafka_prefix, answers=(3, {}))
     with opened(kafka, kafka_prefix) as topics:
