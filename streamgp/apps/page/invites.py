@@ -135,6 +135,11 @@ class Invites:
         self._look()
         return person in self._people.values()
 
+    def may_see(self, name: str, key: str) -> bool:
+        """Say whether a name is invited to the events of a key, and has opened a link."""
+        self._look()
+        return any(each.name == name and each.key in (None, key) for each in self._people.values())
+
     def names(self) -> list[str]:
         """Return the invited names."""
         return [] if self.trouble is not None else [each.name for each in self._read().invites]

@@ -541,9 +541,14 @@ class Page:
         return {"mine": mine, "of": sorted(counts) if is_supervisor else []}
 
     def others(self, person: Person) -> list[str]:
-        """Return the other active annotators."""
-        desk = self._desk_or_none()
-        return [] if desk is None else desk.others(self._clock(), than=person.name)
+        """Return the other active annotators; for one invited to one key, only those who see it."""
+        desk, invites, key = self._desk_or_none(), self._invites, person.key
+        if desk is None:
+            return []
+        names = desk.others(self._clock(), than=person.name)
+        if key is None or invites is None:
+            return names
+        return [name for name in names if invites.may_see(name, key)]
 
     def stats_mark(self) -> object:
         """Return the number of points of the accuracy curve, None without a curve."""

@@ -251,6 +251,25 @@ def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites
     assert browser.post("/api/answers/b2/revise", {"label": "den"}).body["error"] == "card_gone"
 
 
+def test_an_invite_for_a_key_tells_of_those_only_who_see_the_key(
+    served: Served, invites: Invites
+) -> None:
+    keys = {"ann": None, "ben": "q", "cy": "q", "dan": "k"}
+    browsers = {name: person(served, invites, name, key=key) for name, key in keys.items()}
+    for browser in browsers.values():
+        browser.get("/api/next")
+    seen = {
+        "ann": ["ben", "cy", "dan"],
+        "ben": ["ann", "cy"],
+        "dan": ["ann"],
+    }
+    for name, expected in seen.items():
+        with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)) as stream:
+            stream.request("GET", "/api/stream", headers={"Cookie": browsers[name].cookie or ""})
+            told = events_of(stream.getresponse())
+            assert next(data for kind, data in told if kind == "others") == expected, name
+
+
 def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: Invites) -> None:
     browser, other = person(served, invites), person(served, invites, "ben")
     with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)) as connection:
