@@ -19,6 +19,7 @@ with warnings.catch_warnings():
     # The client loads its tables in a way that is deprecated in Python 3.11 and 3.12.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka import codec as kafka_codecs
     from kafka import errors as kafka_errors
     from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
     from kafka.consumer.fetcher import Fetcher
@@ -54,6 +55,7 @@ __all__ = [
     "RangePartitionAssignor",
     "TopicPartition",
     "get_sasl_mechanism",
+    "kafka_codecs",
     "kafka_errors",
 ]
 

@@ -9,8 +9,10 @@ data raises a `BrokerError` that says where it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from gzip import GzipFile
+from io import BytesIO
 from time import time
 from typing import Any
 
@@ -21,6 +23,7 @@ from connectors.kafka.client_import import (
     MemoryRecordsBuilder,
     ProducerBatch,
     TopicPartition,
+    kafka_codecs,
     kafka_errors,
 )
 from connectors.kafka.settings import brief
@@ -36,6 +39,11 @@ from connectors.topics import (
 
 class UndecodableBatchError(Exception):
     """A batch matches its producer's checksum but cannot be decompressed."""
+
+
+MAX_UNPACKED_BYTES = 1 << 27
+"""Bytes of a batch without its compression. The broker limits what it takes, by default 1 MiB, as
+it is sent: that may be some GiB of zeros."""
 
 
 def unpack_here(consumer: Any, roles: Mapping[str, TopicName]) -> None:
@@ -117,13 +125,62 @@ def unpacked(batch: Any, topic: TopicName, partition: int) -> list[Record]:
 
 
 def _decompress(batch: Any) -> None:
+    codec = batch.compression_type
     try:
-        batch._maybe_uncompress()
+        if codec in _CODECS:
+            batch._assert_has_codec(codec)
+            data = bytes(memoryview(batch._buffer)[batch._pos :])
+            found = _CODECS[codec](data, MAX_UNPACKED_BYTES + 1)
+            batch._buffer, batch._pos, batch._decompressed = found, 0, True
+        else:
+            batch._maybe_uncompress()
     except kafka_errors.UnsupportedCodecError:
         raise
     # Each codec's library raises its own errors, some of which derive directly from Exception.
     except Exception as error:
         raise UndecodableBatchError(brief(error)) from error
+    if len(batch._buffer) > MAX_UNPACKED_BYTES:
+        raise UndecodableBatchError(f"it has more than {MAX_UNPACKED_BYTES} bytes")
+
+
+def _from_gzip(data: bytes, most: int) -> bytes:
+    with GzipFile(fileobj=BytesIO(data)) as stream:
+        return _start_of(stream, most)
+
+
+def _from_zstd(data: bytes, most: int) -> bytes:
+    decompressor = kafka_codecs.zstd.ZstdDecompressor()
+    with decompressor.stream_reader(BytesIO(data), read_across_frames=True) as stream:
+        return _start_of(stream, most)
+
+
+def _from_lz4(data: bytes, most: int) -> bytes:
+    decompressor = kafka_codecs.lz4.LZ4FrameDecompressor()
+    # It makes room for all that it may return.
+    room = min(most, _LZ4_RATIO * len(data) + _CHUNK)
+    found: bytes = decompressor.decompress(data, max_length=room)
+    if not decompressor.eof and len(found) < most:
+        raise EOFError("the frame is cut")
+    return found
+
+
+_CHUNK = 1 << 20
+_LZ4_RATIO = 255  # the most that a byte of LZ4 stands for
+_CODECS: dict[int, Callable[[bytes, int], bytes]] = {
+    DefaultRecordBatch.CODEC_GZIP: _from_gzip,
+    DefaultRecordBatch.CODEC_LZ4: _from_lz4,
+    DefaultRecordBatch.CODEC_ZSTD: _from_zstd,
+}
+"""Codecs whose data may be a thousand times as large, and more; of Snappy twenty times."""
+
+
+def _start_of(stream: Any, most: int) -> bytes:
+    """Return what a stream holds, or so many bytes of it."""
+    parts: list[bytes] = []
+    while most > 0 and (part := stream.read(min(most, _CHUNK))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def _fields(

@@ -2,12 +2,14 @@
 
 import struct
 import time
+import tracemalloc
 from functools import partial
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from connectors.kafka import record_codec
 from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
 from connectors.kafka.record_codec import _Fetched
 from connectors.kafka.record_codec import unpacked as unpacked_of
@@ -205,6 +207,35 @@ def test_every_codec_of_producers_is_decompressed(number):
     made = [(b"%d" % i, [("n", b"%d" % i)]) for i in range(100)]
     found = fetched(batch_of(*made, compression=number)).take()
     assert [(each.value, list(each.headers)) for each in found] == made
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_small_batch_that_is_large_inside_is_refused_with_its_place(monkeypatch, number):
+    bomb = batch_of((bytes(3_000_000), []), compression=number)
+    assert len(bomb) < 200_000
+    assert len(fetched(bomb).take()[0].value) == 3_000_000
+    monkeypatch.setattr(record_codec, "MAX_UNPACKED_BYTES", 2_000_000)
+    found = fetched(batch_of((b"1", [])), bomb)
+    assert [record.value for record in found.take()] == [b"1"]
+    with pytest.raises(
+        RefusedError,
+        match=r"^topic events has a batch of records at offset \d in partition 3 that cannot be "
+        r"decompressed \(it has more than 2000000 bytes\); correct its producer",
+    ):
+        found.take()
+
+
+def test_memory_does_not_grow_with_what_a_batch_is_inside():
+    import zstandard
+
+    data = zstandard.ZstdCompressor().compress(bytes(2**28))
+    assert len(data) < 20_000
+    tracemalloc.start()
+    try:
+        assert len(record_codec._from_zstd(data, 2**20 + 1)) == 2**20 + 1
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
 
 
 def stated_as(number, data):
