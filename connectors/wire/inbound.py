@@ -437,6 +437,8 @@ def _input(record: Record, value: bytes, key: str | None, signatures: Signatures
         if name.__class__ is str and not (0 < len(name) <= MAX_NAME and name.isprintable()):
             _check_names(tag, names)  # this check is sufficient for all of them
             break
+    if len(value) > MAX_NAME:  # a shorter message holds no longer name
+        _check_feature_names(tag, message)
     if not EARLIEST <= at <= LATEST or at > record.at + MAX_AHEAD_S:
         raise DecodeError(f"{tag}: {_TIMES[tag]} {_flaw_of_time(at, record.at)}")
     if signatures is not None and not isinstance(message, Event):
@@ -460,6 +462,14 @@ def _check_names(tag: str, names: Sequence[Any]) -> None:
     for (field, least, most), name in zip(_NAMES[tag], names, strict=True):
         if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
             raise DecodeError(f"{tag}: {field} {flaw}")
+
+
+def _check_feature_names(tag: str, message: Input) -> None:
+    """Refuse long names of features: a learner and its state keep each of them for ever."""
+    for field in ("x", "privileged"):
+        for name in getattr(message, field, None) or ():
+            if isinstance(name, str) and len(name) > MAX_NAME:
+                raise DecodeError(f"{tag}: a name in {field} {flaw_of_name(name)}")
 
 
 def _misplaced(topic: TopicName, tag: str) -> str:

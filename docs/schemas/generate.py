@@ -215,6 +215,9 @@ def terse(kind: type, body: Schema) -> Schema:
 def tightened(name: str, schema: Schema) -> Schema:
     if name in TIMES:
         return {**schema, **TIME}
+    if name in ("x", "privileged"):
+        longest = {"maxLength": MAX_NAME}
+        return {**schema, "propertyNames": longest, "items": {"prefixItems": [longest]}}
     if name not in NAMES:
         return schema
     least = {} if name in MAY_BE_EMPTY else {"minLength": 1}
