@@ -92,9 +92,9 @@ def test_large_values_survive_and_too_large_ones_are_refused():
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_is_neither_number_nor_text_is_refused_by_name(value, alone):
     x = {"light": value} if alone else {"light": value, "noise": 1.0}
-    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a text, got .*; e"):
+    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a string, got .*; e"):
         Columns(x).vector(x)
-    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a text, got .*; e"):
+    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a string, got .*; e"):
         Columns(x, texts=range(len(x))).vector(x)
 
 

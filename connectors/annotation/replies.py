@@ -223,7 +223,7 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
             _check_new(label)
         return label
     if not isinstance(value, bool | int | float) or not can_be_written(value):
-        raise BadReplyError(f"label is {value!r:.80}", "a text, a number or a boolean")
+        raise BadReplyError(f"label is {value!r:.80}", "a string, a number or a boolean")
     if any(is_same(value, label) for label in known) or isinstance(value, bool):
         return value
     alike = (y for y in known if not isinstance(y, bool | str) and y == value)

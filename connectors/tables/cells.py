@@ -319,14 +319,14 @@ def text_of(cell: Any) -> str | None:
     ['hall', '7', '7', '7', None, None, None]
     >>> text_of([1])
     Traceback (most recent call last):
-    ValueError: must be a text, got [1]
+    ValueError: must be a string, got [1]
 
     """
     if is_missing(cell):
         return None
     text = _in_words(cell)
     if text is None:
-        raise ValueError(f"must be a text, got {cell!r:.60}")
+        raise ValueError(f"must be a string, got {cell!r:.60}")
     return text
 
 

@@ -63,7 +63,7 @@ MAX_DEPTH = 32
 
 
 def scalar(value: Any, what: str) -> bool | int | float | str:
-    """Return a number, a boolean or a text as a plain Python value; raise if it is none."""
+    """Return a number, a boolean or a string as a plain Python value; raise if it is none."""
     kind = value.__class__
     if kind is str or kind is bool:
         return value  # type: ignore[no-any-return]
@@ -80,7 +80,7 @@ def scalar(value: Any, what: str) -> bool | int | float | str:
     # numpy's scalars are recognised by their method, so that numpy need not be installed
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else None
     if plain is None or plain.__class__ is value.__class__:
-        raise ValueError(f"{what} must be a number, a boolean or a text, got {value!r}")
+        raise ValueError(f"{what} must be a number, a boolean or a string, got {value!r}")
     return scalar(plain, what)
 
 
@@ -108,7 +108,7 @@ def text(value: Any, what: str) -> str:
     """Return a text; raise if it is none."""
     if isinstance(value, str):
         return value if value.__class__ is str else str(value)
-    raise ValueError(f"{what} must be a text, got {value!r}")
+    raise ValueError(f"{what} must be a string, got {value!r}")
 
 
 def boolean(value: Any, what: str) -> bool:

@@ -112,7 +112,8 @@ def as_number(name: FeatureName, value: Any) -> float:
         if _is_na(value):
             return 0.0
         raise TypeError(
-            f"feature {name!r} must be a number or a text, got {value!r}; encode it or leave it out"
+            f"feature {name!r} must be a number or a string, got {value!r}; encode it or leave it "
+            "out"
         )
     if math.isinf(number):
         raise ValueError(
@@ -166,7 +167,7 @@ def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
     {'confidence': 0.9, 'response_s': None}
     >>> privileged_features({"confidence": [0.9]})
     Traceback (most recent call last):
-    TypeError: privileged feature 'confidence' must be a number or a text, got [0.9]; ...
+    TypeError: privileged feature 'confidence' must be a number or a string, got [0.9]; ...
 
     """
     if not hasattr(privileged, "items"):
@@ -240,7 +241,7 @@ def plain_name(name: FeatureName) -> bool | int | float | str:
         name = name.item()
     if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
         return name
-    raise ValueError(f"only features named by a text or a number can be saved, got {name!r}")
+    raise ValueError(f"only features named by a string or a number can be saved, got {name!r}")
 
 
 def _plain_value(name: FeatureName, value: Any) -> Any:
@@ -253,4 +254,4 @@ def _plain_value(name: FeatureName, value: Any) -> Any:
         return value
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return _plain_value(name, value.item())
-    raise ValueError(f"feature {name!r} must be a number or a text to be saved, got {value!r}")
+    raise ValueError(f"feature {name!r} must be a number or a string to be saved, got {value!r}")

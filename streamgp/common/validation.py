@@ -142,11 +142,11 @@ def check_path(name: str, value: str | os.PathLike[str]) -> Path:
     'run.jsonl'
     >>> check_path("path", 3)
     Traceback (most recent call last):
-    TypeError: path must be a text or a pathlib.Path, got 3
+    TypeError: path must be a string or a pathlib.Path, got 3
 
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
-        raise TypeError(f"{name} must be a text or a pathlib.Path, got {value!r:.80}")
+        raise TypeError(f"{name} must be a string or a pathlib.Path, got {value!r:.80}")
     return Path(value)
 
 

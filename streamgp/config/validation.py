@@ -188,7 +188,7 @@ def expected(kind: inspect.Type) -> str:
         kinds = _without_none(kind)
         if len(kinds) == 1 or any(isinstance(each, inspect.LiteralType) for each in kinds):
             return ", or ".join(map(expected, kinds))
-        return "a text, a number, true or false"
+        return "a string, a number, true or false"
     if isinstance(kind, inspect.BoolType):
         return "true or false"
     if isinstance(kind, inspect.IntType | inspect.FloatType):
@@ -206,15 +206,15 @@ def expected(kind: inspect.Type) -> str:
         if isinstance(kind.item_type, inspect.UnionType):
             return 'a list of labels, ["like", "this"] or [1, 2]'
         if isinstance(kind.item_type, inspect.ListType | inspect.VarTupleType):
-            return 'a list of lists of texts, [["like", "this"]]'
-        return 'a list of texts, ["like", "this"]'
+            return 'a list of lists of strings, [["like", "this"]]'
+        return 'a list of strings, ["like", "this"]'
     if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
         return "sections, each with a name"
     if isinstance(kind, inspect.DictType | inspect.StructType | inspect.CustomType):
         return "a section"
     if isinstance(kind, inspect.AnyType):
         return "any value"
-    return "a text"
+    return "a string"
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -644,7 +644,7 @@ class InteractiveLoop(RestartableLoop):
         check_now(now)
         self._last = None
         if not isinstance(request_id, str):
-            reason = f"request_id must be a text, got {request_id!r}"
+            reason = f"request_id must be a string, got {request_id!r}"
             return [rejected(request_id, key, "malformed", reason, now)]
         record = self._memory.of_request(request_id)
         if record is None:

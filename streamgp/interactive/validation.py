@@ -106,7 +106,7 @@ def as_label(y: object) -> Label:
     ('kitchen', True, 3)
     >>> as_label(float("inf"))
     Traceback (most recent call last):
-    ValueError: a label must be a finite number, a bool or a text, got inf
+    ValueError: a label must be a finite number, a bool or a string, got inf
 
     """
     plain: Any = y
@@ -128,7 +128,7 @@ def as_label(y: object) -> Label:
         return int(plain)
     if isinstance(plain, float) and -_LARGEST <= plain <= _LARGEST:
         return float(plain)
-    raise ValueError(f"a label must be a finite number, a bool or a text, got {y!r}")
+    raise ValueError(f"a label must be a finite number, a bool or a string, got {y!r}")
 
 
 def flaw_of_event(event: Event, *, is_checked: bool = False) -> str | None:
@@ -145,7 +145,7 @@ def flaw_of_event(event: Event, *, is_checked: bool = False) -> str | None:
     Examples
     --------
     >>> flaw_of_event(Event(event_id="", x={}, occurred_at=0.0))
-    "event_id must be a text of at least one character, got ''"
+    "event_id must be a string of at least one character, got ''"
 
     """
     flaw = None if is_checked else _flaw_of_types(event)
@@ -156,7 +156,7 @@ def _flaw_of_types(event: Event) -> str | None:
     if not (_is_text(event.event_id) and event.event_id):
         return _no_id("event_id", event.event_id)
     if not (event.key is None or _is_text(event.key)):
-        return f"key must be a text or None, got {event.key!r}"
+        return f"key must be a string or None, got {event.key!r}"
     if not isinstance(event.x, dict | Mapping):  # dict is checked in half the time
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
@@ -207,7 +207,7 @@ def flaw_of_answer(answer: Answer, *, is_checked: bool = False) -> str | None:
     Examples
     --------
     >>> flaw_of_answer(Answer(answer_id="a", event_id="e", y=[1], answered_at=0.0))
-    'a label must be a finite number, a bool or a text, got [1]'
+    'a label must be a finite number, a bool or a string, got [1]'
 
     """
     flaw = None if is_checked else _flaw_of_types_of_answer(answer)
@@ -229,7 +229,7 @@ def _flaw_of_types_of_answer(answer: Answer) -> str | None:
     }
     for name, text in names.items():
         if not (text is None or _is_text(text)):
-            return f"{name} must be a text or None, got {text!r}"
+            return f"{name} must be a string or None, got {text!r}"
     if not (answer.privileged is None or isinstance(answer.privileged, Mapping)):
         return f"privileged must be a mapping or None, got {answer.privileged!r}"
     if answer.privileged is not None and not _is_plain(dict(answer.privileged)):
@@ -255,7 +255,7 @@ def flaw_of_keeping(x: object) -> str | None:
     Examples
     --------
     >>> flaw_of_keeping({("a", 1): 0.5})
-    "only features named by a text or a number can be saved, got ('a', 1)"
+    "only features named by a string or a number can be saved, got ('a', 1)"
 
     """
     if not isinstance(x, Mapping):
@@ -311,7 +311,7 @@ def _is_text(value: object) -> bool:
 
 
 def _no_id(name: str, value: object) -> str:
-    return f"{name} must be a text of at least one character, got {value!r}"
+    return f"{name} must be a string of at least one character, got {value!r}"
 
 
 def _no_time(name: str, value: object, besides: str = "") -> str:

@@ -48,7 +48,7 @@ def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> A
     Raises
     ------
     TypeError
-        If `X` is neither, a feature is neither a number nor a text, or `kernel` is not a kernel.
+        If `X` is neither, a feature is neither a number nor a string, or `kernel` is not a kernel.
     ValueError
         If there are no points, or a number is infinite or too large.
 

@@ -388,7 +388,7 @@ PATHS = [
 def test_what_is_no_path_is_refused_by_name(maker, name):
     """Above all a number, which would be the descriptor of an open file, closed at the end."""
     for value in (0, True, None, b"never", ["never"]):
-        with pytest.raises(TypeError, match=rf"^{name} must be a text or a pathlib.Path, got"):
+        with pytest.raises(TypeError, match=rf"^{name} must be a string or a pathlib.Path, got"):
             maker(value)
 
 

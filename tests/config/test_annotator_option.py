@@ -122,7 +122,7 @@ WRONG = {
         "response_spread, delay, decline_rate, stubborn, "
         "classes, noise, outlier, states_noise, hours, seed)"
     ),
-    "name=": 'name = "" is not allowed, expected a text',
+    "name=": 'name = "" is not allowed, expected a string',
     "half_life_s=0": "half_life_s = 0 is not allowed, expected a number > 0",
     "0.2": "'0.2' is not a setting, expected name=value pairs separated by commas",
     "=0.2": "'=0.2' is not a setting",

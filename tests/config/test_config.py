@@ -111,7 +111,8 @@ WRONG = {
     ),
     '[annotator]\nclasses = "ab"': 'annotator.classes = "ab" is not allowed, expected a list of',
     "[annotator]\nclasses = [1, 2024-01-01]": (
-        "annotator.classes[1] = 2024-01-01 is not allowed, expected a text, a number, true or false"
+        "annotator.classes[1] = 2024-01-01 is not allowed, expected a string, a number, true or "
+        "false"
     ),
     "[annotator]\nclasses = [nan]": "annotator.classes[0] = nan is not allowed",
     "annotators = 7": "annotators = 7 is not allowed, expected sections, each with a name",
@@ -120,7 +121,7 @@ WRONG = {
     ),
     "[annotators.ann]\ndealy = 7": 'annotators.ann.dealy is not known, did you mean "delay"?',
     '[annotators.""]\ndelay = 7': (
-        'the name of a section in annotators = "" is not allowed, expected a text'
+        'the name of a section in annotators = "" is not allowed, expected a string'
     ),
     "[annotator]\ndelay = 1\n[annotators.ann]\ndelay = 7": (
         "there is one annotator in [annotator] and several in [annotators]; keep one of the two"
@@ -128,12 +129,12 @@ WRONG = {
     '[annotators.ann]\nname = "bob"': (
         "annotators.ann.name is the name of the section; leave it out"
     ),
-    "[log]\nlabel = 3": "log.label = 3 is not allowed, expected a text",
-    '[log]\nlabel = ""': 'log.label = "" is not allowed, expected a text',
+    "[log]\nlabel = 3": "log.label = 3 is not allowed, expected a string",
+    '[log]\nlabel = ""': 'log.label = "" is not allowed, expected a string',
     '[log]\nfeatures = "a"': (
-        'log.features = "a" is not allowed, expected a list of texts, ["like", "this"]'
+        'log.features = "a" is not allowed, expected a list of strings, ["like", "this"]'
     ),
-    '[log]\nignore = ["a", 1]': "log.ignore[1] = 1 is not allowed, expected a text",
+    '[log]\nignore = ["a", 1]': "log.ignore[1] = 1 is not allowed, expected a string",
     "[learner]\nlength_scale = 0": "learner.length_scale = 0 is not allowed, expected a number > 0",
     '[learner]\nname = "river.tree.X"\nlength_scale = 1': (
         'learner.length_scale belongs to the learner "gp", not to "river.tree.X"; its settings go '

@@ -184,7 +184,7 @@ def test_what_could_not_be_evicted_is_rejected_at_once_and_nothing_is_lost():
         loops.on_event(event(str(n), "ann"), 0.0)
     [rejected] = loops.on_event(event("odd", "ann", x={("f", 2): 1.0}), 0.0)
     assert rejected.fault == "malformed"
-    assert "named by a text or a number can be saved" in rejected.reason
+    assert "named by a string or a number can be saved" in rejected.reason
     loops.on_event(event("1", "bob"), 0.0)
     prediction, *_ = loops.on_event(event("9", "ann"), 0.0)
     assert prediction.n_learned == 5

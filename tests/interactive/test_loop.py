@@ -120,9 +120,9 @@ class TestEvents:
     @pytest.mark.parametrize(
         ("fields", "reason"),
         [
-            ({"event_id": ""}, "event_id must be a text of at least one character, got ''"),
-            ({"event_id": 7}, "event_id must be a text of at least one character, got 7"),
-            ({"key": 7}, "key must be a text or None, got 7"),
+            ({"event_id": ""}, "event_id must be a string of at least one character, got ''"),
+            ({"event_id": 7}, "event_id must be a string of at least one character, got 7"),
+            ({"key": 7}, "key must be a string or None, got 7"),
             ({"x": [1.0]}, "x must be a mapping from feature names to values, got [1.0]"),
             (
                 {"occurred_at": float("nan")},
@@ -137,9 +137,9 @@ class TestEvents:
             ({"occurred_at": "noon"}, "occurred_at must be a finite number of seconds, got 'noon'"),
             (
                 {"y": float("inf")},
-                "a label must be a finite number, a bool or a text, got inf",
+                "a label must be a finite number, a bool or a string, got inf",
             ),
-            ({"y": ("a",)}, "a label must be a finite number, a bool or a text, got ('a',)"),
+            ({"y": ("a",)}, "a label must be a finite number, a bool or a string, got ('a',)"),
             (
                 {"x": {"bad": ValueError("f must be finite")}},
                 "the learner refuses it: f must be finite",
@@ -343,15 +343,15 @@ class TestAnswers:
             (
                 {"answer_id": ""},
                 "malformed",
-                "answer_id must be a text of at least one character, got ''",
+                "answer_id must be a string of at least one character, got ''",
             ),
             (
                 {"event_id": None},
                 "malformed",
-                "event_id must be a text of at least one character, got None",
+                "event_id must be a string of at least one character, got None",
             ),
-            ({"request_id": 3}, "malformed", "request_id must be a text or None, got 3"),
-            ({"annotator": 3}, "malformed", "annotator must be a text or None, got 3"),
+            ({"request_id": 3}, "malformed", "request_id must be a string or None, got 3"),
+            ({"annotator": 3}, "malformed", "annotator must be a string or None, got 3"),
             ({"privileged": 3}, "malformed", "privileged must be a mapping or None, got 3"),
             (
                 {"answered_at": float("-inf")},
@@ -361,7 +361,7 @@ class TestAnswers:
             (
                 {"y": float("nan")},
                 "malformed",
-                "a label must be a finite number, a bool or a text, got nan",
+                "a label must be a finite number, a bool or a string, got nan",
             ),
             (
                 {"key": "bob"},

@@ -54,7 +54,7 @@ def test_label_becomes_plain(given, plain):
     "given", [None, [], b"hall", 1j, np.array([1, 2]).tolist(), float("nan"), np.float64("inf")]
 )
 def test_anything_else_is_no_label(given):
-    with pytest.raises(ValueError, match="a label must be a finite number, a bool or a text, got"):
+    with pytest.raises(ValueError, match="a label must be a finite number, a bool or a string"):
         as_label(given)
 
 

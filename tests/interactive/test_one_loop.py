@@ -86,7 +86,7 @@ def test_features_that_could_not_be_published_are_rejected(loops):
     odd = Event(event_id="g", key="ann", x={("odd", 1): 1.0}, occurred_at=0.0)
     [rejected] = loops.on_event(odd, 0.0)
     assert (rejected.fault, rejected.key) == ("malformed", "ann")
-    assert "named by a text or a number can be saved" in rejected.reason
+    assert "named by a string or a number can be saved" in rejected.reason
     assert loops.changes() == {}
     with pytest.raises(TypeError, match="on_event takes an Event, got None"):
         loops.on_event(None, 0.0)

@@ -326,7 +326,7 @@ def test_a_feature_that_cannot_be_saved_is_named():
     loop = InteractiveLoop(isgp(seed=1))
     loop.on_event(Event(event_id="e1", x={("a", 1): 1.0}, occurred_at=0.0), now=0.0)
     with pytest.raises(
-        ValueError, match=r"named by a text or a number can be saved, got \('a', 1\)"
+        ValueError, match=r"named by a string or a number can be saved, got \('a', 1\)"
     ):
         loop.snapshot()
 

@@ -600,7 +600,7 @@ def test_a_model_that_cannot_be_saved_cannot_be_published():
 def test_changes_that_cannot_be_told_are_told_later():
     loop = InteractiveLoop(asking())
     loop.on_event(Event(event_id="e", x={("a", 1): 1.0}, occurred_at=0.0), now=0.0)
-    with pytest.raises(ValueError, match="named by a text or a number can be saved"):
+    with pytest.raises(ValueError, match="named by a string or a number can be saved"):
         loop.changes()
     assert loop.has_changed
 

@@ -393,7 +393,7 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
         model.learn_one({"a": 1.0, "b": 1.0}, [1])
     if name not in TAKES_NO_TEXT:  # those of River find words of their own
         x = {"a": np.ones(2), "b": 1.0}
-        refused = "feature 'a' must be a number or a text, got array"
+        refused = "feature 'a' must be a number or a string, got array"
         with pytest.raises(TypeError, match=refused):
             model.learn_one(x, 1)
         if not isinstance(model, SkepticalClassifier):
@@ -442,7 +442,7 @@ def test_what_is_neither_number_nor_text_is_refused_and_changes_nothing(learner,
             assert pickle.dumps(learner) == before
         else:
             with pytest.raises(
-                TypeError, match=r"feature '.*' must be a number or a text, got b'l"
+                TypeError, match=r"feature '.*' must be a number or a string, got b'l"
             ):
                 learner.predict_proba_one(x)
 

@@ -332,7 +332,7 @@ def test_time_and_order_of_features_do_not_matter():
         ({"a": 1.0}, 1e160, ValueError, "y must be finite and at most 1e[+]150, got 1e[+]160"),
         ({"a": math.inf}, 1.0, ValueError, "feature 'a' must be finite, got inf"),
         ({"new": math.inf}, 1.0, ValueError, "feature 'new' must be finite, got inf"),
-        ({"a": b"loud"}, 1.0, TypeError, "feature 'a' must be a number or a text, got b'loud'"),
+        ({"a": b"loud"}, 1.0, TypeError, "feature 'a' must be a number or a string, got b'loud'"),
     ],
 )
 @pytest.mark.parametrize("n", [0, 5, 30])

@@ -266,7 +266,7 @@ def test_a_missing_label_is_refused_and_changes_nothing(method, arguments):
         ({"a": 1.0}, "never seen", NotPositiveDefiniteError, "raise noise_variance"),
         ({"a": 1.0, "new": 1e200}, "q", ValueError, "must be at most"),
         ({"a": 1.0, "new": math.inf}, "q", ValueError, "feature 'new' must be finite, got inf"),
-        ({"a": 1.0, "new": b"on"}, "q", TypeError, "'new' must be a number or a text, got b'on'"),
+        ({"a": 1.0, "new": b"on"}, "q", TypeError, "'new' must be a number or a string, got b'on'"),
         ({"a": 3.0, "new": 1.0}, ["q"], TypeError, r"y must be a label, got \['q'\]"),
     ],
 )

@@ -606,7 +606,7 @@ def test_privileged_features_that_cannot_be_used_change_nothing(n):
     before = pickle.dumps(model)
     for privileged, error, message in (
         ({"sure": math.inf}, ValueError, "feature 'sure' must be finite, got inf"),
-        ({"sure": b"loud"}, TypeError, "feature 'sure' must be a number or a text, got b'loud'"),
+        ({"sure": b"loud"}, TypeError, "feature 'sure' must be a number or a string, got b'loud'"),
         ({"sure": 1e200}, ValueError, "feature 'sure' must be at most 1e"),
         (0.7, TypeError, "privileged must be a dictionary of features, got 0.7"),
     ):

@@ -117,7 +117,7 @@ def test_numbers_beyond_all_bounds_are_refused(value):
 
 
 def test_a_feature_that_is_neither_number_nor_text_is_refused():
-    with pytest.raises(TypeError, match="'a' must be a number or a text"):
+    with pytest.raises(TypeError, match="'a' must be a number or a string"):
         prior_covariances([{"a": object()}], None)
 
 

@@ -32,8 +32,8 @@ from streamgp.scaling import NoScaling
 
 UNUSABLE = [
     ([0.4], TypeError, r"privileged must be a dictionary of features, got \[0\.4\]"),
-    ({"s": [0.4]}, TypeError, "privileged feature 's' must be a number or a text, got"),
-    ({"s": {"a": None}}, TypeError, "privileged feature 's' must be a number or a text, got"),
+    ({"s": [0.4]}, TypeError, "privileged feature 's' must be a number or a string, got"),
+    ({"s": {"a": None}}, TypeError, "privileged feature 's' must be a number or a string, got"),
     ({"s": math.inf}, ValueError, "privileged feature 's' must be finite, got inf"),
     ({"s": 1e200}, ValueError, "privileged feature 's' must be at most 1e\\+150, got"),
 ]

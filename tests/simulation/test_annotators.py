@@ -179,7 +179,7 @@ def test_unseeded_annotator_draws_a_seed_once():
         ({"delay": 1.1e12}, r"delay must be from 0 to 1e\+12 seconds, got 1100000000000.0"),
         ({"classes": []}, r"classes must be a sequence of at least one label, got \[\]"),
         ({"classes": "ab"}, "classes must be a sequence of at least one label, got 'ab'"),
-        ({"classes": [None]}, "a label must be a finite number, a bool or a text, got None"),
+        ({"classes": [None]}, "a label must be a finite number, a bool or a string, got None"),
     ],
 )
 def test_impossible_arguments_raise(arguments, message):

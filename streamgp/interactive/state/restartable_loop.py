@@ -120,7 +120,7 @@ class RestartableLoop(ABC):
         TypeError
             If the model cannot be saved.
         ValueError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
 
         """
         check_resumable(self.model)
@@ -248,7 +248,7 @@ class RestartableLoop(ABC):
         TypeError
             If the model cannot be saved.
         ValueError
-            If a feature is neither a number nor a text.
+            If a feature is neither a number nor a string.
 
         Examples
         --------

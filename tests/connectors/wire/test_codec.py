@@ -286,18 +286,18 @@ def test_unknown_fields_are_ignored():
     ("changes", "match"),
     [
         ({"x": {"a": float("inf")}}, r"^event: x\['a'\] must be finite, got inf$"),
-        ({"x": {"a": [1]}}, r"x\['a'\] must be a number, a boolean or a text, got \[1\]$"),
+        ({"x": {"a": [1]}}, r"x\['a'\] must be a number, a boolean or a string, got \[1\]$"),
         ({"x": {"a": 2**63}}, r"x\['a'\] must fit into 64 bits, got 9223372036854775808$"),
         ({"x": {(1, 2): 1}}, r"feature name in x must be a number, .* got \(1, 2\)$"),
-        ({"x": {"a": np.zeros(2)}}, r"x\['a'\] must be a number, a boolean or a text, got array"),
+        ({"x": {"a": np.zeros(2)}}, r"x\['a'\] must be a number, a boolean or a string, got array"),
         ({"x": 3}, r"^event: x must be a dict of features, got 3$"),
         ({"x": None}, r"^event: x must be a dict of features, got None$"),
         ({"y": float("-inf")}, r"^event: y must be finite, got -inf$"),
-        ({"truth": ("a",)}, r"^event: truth must be a number, a boolean or a text, got \('a',\)$"),
+        ({"truth": ("a",)}, r"truth must be a number, a boolean or a string, got \('a',\)$"),
         ({"occurred_at": float("nan")}, r"^event: occurred_at must be finite, got nan$"),
         ({"occurred_at": "now"}, r"^event: occurred_at must be a number, got 'now'$"),
         ({"occurred_at": None}, r"^event: occurred_at must be a number, .* got None$"),
-        ({"event_id": 7}, r"^event: event_id must be a text, got 7$"),
+        ({"event_id": 7}, r"^event: event_id must be a string, got 7$"),
         ({"event_id": "\ud800"}, r"^text must be valid Unicode, got '\\ud800'$"),
         (
             {"x": {"a": "b" * MAX_INPUT_BYTES}},
@@ -321,8 +321,8 @@ def nested(depth):
     ("value", "match"),
     [
         (float("nan"), r"privileged\['a'\] must be finite, got nan$"),
-        ((1, 2), r"privileged\['a'\] must be a number, a boolean or a text, got \(1, 2\)$"),
-        ({1: 2}, r"name in privileged\['a'\] must be a text, got 1$"),
+        ((1, 2), r"privileged\['a'\] must be a number, a boolean or a string, got \(1, 2\)$"),
+        ({1: 2}, r"name in privileged\['a'\] must be a string, got 1$"),
         (nested(20), r"must not nest deeper than 16, got more$"),
     ],
 )

@@ -163,6 +163,6 @@ def test_answers_that_the_learner_cannot_use_are_dead_letters_with_the_reason():
     assert len(letters) == len(unusable) > 3
     for headers in letters:
         assert headers["dlq.error"] == (
-            b"the learner refuses it: privileged feature 'response_s' must be a number or a text, "
-            b"got [0.4]; encode it or leave it out"
+            b"the learner refuses it: privileged feature 'response_s' must be a number or a "
+            b"string, got [0.4]; encode it or leave it out"
         )
