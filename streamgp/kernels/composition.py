@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import ClassVar, Self, TypeVar, cast
@@ -28,6 +28,8 @@ class Composable:
     __slots__ = ()
     # So that a numpy scalar leaves the operation to the kernel on its right.
     __array_ufunc__: ClassVar[None] = None
+    # What a number stands for; set by `linear`, whose `Constant` is composable itself.
+    of_number: ClassVar[Callable[[float], Kernel]]
 
     def __add__(self: Kernel, other: Kernel | float) -> Sum:
         term = _as_kernel(other)
@@ -51,9 +53,7 @@ class Composable:
 def _as_kernel(value: object) -> Kernel | None:
     """Return a kernel as it is and a number as `Constant`; None for anything else."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        from streamgp.kernels.linear import Constant  # here, since it is a `Composable` itself
-
-        return Constant(float(value))
+        return Composable.of_number(float(value))
     return cast("Kernel", value) if hasattr(value, "embed") else None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamgp.base import Array
 from streamgp.features import Columns
+from streamgp.kernels.composition import Composable
 from streamgp.kernels.hyperparameters import Hyperparameters
 from streamgp.kernels.spaces import Euclidean, space_of
 
@@ -166,6 +167,9 @@ class Constant(_Blind):
     def gradients(self, rows: Array) -> Iterator[Array]:
         """Derivative of the matrix with respect to the logarithm of the variance: itself."""
         yield self.matrix(rows)
+
+
+Composable.of_number = Constant
 
 
 @dataclass(frozen=True, slots=True)
