@@ -163,9 +163,8 @@ class AnnotationInbox:
             self._take_request(question, at)
         elif isinstance(message, Answer):
             event = (message.key, message.event_id)
-            # More of them the workers refuse, and each costs the time of all before it.
-            is_one_of_many = self._n_said(event) > self._people.max_corrections
-            if not (is_one_of_many or self._is_foreign(message)):
+            # Workers refuse more of them, and each costs the time of all before it.
+            if self._takes_more(event) and not self._is_foreign(message):
                 self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
             event = (message.key, message.event_id)
@@ -406,7 +405,7 @@ class AnnotationInbox:
         own = self._whose(annotator)
         last = answer or next(iter(own.latest(1)), None)
         if last is not None:
-            self._check_used(last)
+            self._check_used(last, n_more=2)  # the second one for the label that replaces it
         undone = own.undo(now, answer, answer_id=answer_id)
         if undone.message is not None:
             self._take_answer(undone.message, now)
@@ -458,8 +457,8 @@ class AnnotationInbox:
 
         Returns
         -------
-        One answer, with its partition, for each example whose event the workers remember. A label
-        that no event has any more is no longer offered.
+        One answer, with its partition, for each example whose event the workers remember and of
+        which they take another correction. A label that no event has any more is no longer offered.
 
         """
         name = self._whose(annotator).annotator
@@ -469,7 +468,7 @@ class AnnotationInbox:
             is_theirs = is_theirs and not self.is_quarantined(name, key)
             if not is_theirs or now > standing.occurred_at + self._horizon_s:
                 continue
-            if self._n_said((key, standing.event_id)) >= self._people.max_corrections:
+            if not self._takes_more((key, standing.event_id)):
                 continue
             answer = Answer(
                 answer_id=derived_id(f"{standing.answer_id}/rename"),
@@ -507,12 +506,9 @@ class AnnotationInbox:
         """Return the key of the loop that serves a key."""
         return key if self._keyed else None
 
-    def _check_used(self, answer: Answer) -> None:
-        """Check that the workers accept corrections from the annotator who gave an answer.
-
-        Of the corrections of an event the last one is kept for the label that replaces another.
-        """
-        if self._n_said((answer.key, answer.event_id)) >= self._people.max_corrections:
+    def _check_used(self, answer: Answer, *, n_more: int = 1) -> None:
+        """Check that the workers accept so many corrections from who gave an answer."""
+        if not self._takes_more((answer.key, answer.event_id), n_more):
             raise CannotUndoError(
                 f"the label of event {answer.event_id} was changed too often", "too_often"
             )
@@ -522,10 +518,11 @@ class AnnotationInbox:
                 "set_aside",
             )
 
-    def _n_said(self, event: EventKey) -> int:
-        """Return how many answers about an event are kept."""
+    def _takes_more(self, event: EventKey, n_more: int = 1) -> bool:
+        """Return whether the workers take so many more answers about an event."""
         said_by = self._said_by.get(event, ())
-        return max((len(self._own[name].said(event)) for name in said_by), default=0)
+        n_said = max((len(self._own[name].said(event)) for name in said_by), default=0)
+        return n_said + n_more <= 1 + self._people.max_corrections
 
     def _whose(self, annotator: str | None) -> OwnAnswers:
         name = annotator or self.annotator

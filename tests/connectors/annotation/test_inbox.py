@@ -485,6 +485,18 @@ def test_a_label_is_changed_as_often_as_the_workers_take_it_and_no_more() -> Non
     assert "this would be 21 corrections, expected at most 20" in refused.reason
 
 
+def test_the_last_correction_that_workers_take_replaces_a_label_or_renames_it() -> None:
+    desk = desk_with(request(), people=People(max_corrections=1))
+    first = said(desk, "hall", 110.0)
+    with pytest.raises(CannotUndoError, match="too often"):  # nothing could be said after it
+        desk.undo(111.0)
+    assert desk.change(first, 112.0).request.event_id == first.event_id
+    [(renamed, _)] = desk.rename(None, "hall", "den", 113.0)
+    assert renamed.supersedes == first.answer_id
+    with pytest.raises(CannotUndoError, match="too often"):
+        desk.change(renamed, 114.0)
+
+
 def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> None:
     desk = desk_with(request(), people=People(max_corrections=3))
     before = said(desk, "hall", 110.0)
