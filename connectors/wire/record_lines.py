@@ -157,12 +157,8 @@ def from_line(topic: TopicName, line: bytes) -> Line | None:
     """
     if not line or line.isspace():
         return None
-    if b'"record"' in line[:32]:
-        try:
-            return _unwrap(_envelopes.decode(line).record)
-        except _NO_JSON:
-            pass  # a message that happens to have such a field, or not a message
-    return Line(key=_key(topic, line), value=line)
+    read = _enveloped(line)
+    return Line(key=_key(topic, line), value=line) if read is None else read
 
 
 def input_of(line: bytes) -> Outgoing:
@@ -180,8 +176,8 @@ def input_of(line: bytes) -> Outgoing:
     ('answers', b'ann', b'{"event_id": "e1", "y": "home"}')
 
     """
-    read = from_line("events", line)
-    if read is not None and read.value != line:  # an envelope
+    read = _enveloped(line)
+    if read is not None:
         return Outgoing(
             topic=_head_of(read.value or b"")[0],
             key=read.key,
@@ -201,6 +197,15 @@ def _head_of(message: bytes) -> tuple[TopicName, bytes | None]:
     is_event = head.type == "event" or (head.type is None and head.x is not None)
     key = head.key.encode("utf-8", "replace") if isinstance(head.key, str) else None
     return "events" if is_event else "answers", key
+
+
+def _enveloped(line: bytes) -> Line | None:
+    """Return the record in an envelope, None if the line is none."""
+    if b'"record"' in line[:32]:
+        # A message may happen to have such a field.
+        with suppress(*_NO_JSON):
+            return _unwrap(_envelopes.decode(line).record)
+    return None
 
 
 def _unwrap(body: _Body) -> Line:
