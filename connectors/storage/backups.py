@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -226,8 +227,9 @@ def _manifest(directory: Path) -> Manifest:
 
 def _read(path: Path) -> bytes | None:
     """Return what a file holds, None if it is not there; a pipe or a device may have no end."""
-    if path.exists() and not path.is_file():
-        raise BackupError(f"{path} is no file; {_OTHER}")
+    with suppress(OSError):  # `read_snapshot` says why it cannot be read
+        if path.exists() and not path.is_file():
+            raise BackupError(f"{path} is no file; {_OTHER}")
     return read_snapshot(path)
 
 
