@@ -26,6 +26,7 @@ _LEAST_BYTES = 16
 _LONGEST = 2**20
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 _log = logging.getLogger("streamgp.keys")
+_log.addHandler(logging.NullHandler())  # a program without a log, such as `annotate`, says nothing
 
 
 class AnswerKeys:
