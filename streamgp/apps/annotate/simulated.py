@@ -221,10 +221,9 @@ class Simulation:
 
     """
 
-    # _under_way  the answers that are not stored yet
-    # _untold     questions whose event has not been read yet
-    # _look_at    when to check which of the untold questions have ended
-    # _is_ready   whether all old questions have been read, and the open ones among them asked
+    # _untold    questions whose event has not been read yet
+    # _look_at   when to check which of the untold questions have ended
+    # _is_ready  whether all old questions have been read, and the open ones among them asked
     def __init__(
         self,
         topics: Topics,
