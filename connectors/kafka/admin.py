@@ -46,7 +46,8 @@ Settings: TypeAlias = Mapping[TopicName, Mapping[str, str]]
 """Settings of topics: those in `CHECKED` that we are allowed to see."""
 
 DAY_MS = 86_400_000
-CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes")
+_TIMESTAMP_TYPE = "message.timestamp.type"
+CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes", _TIMESTAMP_TYPE)
 SENT_BY_OTHERS: tuple[TopicName, ...] = ("events", "answers")
 _KEEP_DELETIONS_MS = 7 * DAY_MS
 # The active segment, by default the last GiB or the last week, is never compacted: a worker that
@@ -86,7 +87,7 @@ def wanted(name: TopicName) -> dict[str, str]:
     if name == "answers":
         # The time of an answer counts up to a minute after its record was written; by default its
         # sender says when that was.
-        settings["message.timestamp.type"] = "LogAppendTime"
+        settings[_TIMESTAMP_TYPE] = "LogAppendTime"
     return settings
 
 
@@ -172,6 +173,26 @@ def excess(name: TopicName, called: str, settings: Settings) -> list[str]:
     ]
 
 
+def forgeable(called: str, settings: Settings) -> list[str]:
+    """Return a line if the senders of answers, and not the broker, say when those were written.
+
+    Examples
+    --------
+    >>> forgeable("answers", {"answers": {"message.timestamp.type": "CreateTime"}})
+    ['topic answers has message.timestamp.type=CreateTime, expected LogAppendTime: its senders ...
+    >>> forgeable("answers", {"answers": {"message.timestamp.type": "LogAppendTime"}})
+    []
+
+    """
+    said_by = settings.get("answers", {}).get(_TIMESTAMP_TYPE, "LogAppendTime")
+    if said_by == "LogAppendTime":
+        return []
+    return [
+        f"topic {called} has {_TIMESTAMP_TYPE}={said_by}, expected LogAppendTime: its senders may "
+        "date answers ahead"
+    ]
+
+
 def _limit(settings: Settings, name: TopicName) -> int:
     return int(settings.get(name, {}).get("max.message.bytes", 0))
 
@@ -249,9 +270,12 @@ class Administration:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return the inputs whose records may be larger than a worker can write, one line each."""
+        """Return the inputs that may be too large for a worker, or dated ahead, one line each."""
         settings = self._settings(SENT_BY_OTHERS)
-        return [line for name in settings for line in excess(name, self._names[name], settings)]
+        too_large = [
+            line for name in settings for line in excess(name, self._names[name], settings)
+        ]
+        return [*too_large, *forgeable(self._names["answers"], settings)]
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:
         """Return the number of partitions of each topic.

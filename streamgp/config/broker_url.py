@@ -191,8 +191,8 @@ def parse_address(url: str) -> Address:
     if ("@" in url or "?" in url) and not url.startswith("file://"):
         # Not repeated: what stands before the @, or after the ?, may well contain a password.
         raise ValueError(
-            "holds a user name or a password; leave them out, and say in [broker.security] where "
-            "the password is kept"
+            "holds a user name, a password or options; leave them out, and say in "
+            "[broker.security] where the password is kept"
         )
     name, separator, rest = url.partition("://")
     if separator and name in SCHEMES:

@@ -143,7 +143,9 @@ def test_password_in_the_wrong_place_is_not_repeated(line: str) -> None:
 def test_password_in_the_address_is_not_repeated() -> None:
     for address in ("kafka://ann:hunter2@a:9092", "hunter2@a", "kafka://a:1?sasl_password=hunter2"):
         text = f'broker = "{address}"'
-        with pytest.raises(ConfigError, match="holds a user name or a password; leave") as caught:
+        with pytest.raises(
+            ConfigError, match="holds a user name, a password or options; leave"
+        ) as caught:
             parse_worker(text, source="my.toml")
         assert "hunter2" not in str(caught.value)
 

@@ -207,7 +207,7 @@ def interruptible(request: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         tell(
-            f"interrupted; {request} is on its way, and will be carried out when it is read; call "
+            f"interrupted; {request} may be on its way, and is carried out when it is read; call "
             "the command again to see whether it was"
         )
         raise click.exceptions.Exit(INTERRUPTED) from None

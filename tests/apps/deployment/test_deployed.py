@@ -69,7 +69,9 @@ def test_wrong_address_on_the_command_line_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path / "my.toml", "")
     with pytest.raises(ConfigError, match=r'^--broker = "kafka" is not allowed, expected "kafka:'):
         load_deployed(path, broker="kafka")
-    with pytest.raises(ConfigError, match=r"^--broker holds a user name or a password") as caught:
+    with pytest.raises(
+        ConfigError, match=r"^--broker holds a user name, a password or options"
+    ) as caught:
         load_deployed(path, broker=f"kafka://ann:{SECRET}@a")
     assert SECRET not in str(caught.value)
 
