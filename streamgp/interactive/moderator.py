@@ -683,10 +683,13 @@ def _input_of(record: Record, answer: Answer) -> Input:
 
     """
     request_id, label, second = answer.request_id, record.label, record.second
-    # The same label in another annotator's name is a correction: it stands on that one's word then,
-    # also if the first one's answers are retracted.
+    # The same label in another annotator's name is a correction: it then stands as that one's
+    # answer, even if the first one's answers are retracted. So is the label that a second answer
+    # has brought about, if the first annotator adopts it: it then stands without that answer.
+    first = label if second is None or second.first is None else second.first
     is_theirs = answer.annotator is None or answer.annotator == record.standing_by
-    is_same = label is not None and answer.y == label.y and is_theirs
+    is_known = label is not None and first is not None and answer.y == label.y == first.y
+    is_same = is_known and is_theirs
     if answer.supersedes is not None:
         if second is not None and _supersedes_second(record, second, answer):
             return "revoke" if answer.declined else "amend"

@@ -212,6 +212,20 @@ def test_a_second_answer_is_not_the_one_that_the_first_annotator_supersedes():
     )  # fmt: skip
 
 
+def test_a_label_that_a_second_answer_has_brought_about_stays_if_the_first_annotator_adopts_it():
+    conversation = talk()
+    asked(conversation)
+    assert line_of(conversation.answer("e", "c", "label/second", annotator=BOB))[0] == "c"
+    assert line_of(conversation.answer("e", "c", annotator=ANN, supersedes="a1")) == (
+        "c", "revised", ANN, None, 2,
+    )  # fmt: skip
+    # Said once more, it changes nothing.
+    assert conversation.answer("e", "c", annotator=ANN, supersedes="a3") == []
+    assert line_of(conversation.answer("e", None, annotator=BOB, supersedes="a2")) == (
+        "c", "aggregated", None, None, 3,
+    )  # fmt: skip
+
+
 def test_a_second_answer_is_corrected_and_taken_back_by_its_own_annotator_alone():
     conversation = talk()
     asked(conversation)
