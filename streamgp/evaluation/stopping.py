@@ -164,8 +164,8 @@ def expected_gain(
     Returns
     -------
     The gain, or None where too little is known: fewer than 20 labels or 40 points, or a truth for
-    less than 95 % of the events. None, too, where the accuracy fell (`found_fall`): no curve of
-    these is like that, and they would promise what the last quarter does not show.
+    less than 95 % of the events. None, too, where the accuracy fell (`found_fall`): none of the
+    curves does, and a fit would promise a gain that the last quarter contradicts.
 
     Examples
     --------
