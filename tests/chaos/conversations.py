@@ -95,6 +95,7 @@ class Talk:
     # state       as in the table
     # _word       the label that stands
     # _standing   id of the answer that may be superseded
+    # _by         its annotator
     # _challenges number of challenges so far
     # _accepted   ids of answers
     def __init__(self, event_id: str, y: Any, asked: Asked) -> None:
@@ -107,10 +108,11 @@ class Talk:
         self._label = f"{event_id}/label"
         self._word: Any = None
         self._standing: str | None = None
+        self._by: str | None = None
         self._challenges = 0
         self._accepted: set[str] = set()
         if y is not None:
-            self._contest(y, event_id)
+            self._contest(y, event_id, None)
         elif self._label in asked.expires_at:
             self.state = "expired" if asked.expired[self._label] else "asked"
 
@@ -127,7 +129,7 @@ class Talk:
         elif answer.get("declined"):
             taken = self._decline(request_id, answer_id)
         else:
-            taken = self._take(request_id, answer["y"], answer_id)
+            taken = self._take(request_id, answer)
         if taken:
             self._accepted.add(answer_id)
         return "accepted" if taken else "refused"
@@ -181,13 +183,13 @@ class Talk:
         self.state = state
         self.n_lines += 1
 
-    def _contest(self, y: Any, answer_id: str) -> bool:
+    def _contest(self, y: Any, answer_id: str, by: str | None) -> bool:
         """Add a first label, which is contested if the topic of requests has a challenge of it.
 
         A challenge that doubts another label is about a later one.
         """
         self._end()
-        self._word, self._standing = y, answer_id
+        self._word, self._standing, self._by = y, answer_id, by
         contested = f"{self._event_id}/challenge/{self._challenges + 1}"
         if self._asked.contested.get(contested) != y:
             self._learn("learned")
@@ -199,34 +201,38 @@ class Talk:
             self.state = "challenged"
         return True
 
-    def _resolve(self, y: Any, answer_id: str) -> bool:
+    def _resolve(self, answer: dict[str, Any]) -> bool:
         self._end()
-        self._word, self._standing = y, answer_id
+        self._stand(answer)
         self._learn("learned")
         return True
 
-    def _revise(self, y: Any, answer_id: str) -> bool:
-        self._standing = answer_id
-        if y == self._word:
-            self.state = "learned"
-        else:
-            self._word = y
+    def _revise(self, answer: dict[str, Any]) -> bool:
+        is_new = answer["y"] != self._word or answer.get("annotator") not in (None, self._by)
+        self._stand(answer)
+        if is_new:
             self._learn("learned")
+        else:
+            self.state = "learned"
         return True
 
-    def _take(self, request_id: str | None, y: Any, answer_id: str) -> bool:
+    def _stand(self, answer: dict[str, Any]) -> None:
+        self._word, self._standing = answer["y"], answer["answer_id"]
+        self._by = answer.get("annotator")
+
+    def _take(self, request_id: str | None, answer: dict[str, Any]) -> bool:
         if self.state == "challenged" and request_id in (None, self._challenge):
-            return self._resolve(y, answer_id)
+            return self._resolve(answer)
         if self.state == "kept" and request_id == self._challenge:
-            return self._revise(y, answer_id)
+            return self._revise(answer)
         names_label = request_id == self._label
         if self.state == "asked" or (
             names_label and self.state in ("expired", "cancelled", "withdrawn")
         ):
-            return self._contest(y, answer_id)
+            return self._contest(answer["y"], answer["answer_id"], answer.get("annotator"))
         if request_id is not None or self._word is not None:
             return False
-        return self._contest(y, answer_id)
+        return self._contest(answer["y"], answer["answer_id"], answer.get("annotator"))
 
     def _decline(self, request_id: str | None, answer_id: str) -> bool:
         if self._open is None or request_id not in (None, self._open):
@@ -242,12 +248,12 @@ class Talk:
         answer_id, is_taken_back = answer["answer_id"], bool(answer.get("declined"))
         if self.state in ("learned", "kept"):
             if not is_taken_back:
-                return self._revise(answer["y"], answer_id)
+                return self._revise(answer)
             self._learn("withdrawn")
         elif not is_taken_back:
             if self.state == "challenged":
-                return self._resolve(answer["y"], answer_id)
-            return self._contest(answer["y"], answer_id)
+                return self._resolve(answer)
+            return self._contest(answer["y"], answer_id, answer.get("annotator"))
         else:
             self._end()
             if self.state != "withdrawn":
