@@ -135,10 +135,10 @@ class Invites:
         self._look()
         return person in self._people.values()
 
-    def may_see(self, name: str, key: str) -> bool:
-        """Say whether a name is invited to the events of a key, and has opened a link."""
+    def names_of(self, key: str) -> set[str]:
+        """Return the names that are invited to the events of a key, and have opened a link."""
         self._look()
-        return any(each.name == name and each.key in (None, key) for each in self._people.values())
+        return {each.name for each in self._people.values() if each.key in (None, key)}
 
     def names(self) -> list[str]:
         """Return the invited names."""

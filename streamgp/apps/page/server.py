@@ -548,7 +548,8 @@ class Page:
         names = desk.others(self._clock(), than=person.name)
         if key is None or invites is None:
             return names
-        return [name for name in names if invites.may_see(name, key)]
+        seen = invites.names_of(key)
+        return [name for name in names if name in seen]
 
     def stats_mark(self) -> object:
         """Return the number of points of the accuracy curve, None without a curve."""
