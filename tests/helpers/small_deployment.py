@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import BrokerError, Outgoing, Record, TopicName, Writer
@@ -114,6 +115,16 @@ class Small:
         self.sent_at = time.time() - 60.0
         monkeypatch.setattr(deployment, "open_topics", lambda _config: self.topics)
         monkeypatch.setattr(worker, "LONGEST_WAIT_S", 0.05)  # no test waits for an idle worker
+
+    @classmethod
+    def in_directory(cls, path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+        """Return a deployment whose topics are in a directory, which commands open themselves."""
+        small = cls(path, monkeypatch)
+        monkeypatch.undo()
+        topics = EmbeddedTopics(path / "topics")
+        topics.create()
+        monkeypatch.setattr(small, "topics", topics)
+        return small
 
     def add(self, text: str) -> None:
         """Add settings to the configuration."""

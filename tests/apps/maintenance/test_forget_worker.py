@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record
 from connectors.wire.state_records import History, split_key
 from streamgp.apps.maintenance.forget import NOT_YET, Traces
@@ -164,11 +163,7 @@ def test_broker_is_of_no_use_with_a_directory(tmp_path: Path) -> None:
 def test_directory_of_topics_keeps_the_rest_for_good_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = Small(tmp_path, monkeypatch)
-    monkeypatch.undo()
-    topics = EmbeddedTopics(tmp_path / "topics")
-    topics.create()
-    monkeypatch.setattr(small, "topics", topics)
+    small = Small.in_directory(tmp_path, monkeypatch)
     with_people(small)
     result = small.call("forget", "ann", "--yes", "--broker", f"file://{tmp_path}/topics")
     assert (result.exit_code, result.stdout.splitlines()[1]) == (

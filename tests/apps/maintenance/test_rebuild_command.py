@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
@@ -348,11 +347,7 @@ def test_cut_take_over_stops_all_workers_until_it_is_repeated(
 def test_directory_of_topics_can_be_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = Small(tmp_path, monkeypatch)
-    monkeypatch.undo()
-    topics = EmbeddedTopics(tmp_path / "topics")
-    topics.create()
-    monkeypatch.setattr(small, "topics", topics)
+    small = Small.in_directory(tmp_path, monkeypatch)
     with_labels(small)
     small.put(small.event("late", "ann", x={"light": 1.0, "noise": 1.0}))
     url = f"file://{tmp_path}/topics"

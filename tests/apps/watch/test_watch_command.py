@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import BrokerError
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
@@ -285,11 +284,7 @@ def test_broker_that_is_gone_ends_it_with_its_own_status(
 def test_directory_of_topics_can_be_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = Small(tmp_path, monkeypatch)
-    monkeypatch.undo()
-    topics = EmbeddedTopics(tmp_path / "topics")
-    topics.create()
-    monkeypatch.setattr(small, "topics", topics)
+    small = Small.in_directory(tmp_path, monkeypatch)
     with_history(small)
     url = f"file://{tmp_path}/topics"
     screen = shown(small.done("watch", "--once", "--from-start", "--broker", url))
