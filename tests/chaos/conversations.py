@@ -31,7 +31,7 @@ class Asked:
     asked_at, expired_at
         When each question, and its expiry, was written.
     contested
-        The label that each challenge doubts.
+        The label that each challenge doubts, and the time of the input in which it was given.
 
     """
 
@@ -41,16 +41,21 @@ class Asked:
     n_twice: int = 0
     asked_at: dict[str, float] = field(default_factory=dict)
     expired_at: dict[str, float] = field(default_factory=dict)
-    contested: dict[str, Any] = field(default_factory=dict)
+    contested: dict[str, tuple[Any, float]] = field(default_factory=dict)
 
     def ask(
-        self, request_id: str, expires_at: float | None, at: float = 0.0, given: Any = None
+        self,
+        request_id: str,
+        expires_at: float | None,
+        at: float = 0.0,
+        given: Any = None,
+        given_at: float = 0.0,
     ) -> None:
         """Record a question."""
         self.n_twice += request_id in self.expires_at
         self.expires_at[request_id] = expires_at
         self.asked_at[request_id] = at
-        self.contested[request_id] = given
+        self.contested[request_id] = given, given_at
 
     def expire(self, request_id: str, at: float) -> None:
         """Record that a question has expired."""
@@ -69,6 +74,8 @@ class Talk:
         The label that came with it.
     asked
         Contents of the topic of requests about it.
+    at
+        When it occurred.
 
     Attributes
     ----------
@@ -98,7 +105,7 @@ class Talk:
     # _by         its annotator
     # _challenges number of challenges so far
     # _accepted   ids of answers
-    def __init__(self, event_id: str, y: Any, asked: Asked) -> None:
+    def __init__(self, event_id: str, y: Any, asked: Asked, at: float = 0.0) -> None:
         self.n_lines = 0
         self.ended: Counter[str] = Counter()
         self.cancelled: Counter[str] = Counter()
@@ -112,7 +119,7 @@ class Talk:
         self._challenges = 0
         self._accepted: set[str] = set()
         if y is not None:
-            self._contest(y, event_id, None)
+            self._contest({"y": y, "answer_id": event_id, "answered_at": at})
         elif self._label in asked.expires_at:
             self.state = "expired" if asked.expired[self._label] else "asked"
 
@@ -183,15 +190,16 @@ class Talk:
         self.state = state
         self.n_lines += 1
 
-    def _contest(self, y: Any, answer_id: str, by: str | None) -> bool:
+    def _contest(self, answer: dict[str, Any]) -> bool:
         """Add a first label, which is contested if the topic of requests has a challenge of it.
 
-        A challenge that doubts another label is about a later one.
+        A challenge that doubts another label, or one given at another time, is about a later one.
         """
         self._end()
-        self._word, self._standing, self._by = y, answer_id, by
+        self._stand(answer)
         contested = f"{self._event_id}/challenge/{self._challenges + 1}"
-        if self._asked.contested.get(contested) != y:
+        given = answer["y"], answer.get("answered_at", 0.0)
+        if self._asked.contested.get(contested) != given:
             self._learn("learned")
             return True
         self._challenges += 1
@@ -229,10 +237,10 @@ class Talk:
         if self.state == "asked" or (
             names_label and self.state in ("expired", "cancelled", "withdrawn")
         ):
-            return self._contest(answer["y"], answer["answer_id"], answer.get("annotator"))
+            return self._contest(answer)
         if request_id is not None or self._word is not None:
             return False
-        return self._contest(answer["y"], answer["answer_id"], answer.get("annotator"))
+        return self._contest(answer)
 
     def _decline(self, request_id: str | None, answer_id: str) -> bool:
         if self._open is None or request_id not in (None, self._open):
@@ -253,7 +261,7 @@ class Talk:
         elif not is_taken_back:
             if self.state == "challenged":
                 return self._resolve(answer)
-            return self._contest(answer["y"], answer_id, answer.get("annotator"))
+            return self._contest(answer)
         else:
             self._end()
             if self.state != "withdrawn":

@@ -278,7 +278,9 @@ class Ledger:
             asked.cancelled[request_id] += 1
         else:
             expires_at = value.get("expires_at")
-            asked.ask(request_id, expires_at, record.at, value.get("given"))
+            asked.ask(
+                request_id, expires_at, record.at, value.get("given"), value["requested_at"]
+            )
             if expires_at is not None and self._expires_after_s is not None:
                 # An event is remembered longer by the delay with which a question was written.
                 delay_s = expires_at - value["requested_at"] - self._expires_after_s
@@ -312,7 +314,7 @@ class Ledger:
     def _hold_talks(self) -> tuple[dict[Name, Talk], int]:
         """Hold all conversations again; inputs that they refuse must be dead letters."""
         talks = {
-            name: Talk(name[1], event.y, self._asked.get(name, Asked()))
+            name: Talk(name[1], event.y, self._asked.get(name, Asked()), event.occurred_at)
             for name, event in self._events.items()
         }
         n_answers = 0

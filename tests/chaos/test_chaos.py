@@ -194,6 +194,20 @@ def test_a_challenge_of_another_label_is_about_a_later_answer():
     assert (talk.state, talk.n_lines) == ("challenged", 2)
 
 
+def test_a_challenge_of_a_label_that_was_given_twice_is_about_the_time_it_names():
+    asked = Asked()
+    asked.ask("e/challenge/1", 90.0, given="hall", given_at=30.0)
+    talk = Talk("e", None, asked)
+    assert talk.answer({"answer_id": "a1", "y": "hall", "answered_at": 10.0}) == "accepted"
+    assert talk.state == "learned"
+    gone = {"answer_id": "a2", "supersedes": "a1", "declined": True, "answered_at": 20.0}
+    assert talk.answer(gone) == "accepted"
+    assert talk.answer({"answer_id": "a3", "y": "hall", "answered_at": 30.0}) == "accepted"
+    assert (talk.state, talk.n_lines) == ("challenged", 2)
+    confirmed = {"answer_id": "a4", "request_id": "e/challenge/1", "y": "hall"}
+    assert talk.answer(confirmed) == "accepted"
+
+
 def test_an_answer_that_the_learner_refuses_ends_its_question_without_a_line():
     asked = Asked()
     asked.ask("e/challenge/1", 90.0, given=1.0)
