@@ -23,6 +23,7 @@ from streamgp.apps.annotate.subscription import SessionSettings, Subscription
 from streamgp.apps.deployment.deployment import open_topics
 from streamgp.cli.main import cli
 from streamgp.config import load
+from tests.helpers import exit_statuses
 from tests.helpers.worker_process import Process
 from tests.kafka_broker import USERS
 
@@ -63,7 +64,7 @@ def test_all_topics_are_listed_with_their_clean_up():
 
 def test_all_exit_statuses_but_those_of_a_second_signal_are_listed():
     listed = [int(row[0]) for row in rows(section("As a service"))]
-    assert listed == [s for s in console.MEANING if s < 128]
+    assert listed == [s for s in exit_statuses.OF_A_WORKER if s < 128]
 
 
 def test_the_service_is_started_again_where_that_helps():
@@ -72,7 +73,8 @@ def test_the_service_is_started_again_where_that_helps():
     parsed.optionxform = str
     parsed.read_string(unit)
     kept_down = {int(status) for status in parsed["Service"]["RestartPreventExitStatus"].split()}
-    assert kept_down == {s for s in console.MEANING if 0 < s < 128} - {console.LOST_BROKER}
+    helped = {console.DONE, console.LOST_BROKER}
+    assert kept_down == {s for s in exit_statuses.OF_A_WORKER if s < 128} - helped
 
 
 def logged():

@@ -15,7 +15,6 @@ from connectors import decode, encode
 from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
 from connectors.jsonl import FILES
 from connectors.wire.codec import TYPES
-from streamgp.apps import console
 from streamgp.base import Decision, Neighbour
 from streamgp.cli.main import cli
 from streamgp.config import load, settings
@@ -24,6 +23,7 @@ from streamgp.config.validation import expected as expected_words
 from streamgp.config.validation import shown
 from streamgp.interactive.messages import Fault, Origin
 from streamgp.query.registry import LEARNERS, rules
+from tests.helpers import exit_statuses
 
 DOCS = Path(__file__).parents[1] / "docs"
 if not DOCS.is_dir():
@@ -187,7 +187,7 @@ def test_configuration_lists_the_learners(name):
 
 def test_configuration_examples_are_valid():
     replay, worker, *others = re.findall(r"```toml\n(.*?)```", CONFIGURATION, re.S)
-    assert load.parse(replay, source="example").log.label == "room"
+    assert load.parse_worker(replay, source="example").log.label == "room"
     broker = load.parse_worker(worker, source="example").broker
     assert broker.url == "kafka://host-1:9092,host-2:9092"
     for other in others:
@@ -196,7 +196,7 @@ def test_configuration_examples_are_valid():
 
 def test_configuration_lists_the_exit_statuses_of_a_worker():
     table = re.findall(r"^\| (\d+) \|", section(CONFIGURATION, "Exit status of a worker"), re.M)
-    assert [int(status) for status in table] == list(console.MEANING)
+    assert [int(status) for status in table] == list(exit_statuses.OF_A_WORKER)
 
 
 def test_configuration_lists_the_files_that_are_written():

@@ -44,11 +44,6 @@ def test_long_key_widens_the_table_and_is_not_cut() -> None:
     assert key in table([row(key)], first="user").split()
 
 
-def test_wide_terminal_keeps_names_on_one_line() -> None:
-    name = "a name of rather many words in a row"
-    assert name in table([row(name)], width=160)
-
-
 def test_unknown_numbers_are_dashes() -> None:
     text = table([row(accuracy=None, macro_f1=None, challenge_precision=None, wrong_kept=None)])
     assert text.splitlines()[-1].split() == [

@@ -353,19 +353,6 @@ INTERRUPTED = 130  # 128 + SIGINT
 UNREAD = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
-MEANING: dict[int, str] = {
-    DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
-    WRONG_USE: "wrong usage, configuration or topics; starting again does not help",
-    TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
-    INTERNAL_ERROR: "a bug in streamgp; the current batch was not committed",
-    LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
-    FENCED: "another worker with the same instance name took over; do not start again",
-    HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",
-    INTERRUPTED: "a second SIGINT; nothing of the last batch is committed",
-    TERMINATED: "a second SIGTERM; nothing of the last batch is committed",
-}
-"""What each exit status of `streamgp run` means."""
-
 
 def status_of(signal: str | None) -> int:
     """Return the exit status of a command that a signal has ended early, 0 without a signal.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,7 +185,7 @@ def _where(group: tuple[Path, str | None], broker: str | None) -> tuple[Path, st
 def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
     from streamgp.apps.maintenance import dead_letters as letters
 
-    moment = None if since is None else letters.moment_of(since, letters.now())
+    moment = None if since is None else letters.moment_of(since, time.time())
     return letters.Wanted(stage=stage, since=moment)
 
 
@@ -377,13 +378,13 @@ def audit(
     """
     from streamgp.apps.console import seen
     from streamgp.apps.maintenance.audit import Format, Wanted, audit_labels
-    from streamgp.apps.maintenance.dead_letters import moment_of, now
+    from streamgp.apps.maintenance.dead_letters import moment_of
 
     wanted = Wanted(
         event_id=event_id,
         annotator=annotator,
         label=label,
-        since=None if since is None else moment_of(since, now()),
+        since=None if since is None else moment_of(since, time.time()),
     )
     how: Format = "json" if format == "json" else "csv" if format == "csv" else "text"
     text = audit_labels(config_file, wanted, format=how, last=last, broker=broker)
@@ -453,7 +454,7 @@ def retract(
     Exit status, besides those of every command:
       3  the request was sent, but some learners have not carried it out (yet)
     """
-    from streamgp.apps.maintenance.dead_letters import moment_of, now
+    from streamgp.apps.maintenance.dead_letters import moment_of
     from streamgp.apps.maintenance.retract import retract_labels
 
     if undo and since is not None:
@@ -461,7 +462,7 @@ def retract(
     retract_labels(
         config_file,
         annotator,
-        since=None if since is None else moment_of(since, now()),
+        since=None if since is None else moment_of(since, time.time()),
         dry_run=dry_run,
         undo=undo,
         yes=yes,

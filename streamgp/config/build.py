@@ -422,7 +422,7 @@ def build_total_budget(config: settings.Config, *, source: str = "configuration"
 
 
 def build_counting_budgets(
-    config: settings.Config, *, source: str = "configuration"
+    config: settings.Config,
 ) -> tuple[CountingBudget | None, CountingBudget | None]:
     """Build `[budget]` and `[total_budget]`, each None if it cannot tell how much is left.
 
@@ -434,7 +434,7 @@ def build_counting_budgets(
     built = [
         None
         if ":" in rule.rule()
-        else build_rule("budget", rule, seed=config.seed, source=source, path=path)
+        else build_rule("budget", rule, seed=config.seed, source="configuration", path=path)
         for path, rule in sections.items()
     ]
     of_key, total = (budget if isinstance(budget, CountingBudget) else None for budget in built)

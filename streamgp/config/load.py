@@ -164,21 +164,6 @@ def _check_security(security: Security, source: str) -> None:
             raise ConfigError(f"{where}.{name} can be used only with cert_file; give both")
 
 
-def parse(text: str, *, source: str) -> Config:
-    """Parse the configuration of a replay from TOML text; settings of workers are checked, too.
-
-    Examples
-    --------
-    >>> parse('seed = 7', source="my.toml").seed
-    7
-    >>> parse('[query]\\nrule = "entropi"', source="my.toml")
-    Traceback (most recent call last):
-    streamgp.config.validation.ConfigError: my.toml: query.rule = "entropi" is not ...
-
-    """
-    return replay_part(parse_worker(text, source=source))
-
-
 def parse_worker(text: str, *, source: str) -> WorkerConfig:
     """Parse the configuration of a worker from TOML text.
 

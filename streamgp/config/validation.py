@@ -27,7 +27,7 @@ class ConfigError(ValueError):
     """A setting is wrong; the message names it, its value and what is allowed."""
 
 
-def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
+def convert(data: object, cls: type[T], *, source: str) -> T:
     """Check plain data against a struct and return the struct.
 
     Parameters
@@ -38,8 +38,6 @@ def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
         The struct to create.
     source
         Where the data comes from (a file, an option); every message begins with it.
-    root
-        Key path of the data within its source.
 
     Raises
     ------
@@ -52,13 +50,13 @@ def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
     ...     delay: float = 0.0
     >>> convert({"delay": 300}, Annotator, source="my.toml").delay
     300.0
-    >>> convert({"dealy": 300}, Annotator, source="my.toml", root="annotator")
+    >>> convert({"dealy": 300}, Annotator, source="my.toml")
     Traceback (most recent call last):
-    streamgp.config.validation.ConfigError: my.toml: annotator.dealy is not ...
+    streamgp.config.validation.ConfigError: my.toml: dealy is not ...
 
     """
     try:
-        check(data, inspect.type_info(cls), root)
+        check(data, inspect.type_info(cls), "")
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
     return msgspec.convert(data, cls, dec_hook=converted)

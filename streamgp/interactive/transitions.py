@@ -251,26 +251,3 @@ CELLS: Final[Mapping[tuple[State, Input], Cell]] = {
     (state, given): _cell(state, given) for state in STATES for given in INPUTS
 }
 """The table, cell by cell."""
-
-
-def documented() -> str:
-    """Return the table as Markdown, as `docs/messages.md` prints it.
-
-    Examples
-    --------
-    >>> print(documented().splitlines()[-3])
-    | `learned` `kept` `uncompared` | `erase` | `withdrawn` | LabelledExample |
-
-    """
-    lines = ["| State | Meaning |", "| --- | --- |"]
-    lines += [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
-    lines += ["", "| Input | Meaning |", "| --- | --- |"]
-    lines += [f"| `{given}` | {meaning} |" for given, meaning in INPUTS.items()]
-    lines += ["", "| Mark | Meaning |", "| --- | --- |"]
-    lines += [f"| `{mark}` | {meaning} |" for mark, meaning in MARKS.items()]
-    lines += ["", "| States | Inputs | Next state | Messages |", "| --- | --- | --- | --- |"]
-    for row in TABLE:
-        states = " ".join(f"`{state}`" for state in row.states.split())
-        inputs = " ".join(f"`{given}{row.mark}`" for given in row.inputs.split())
-        lines.append(f"| {states} | {inputs} | `{row.next}` | {row.messages or '-'} |")
-    return "\n".join(lines)

@@ -340,6 +340,8 @@ class Run:
 _REFUSED = ("late", "ended", "unknown", "malformed")
 
 N_POINTS = 400
+N_SHOWN = 200
+"""Number of challenges that are kept in full."""
 
 _Id: TypeAlias = "tuple[str | None, str]"
 
@@ -382,11 +384,6 @@ class Outcomes:
 
     Add all requests, then all answers and rejected inputs, then the consensus log.
 
-    Parameters
-    ----------
-    n_shown
-        Number of challenges to keep in full.
-
     Examples
     --------
     >>> outcomes = Outcomes()
@@ -409,8 +406,7 @@ class Outcomes:
     # _refused    ids of the answers that the loop refused
     # _lines      estimates of each annotator so far
 
-    def __init__(self, n_shown: int = 200) -> None:
-        self._n_shown = n_shown
+    def __init__(self) -> None:
         self._questions: dict[_Id, _Question] = {}
         self._by_event: defaultdict[_Id, list[_Question]] = defaultdict(list)
         self._refused: set[_Id] = set()
@@ -456,7 +452,7 @@ class Outcomes:
 
     def _add_challenge(self, challenge: Challenge) -> None:
         question = _Question(
-            challenge=challenge if len(self._questions) < self._n_shown else None,
+            challenge=challenge if len(self._questions) < N_SHOWN else None,
             given=challenge.given,
             annotator=challenge.annotator,
             at=challenge.requested_at,

@@ -67,7 +67,6 @@ def table(
     rows: Sequence[Row],
     *,
     first: str = "learner",
-    width: int = MINIMAL_WIDTH,
     numbers: bool = False,
 ) -> str:
     """Lay out results as text.
@@ -78,8 +77,6 @@ def table(
         What to show, in this order.
     first
         Title of the first column.
-    width
-        Characters per line; at least 80 are used.
     numbers
         Whether the targets are numbers.
 
@@ -103,7 +100,7 @@ def table(
             scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
         lines.append((row.name, [*scores, *_cells(row)]))
     titles = (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES)
-    return text_table(lines, titles, first=first, width=width)
+    return text_table(lines, titles, first=first)
 
 
 def text_table(
@@ -111,9 +108,8 @@ def text_table(
     titles: Sequence[str],
     *,
     first: str = "learner",
-    width: int = MINIMAL_WIDTH,
 ) -> str:
-    """Lay out rows, each a name and cells, below titles; `first` and `width` as for `table`."""
+    """Lay out rows, each a name and cells, below titles; `first` as for `table`."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -128,7 +124,7 @@ def text_table(
         grid.add_row(Text(printable(name)), *cells)
     # A long key makes the table wider; it is never truncated.
     longest = max((len(word) for name, _ in rows for word in printable(name).split()), default=0)
-    width = max(width, MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
+    width = max(MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, emoji=False)
     console.print(grid)

@@ -10,10 +10,11 @@ import pytest
 from msgspec import inspect
 
 from streamgp.config import settings
-from streamgp.config.load import load, parse, parse_worker
+from streamgp.config.load import load, parse_worker
 from streamgp.config.rules import section, section_class
 from streamgp.config.settings import Config, WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
+from tests.helpers.configurations import parse
 
 WRONG = {
     '[query]\nrule = "entropi"': (

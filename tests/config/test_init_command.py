@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from streamgp.cli.main import cli
-from streamgp.config.load import parse, parse_worker
+from streamgp.config.load import parse_worker
 from streamgp.config.rules import find
 from streamgp.config.settings import (
     Broker,
@@ -27,6 +27,7 @@ from streamgp.config.settings import (
 )
 from streamgp.config.validation import shown as shown_in_toml
 from streamgp.query.registry import LEARNERS, Kind, rules
+from tests.helpers.configurations import parse
 
 
 def printed(*arguments: str) -> str:

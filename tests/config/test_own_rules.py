@@ -15,11 +15,11 @@ from streamgp.apps.tune.write_toml import toml
 from streamgp.base import Decision
 from streamgp.common.fingerprint import fingerprint
 from streamgp.config.build import build_model, build_total_budget
-from streamgp.config.load import parse
 from streamgp.config.validation import ConfigError
 from streamgp.kernels import Matern52
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.query import AtMost
+from tests.helpers.configurations import parse
 
 MODULE = '''
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from connectors.topics import ALL_TOPICS, TopicName
-from streamgp.config.load import check_name, load_worker, parse, parse_worker
+from streamgp.config.load import check_name, load_worker, parse_worker
 from streamgp.config.settings import (
     Broker,
     Config,
@@ -19,6 +19,7 @@ from streamgp.config.settings import (
     replay_part,
 )
 from streamgp.config.validation import ConfigError
+from tests.helpers.configurations import parse
 
 NAME = 'expected a name of at most 200 letters, digits, ".", "_" and "-"'
 SASL = '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SASL_SSL"\n'

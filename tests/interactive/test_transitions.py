@@ -13,7 +13,6 @@ from streamgp.interactive.transitions import (
     MARKS,
     STATES,
     TABLE,
-    documented,
 )
 from streamgp.query import RecentEventsAsk
 from tests.interactive.scripted import ComparingLearner, log_of
@@ -330,9 +329,25 @@ def test_every_cell_obeys_the_laws_of_a_conversation(state, given):
             assert messages[0] == "Expired"
 
 
+def documented():
+    """The table as Markdown."""
+    lines = ["| State | Meaning |", "| --- | --- |"]
+    lines += [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
+    lines += ["", "| Input | Meaning |", "| --- | --- |"]
+    lines += [f"| `{given}` | {meaning} |" for given, meaning in INPUTS.items()]
+    lines += ["", "| Mark | Meaning |", "| --- | --- |"]
+    lines += [f"| `{mark}` | {meaning} |" for mark, meaning in MARKS.items()]
+    lines += ["", "| States | Inputs | Next state | Messages |", "| --- | --- | --- | --- |"]
+    for row in TABLE:
+        states = " ".join(f"`{state}`" for state in row.states.split())
+        inputs = " ".join(f"`{given}{row.mark}`" for given in row.inputs.split())
+        lines.append(f"| {states} | {inputs} | `{row.next}` | {row.messages or '-'} |")
+    return "\n".join(lines)
+
+
 def test_the_documentation_prints_the_table():
     text = (Path(__file__).parents[2] / "docs/messages.md").read_text(encoding="utf-8")
-    assert documented() in text, "print documented() of streamgp.interactive.transitions there"
+    assert documented() in text, "print documented() there"
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,11 @@ def test_examples_are_those_shown_to_the_annotator() -> None:
     assert (example.event_id, example.y, example.distance) == ("e0", "den", 0.5)
 
 
-def test_all_challenges_are_counted_and_the_first_are_shown() -> None:
-    outcomes = Outcomes(n_shown=2)
+def test_all_challenges_are_counted_and_the_first_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamgp.report.run.N_SHOWN", 2)
+    outcomes = Outcomes()
     for n in range(5):
         outcomes.add(challenge(f"e{n}"))
     for n in range(5):

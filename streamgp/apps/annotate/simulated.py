@@ -33,7 +33,8 @@ from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
 ID_COLUMN = "event_id"
 MAX_TRUTHS = 500_000
-"""Number of events without a label request to keep; the oldest are forgotten."""
+"""Number of events to keep, of those without a label request and of others each; the oldest are
+forgotten."""
 
 
 def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> dict[str, Label]:
@@ -117,8 +118,6 @@ class Truths:
     ----------
     given
         Labels by event id, if they are known beforehand.
-    max_truths
-        How many to keep, of events without a label request and of others each.
 
     Examples
     --------
@@ -132,11 +131,8 @@ class Truths:
     # _unasked  labels by key and event id; None for an event whose label is unknown
     # _asked    the same for events with a question
     # _labels   every label once
-    def __init__(
-        self, given: dict[str, Label] | None = None, *, max_truths: int = MAX_TRUTHS
-    ) -> None:
+    def __init__(self, given: dict[str, Label] | None = None) -> None:
         self.given = given
-        self._max = max_truths
         self._unasked: dict[tuple[str | None, str], Label | None] = {}
         self._asked: dict[tuple[str | None, str], Label | None] = {}
         self._labels: dict[tuple[type, Label], Label] = {}
@@ -151,7 +147,7 @@ class Truths:
         if y is not None and not isinstance(y, float):  # numbers may all differ
             y = self._labels.setdefault((type(y), y), y)
         self._unasked[event.key, event.event_id] = y
-        _shrink(self._unasked, self._max)
+        _shrink(self._unasked)
 
     def knows(self, key: str | None, event_id: str) -> bool:
         """Return whether an event has been seen, with or without a label."""
@@ -165,7 +161,7 @@ class Truths:
         event = (key, event_id)
         if event in self._unasked:
             self._asked[event] = self._unasked.pop(event)
-            _shrink(self._asked, self._max)
+            _shrink(self._asked)
         return self._asked.get(event)
 
     def settle(self, key: str | None, event_id: str) -> None:
@@ -173,14 +169,14 @@ class Truths:
         event = (key, event_id)
         if event in self._asked:
             self._unasked[event] = self._asked.pop(event)
-            _shrink(self._unasked, self._max)
+            _shrink(self._unasked)
 
     def __len__(self) -> int:
         return len(self._unasked) + len(self._asked)
 
 
-def _shrink(labels: dict[tuple[str | None, str], Label | None], most: int) -> None:
-    while len(labels) > most:
+def _shrink(labels: dict[tuple[str | None, str], Label | None]) -> None:
+    while len(labels) > MAX_TRUTHS:
         del labels[next(iter(labels))]
 
 

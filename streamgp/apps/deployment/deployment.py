@@ -91,13 +91,12 @@ def open_topics(config: WorkerConfig) -> Topics:
     Raises
     ------
     ConfigError
-        If there is no broker, or a password or certificate for it is missing.
+        If a password or certificate for the broker is missing.
     BrokerError
         If the broker cannot be reached.
 
     """
-    if config.broker is None:
-        raise ConfigError("broker is missing")
+    assert config.broker is not None  # `load_deployed` refuses a configuration without one
     return parse_address(config.broker.url).open(config)
 
 

@@ -289,10 +289,6 @@ class Move:
         """File with the progress of an unfinished move to Flink on a remote cluster."""
         return self.cluster.checkpoints / "take-over.json"
 
-    def kept_by_flink(self) -> set[int]:
-        """Return the partitions that are marked as kept by Flink."""
-        return set(self._marked())
-
     def _marked(self) -> dict[int, dict[str, Any]]:
         """Return the marks of these partitions."""
         marked: dict[int, dict[str, Any]] = {}

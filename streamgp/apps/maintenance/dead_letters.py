@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -160,11 +159,6 @@ def by_topic(records: Sequence[Outgoing]) -> str:
     counts = Counter(record.topic for record in records)
     each = ", ".join(f"{n} to {topic}" for topic, n in sorted(counts.items()))
     return f"{number(len(records), 'record')}: {each}"
-
-
-def now() -> float:
-    """Return the time, POSIX seconds."""
-    return time.time()
 
 
 def _letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:

@@ -179,31 +179,30 @@ def _is_address(name: str) -> bool:
 
 
 class Rates:
-    """Token buckets: each client has a sustained rate and a burst.
+    """Token buckets: each client has the sustained `RATE` and a `BURST`.
 
     Examples
     --------
-    >>> rates = Rates(rate=2.0, burst=2.0)
-    >>> [rates.wait_s("ann", now=0.0) for _ in range(3)], rates.wait_s("bob", now=0.0)
-    ([0.0, 0.0, 0.5], 0.0)
+    >>> rates = Rates()
+    >>> waits_s = [rates.wait_s("ann", now=0.0) for _ in range(301)]
+    >>> waits_s[299:], rates.wait_s("bob", now=0.0)
+    ([0.0, 0.05], 0.0)
 
     """
 
     # _buckets  what was left of each client's burst, and when
-    def __init__(self, *, rate: float = RATE, burst: float = BURST) -> None:
-        self._rate = rate
-        self._burst = burst
+    def __init__(self) -> None:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, client: str, now: float) -> float:
         """Take a token from a client's bucket; return 0, or how long to wait for one."""
-        left, at = self._buckets.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._rate)
+        left, at = self._buckets.pop(client, (BURST, now))
+        left = min(BURST, left + (now - at) * RATE)
         is_due = left >= 1.0
         self._buckets[client] = (left - 1.0 if is_due else left, now)
         if len(self._buckets) > _MAX_BUCKETS:
             del self._buckets[next(iter(self._buckets))]
-        return 0.0 if is_due else (1.0 - left) / self._rate
+        return 0.0 if is_due else (1.0 - left) / RATE
 
 
 @dataclass(slots=True)

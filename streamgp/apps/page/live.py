@@ -188,12 +188,8 @@ class LiveDesk:
         return self._sender.trouble
 
     def listen(self, event: asyncio.Event) -> None:
-        """Set an event whenever something has changed, until `unlisten`."""
+        """Set an event whenever something has changed."""
         self._listeners.add(event)
-
-    def unlisten(self, event: asyncio.Event) -> None:
-        """No longer set an event."""
-        self._listeners.discard(event)
 
     def watch(self, task: asyncio.Task[None]) -> None:
         """Treat the end of a task, unless it was cancelled, as a failure of the page."""

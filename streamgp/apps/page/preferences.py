@@ -7,10 +7,9 @@ A question that an annotator does not want now waits, or goes to another annotat
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -224,10 +223,4 @@ def _read(path: Path) -> dict[str, Preferences]:
             _check(preferences)
         except ValueError as error:  # the file was edited, or this machine knows fewer time zones
             raise StateError(f"{path}: {annotator!r}: {error}; correct the entry") from None
-    return found
-
-
-def as_json(preferences: Preferences) -> Mapping[str, Any]:
-    """Return preferences as a JSON object."""
-    found: dict[str, Any] = msgspec.to_builtins(preferences)
     return found

@@ -49,7 +49,7 @@ _HOURS_S = 14_400.0
 """How long ago a walk begins: its rows are sent faster than in real time."""
 
 
-def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
+def shuffled() -> Iterator[tuple[Features, str, bool]]:
     """Yield WiFi readings in random order, with their room and whether the label is volunteered.
 
     Volunteered ones come first.
@@ -62,7 +62,7 @@ def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
 
     """
     readings = list(named_readings())
-    random.Random(seed).shuffle(readings)
+    random.Random(SEED).shuffle(readings)
     taught: Counter[str] = Counter()
     told: list[tuple[Features, str]] = []
     untold: list[tuple[Features, str]] = []
@@ -96,15 +96,15 @@ class Step:
     told: bool
 
 
-def readings(seed: int) -> Iterator[Step]:
+def readings() -> Iterator[Step]:
     """Yield the readings of `shuffled` with the current time."""
-    for n, (x, room, told) in enumerate(shuffled(seed), 1):
+    for n, (x, room, told) in enumerate(shuffled(), 1):
         y = room if told else None
         event = Event(event_id=str(n), x=x, occurred_at=time.time(), truth=room, y=y)
         yield Step(event_id=str(n), events=[event], truth=room, told=told)
 
 
-def rows_of_a_walk(seed: int) -> Iterator[Step]:
+def rows_of_a_walk() -> Iterator[Step]:
     """Yield the raw rows of a walk; the first windows of each activity carry their label.
 
     The first row of the next window closes a window, and is sent with it.
@@ -113,7 +113,7 @@ def rows_of_a_walk(seed: int) -> Iterator[Step]:
 
     start = WINDOW_S * (time.time() // WINDOW_S) - _HOURS_S
     n_rows, taught = round(RATE_HZ * WINDOW_S), Counter[str]()
-    rows = walk(seed, start)
+    rows = walk(SEED, start)
     first = next(rows)
     for n in count():
         window = [first, *islice(rows, n_rows - 1)]
@@ -139,8 +139,6 @@ class DemoStream:
         Whether raw rows of a walk are sent instead of WiFi readings.
     pace_s, gap_s
         Seconds between two readings, and between two questions while one is waiting.
-    seed
-        Seed of the learner and of the order of readings.
 
     Attributes
     ----------
@@ -156,21 +154,13 @@ class DemoStream:
     # _curve    numbers of readings, with the accuracy over the most recent ones
     # _raw      whether raw rows are sent
     # _n        number of predictions
-    def __init__(
-        self,
-        *,
-        raw: bool = False,
-        pace_s: float = PACE_S,
-        gap_s: float = GAP_S,
-        seed: int = SEED,
-    ) -> None:
+    def __init__(self, *, raw: bool = False, pace_s: float = PACE_S, gap_s: float = GAP_S) -> None:
         self._raw = raw
         self._n = 0
         self.topics = MemoryTopics()
         self.trouble: str | None = None
         self._pace_s = pace_s
         self._gap_s = gap_s
-        self._seed = seed
         self._truth: dict[str, str] = {}
         self._right: deque[bool] = deque(maxlen=WINDOW)
         self._curve: list[tuple[int, float]] = []
@@ -208,7 +198,7 @@ class DemoStream:
             self.trouble = f"the demo's stream has ended: {type(error).__name__}: {error}"
 
     def _work(self) -> None:
-        model = SkepticalClassifier(GPClassifier(max_points=500), warm_up=WARM_UP, seed=self._seed)
+        model = SkepticalClassifier(GPClassifier(max_points=500), warm_up=WARM_UP, seed=SEED)
         windows = None
         if self._raw:
             from streamgp.apps.replay.raw_demo import walk_windows
@@ -226,7 +216,7 @@ class DemoStream:
         questions = DeskFeed(self.topics, inbox, keyed=False)
         predictions = self.topics.reader(["predictions"])
         writer = self.topics.writer("demo")
-        for step in (rows_of_a_walk if self._raw else readings)(self._seed):
+        for step in (rows_of_a_walk if self._raw else readings)():
             self._truth[step.event_id] = step.truth
             for event in step.events:
                 writer.send(outbound.message(event, 0))

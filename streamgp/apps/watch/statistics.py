@@ -44,6 +44,8 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 
 N_LAST = 500
+N_REMEMBERED = 100_000
+"""Number of events of which facts are kept."""
 
 _Id: TypeAlias = "tuple[str | None, str]"
 
@@ -106,7 +108,7 @@ class Joined:
     # _recent  whether the last scored predictions were right, or their absolute errors
     # _tolerances  None for classes
 
-    def __init__(self, n_remembered: int = 100_000, target: Target = "label") -> None:
+    def __init__(self, target: Target = "label") -> None:
         self.target = target
         self.errors = NumberErrors()
         self._tolerances = Tolerances() if target == "number" else None
@@ -118,7 +120,6 @@ class Joined:
         self.n_spoiled = 0
         self.n_judged = 0
         self.n_wrong = 0
-        self._n_remembered = n_remembered
         self._known: OrderedDict[_Id, _Known] = OrderedDict()
         self._recent: deque[float] = deque(maxlen=N_LAST)
 
@@ -200,7 +201,7 @@ class Joined:
         known = self._known.get(event)
         if known is None:
             known = self._known[event] = _Known()
-            if len(self._known) > self._n_remembered:
+            if len(self._known) > N_REMEMBERED:
                 self._known.popitem(last=False)
         return known
 
@@ -210,6 +211,8 @@ class Joined:
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _RECENT_S = 10
+SPAN_S = 300
+"""How far back counts over time reach."""
 
 
 class Flow:
@@ -219,13 +222,9 @@ class Flow:
     ----------
     since
         When counting began, POSIX seconds.
-    span_s
-        How far back it reaches.
 
     Attributes
     ----------
-    span_s
-        How far back it reaches.
     n
         Total count.
 
@@ -241,10 +240,9 @@ class Flow:
 
     """
 
-    # _counts  counts by whole second, for at most `_span_s` past seconds
+    # _counts  counts by whole second, for at most `SPAN_S` past seconds
 
-    def __init__(self, since: float, *, span_s: int = 300) -> None:
-        self.span_s = span_s
+    def __init__(self, since: float) -> None:
         self.n = 0
         self._since = since
         self._counts: dict[int, int] = {}
@@ -254,8 +252,8 @@ class Flow:
         self.n += 1
         second = int(at)
         self._counts[second] = self._counts.get(second, 0) + 1
-        if len(self._counts) > 2 * self.span_s:
-            oldest = max(self._counts) - self.span_s
+        if len(self._counts) > 2 * SPAN_S:
+            oldest = max(self._counts) - SPAN_S
             self._counts = {s: n for s, n in self._counts.items() if s >= oldest}
 
     def rate(self, now: float) -> float:
@@ -270,7 +268,7 @@ class Flow:
 
     def bars(self, now: float, *, width: int) -> str:
         """Draw the counts as text bars, the latest last; the highest count is a full bar."""
-        each = self.span_s / width
+        each = SPAN_S / width
         sums = [0] * width
         for second, n in self._counts.items():
             steps = int(max(0.0, now - second - 1.0) / each)
@@ -352,11 +350,10 @@ class Watching(Joined):
         since: float,
         is_whole: bool = False,
         answer_horizon_s: float | None = None,
-        n_remembered: int = 100_000,
         target: Target = "label",
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        super().__init__(n_remembered, target)
+        super().__init__(target)
         self.since = since
         self.is_whole = is_whole
         self.desk = AnnotationInbox(

@@ -11,7 +11,7 @@ from connectors.topics import Reader, TopicName
 from streamgp.apps.console import clock_time, number, span
 from streamgp.apps.deployment.contents import InputProgress
 from streamgp.apps.deployment.deployment import Deployment
-from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, Watching
+from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
 from streamgp.common.printable import printable
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge
@@ -131,7 +131,7 @@ def _predictions(watching: Watching, now: float) -> list[str]:
         return [str(watching.n_predictions)]
     return [
         f"{watching.n_predictions}, {flow.rate(now):.1f} a second",
-        f"{flow.bars(now, width=_WIDTH)}| last {span(flow.span_s)}",
+        f"{flow.bars(now, width=_WIDTH)}| last {span(SPAN_S)}",
     ]
 
 

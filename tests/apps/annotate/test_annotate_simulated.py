@@ -29,15 +29,13 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamgp.apps.annotate.simulated.LOOK_S", 0.0)
 
 
-def simulation(
-    town: Town, topics: Any = None, given: Any = None, max_truths: int = 1000, **options: Any
-) -> Simulation:
+def simulation(town: Town, topics: Any = None, given: Any = None, **options: Any) -> Simulation:
     only_key = options.pop("only_key", None)
     annotator = SimulatedAnnotator(**{"seed": 1, **options})
     return Simulation(
         town.topics if topics is None else topics,
         annotator,
-        Truths(given, max_truths=max_truths),
+        Truths(given),
         keyed=town.keyed,
         only_key=only_key,
         clock=town.clock,
@@ -113,11 +111,14 @@ def test_answers_come_after_their_delay() -> None:
     assert [a.answered_at for a in town.said("answers")] == [town.clock.now]
 
 
-def test_what_was_asked_long_ago_is_answered_with_the_truth_of_then() -> None:
+def test_what_was_asked_long_ago_is_answered_with_the_truth_of_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamgp.apps.annotate.simulated.MAX_TRUTHS", 5)
     town = Town(contests=False)
     feed(town, 50)
     town.work()
-    one = simulation(town, max_truths=5)
+    one = simulation(town)
     go_on(town, one)
     assert one.counts.n_answered == 50
     assert one.counts.n_declined == 0
@@ -234,9 +235,12 @@ def test_only_the_wanted_key_is_answered() -> None:
     assert {a.key for a in town.said("answers")} == {"k1"}
 
 
-def test_truths_that_will_not_be_asked_for_are_forgotten() -> None:
+def test_truths_that_will_not_be_asked_for_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streamgp.apps.annotate.simulated.MAX_TRUTHS", 20)
     town = Town(contests=False)
-    one = simulation(town, max_truths=20)
+    one = simulation(town)
     feed(town, 200)
     go_on(town, one)
     assert one.counts.n_answered == 200
@@ -245,7 +249,7 @@ def test_truths_that_will_not_be_asked_for_are_forgotten() -> None:
 
 
 def test_the_truth_of_an_event_whose_label_was_learned_is_kept_for_doubts_to_come() -> None:
-    truths = Truths(max_truths=2)
+    truths = Truths()
     truths.see(Event(event_id="e1", key="k", x={}, occurred_at=0.0, truth="hall"))
     truths.ask("k", "e1")
     truths.settle("k", "e1")

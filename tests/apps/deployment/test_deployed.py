@@ -95,11 +95,6 @@ def test_relative_directory_is_relative_to_the_working_directory(
     assert (tmp_path / "topics").is_dir()
 
 
-def test_without_broker_there_are_no_topics() -> None:
-    with pytest.raises(ConfigError, match=r"^broker is missing"):
-        open_topics(config_of(""))
-
-
 class FakeKafkaTopics:
     def __init__(
         self,

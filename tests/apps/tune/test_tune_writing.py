@@ -8,10 +8,11 @@ import pytest
 
 from streamgp.apps.tune.write_toml import toml, write_configuration
 from streamgp.config import settings
-from streamgp.config.load import load, parse
+from streamgp.config.load import load
 from streamgp.config.rules import section
 from streamgp.config.settings import Config, Learner, Log, resolved
 from streamgp.config.templates import template
+from tests.helpers.configurations import parse
 
 CONFIGS = {
     "default": Config(),

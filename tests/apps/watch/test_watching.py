@@ -15,6 +15,7 @@ from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire.inbound import MAX_NAME
 from connectors.wire.outbound import Outbound
 from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.apps.watch import statistics
 from streamgp.apps.watch.statistics import N_LAST, N_LETTERS, Flow, Joined, Watching
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import AnswerQueue, InteractiveLoop, RunStatistics, SimulatedAnnotator
@@ -258,16 +259,20 @@ def test_topics_may_be_read_in_any_order(seed: int) -> None:
 # --- bounds
 
 
-def test_only_so_many_events_are_remembered() -> None:
-    watching = watched(*(event(f"e{n}", "hall") for n in range(30)), n_remembered=10)
+def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "N_REMEMBERED", 10)
+    watching = watched(*(event(f"e{n}", "hall") for n in range(30)))
     for n in range(30):
         watching.take(record(OUTBOX.message(prediction(f"e{n}", "hall"), 0)))
     assert watching.n_predictions == 30
     assert watching.n_scored <= 10
 
 
-def test_what_was_counted_of_a_forgotten_event_stays_counted() -> None:
-    watching = watched(event("e0", "hall"), prediction("e0", "hall"), n_remembered=3)
+def test_what_was_counted_of_a_forgotten_event_stays_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "N_REMEMBERED", 3)
+    watching = watched(event("e0", "hall"), prediction("e0", "hall"))
     for n in range(1, 20):
         watching.take(record(OUTBOX.message(event(f"e{n}", "hall"), 0)))
     assert (watching.n_scored, watching.n_hits) == (1, 1)
@@ -348,16 +353,18 @@ def test_rate_before_ten_seconds_is_that_since_the_beginning() -> None:
     assert Flow(since=100.0).rate(100.0) == 0.0
 
 
-def test_counts_that_are_too_old_are_dropped() -> None:
-    flow = Flow(since=0.0, span_s=10)
+def test_counts_that_are_too_old_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "SPAN_S", 10)
+    flow = Flow(since=0.0)
     for second in range(1000):
         flow.note(float(second))
     assert len(flow._counts) <= 20
     assert flow.rate(1000.0) == 1.0
 
 
-def test_bars_are_as_high_as_the_counts() -> None:
-    flow = Flow(since=0.0, span_s=4)
+def test_bars_are_as_high_as_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "SPAN_S", 4)
+    flow = Flow(since=0.0)
     for at in (1.5, 2.5, 2.5, 3.5, 3.5, 3.5, 3.5):
         flow.note(at)
     assert flow.bars(4.0, width=4) == " ▂▄█"

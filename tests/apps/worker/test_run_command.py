@@ -27,6 +27,7 @@ from streamgp.apps import console
 from streamgp.apps.worker import process as running
 from streamgp.cli import worker as run
 from streamgp.cli.main import cli
+from tests.helpers import exit_statuses
 from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 KEYED = '{"key":"ann","x":{"light":0.5},"y":"home"}'
@@ -298,7 +299,7 @@ def test_each_error_has_its_status_and_one_line(
     assert result.exit_code == status
     assert failure(result).startswith(reason)
     assert "Traceback" not in result.stderr
-    assert status in console.MEANING
+    assert status in exit_statuses.OF_A_WORKER
 
 
 def test_damaged_topics_are_reported_with_their_file_where_they_are_in_one(
@@ -353,7 +354,7 @@ def test_what_ends_with_an_error_does_not_wait_for_the_broker(
 
 def test_help_lists_every_exit_status() -> None:
     text = CliRunner().invoke(cli, ["run", "--help"]).stdout.partition("Exit status:")[2]
-    for status in console.MEANING:
+    for status in exit_statuses.OF_A_WORKER:
         assert re.search(rf"\b{status}\b", text), status
 
 
