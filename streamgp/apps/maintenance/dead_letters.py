@@ -88,7 +88,7 @@ def moment_of(text: str, now: float) -> float:
 
 def listing(topics: Topics, wanted: Wanted, last: int) -> str:
     """Return a table of the dead letters, oldest first."""
-    found = sorted(_letters(topics, wanted), key=lambda pair: pair[1].at)
+    found = sorted(letters(topics, wanted), key=lambda pair: pair[1].at)
     shown = found[-last:]
     rows = [
         [
@@ -120,7 +120,7 @@ def chosen(topics: Topics, places: Sequence[Place], wanted: Wanted) -> list[Reco
     """Return the dead letters with some numbers, or without numbers all that match."""
     if places:
         return _records_at(topics, list(dict.fromkeys(places)))
-    return [record for record, _ in _letters(topics, wanted)]
+    return [record for record, _ in letters(topics, wanted)]
 
 
 def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], int]:
@@ -128,8 +128,6 @@ def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], 
 
     Parameters
     ----------
-    records
-        Dead letters.
     skip
         Whether to skip letters without an input, or with a truncated one; otherwise they are an
         error.
@@ -161,7 +159,8 @@ def by_topic(records: Sequence[Outgoing]) -> str:
     return f"{number(len(records), 'record')}: {each}"
 
 
-def _letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
+def letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
+    """Yield the wanted dead letters with their records; what no worker has written is left out."""
     for record in everything(topics, "dead-letters", what="dead letters"):
         try:
             letter = letter_of(record)

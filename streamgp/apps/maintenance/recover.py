@@ -21,7 +21,7 @@ import click
 from connectors.topics import Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
-from connectors.wire.outbound import Outbound, letter_of, original_headers
+from connectors.wire.outbound import Outbound, original_headers
 from connectors.wire.state_records import APART, History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
@@ -46,9 +46,9 @@ from streamgp.apps.deployment.deployment import (
     all_of,
     build_loops,
     damage,
-    everything,
     visit,
 )
+from streamgp.apps.maintenance.dead_letters import Wanted, letters
 from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, marks, write_state
 from streamgp.common.printable import printable
 from streamgp.interactive.loop import InteractiveLoop
@@ -241,12 +241,8 @@ def _refused(topics: Topics, *, keyed: bool) -> _Refused:
     By partition and entity, in the order of the dead letters.
     """
     found: dict[tuple[int, str], list[tuple[float, str]]] = {}
-    for record in everything(topics, "dead-letters", what="dead letters"):
-        try:
-            letter = letter_of(record)
-        except ValueError:
-            continue  # from another program
-        if letter.topic != "answers" or letter.stage != "quarantine":
+    for record, letter in letters(topics, Wanted(stage="quarantine")):
+        if letter.topic != "answers":
             continue
         cause = Record(
             topic=letter.topic,

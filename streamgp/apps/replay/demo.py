@@ -13,7 +13,7 @@ from itertools import islice
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.engine import EventSource, play
-from streamgp.datasets.readings import wifi_readings
+from streamgp.datasets import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp
@@ -81,12 +81,6 @@ def run_learners(
 
     Parameters
     ----------
-    seed
-        Seed of the annotator and of every learner.
-    learners
-        Functions that build a learner from the seed, by name.
-    n_events
-        Number of readings to use; None for all 2000.
     on_progress
         Called for every event with the learner's name and the share of all work done.
 

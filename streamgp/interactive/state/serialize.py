@@ -265,6 +265,11 @@ def _plain_x(record: Record) -> Any:
     return plain
 
 
+_SAVED_AS_THEY_ARE = (set(_Conversation.__struct_fields__) & set(Record.__struct_fields__)) - {
+    *("request", "label", "second", "standing_by")
+}
+
+
 def record_of(
     plain: PlainRecord, learned: Callable[[str], Example | None]
 ) -> tuple[Record, int | None]:
@@ -290,43 +295,23 @@ def record_of(
         features = example.x
     else:
         features = features_of(x)
-    record = Record(
-        Event(
-            event_id=event_id,
-            key=saved.key,
-            x=features,
-            occurred_at=saved.occurred_at,
-            excerpt=saved.excerpt,
-        )
+    event = Event(
+        event_id=event_id,
+        key=saved.key,
+        x=features,
+        occurred_at=saved.occurred_at,
+        excerpt=saved.excerpt,
     )
-    record.serial = saved.serial
-    record.state = saved.state
-    record.standing = saved.standing
-    record.was_asked = saved.was_asked
-    record.asked_back_at = saved.asked_back_at
-    record.is_given_back = saved.is_given_back
-    record.delayed_s = saved.delayed_s
-    record.n_challenges = saved.n_challenges
-    record.revision = saved.revision
-    deadline, request, second = None, saved.request, saved.second
-    if request is not None:
-        deadline = request.deadline
-        record.request = Question(
-            request_id=request.request_id,
-            expires_at=request.expires_at,
-            threshold=request.threshold,
-            pending=request.pending,
-            is_improbable=request.is_improbable,
-        )
+    record = Record(event, **{name: getattr(saved, name) for name in _SAVED_AS_THEY_ARE})
+    deadline = None
+    if saved.request is not None:
+        request = msgspec.structs.asdict(saved.request)
+        deadline = request.pop("deadline")
+        record.request = Question(**request)
     record.label = _label_of(saved.label)
-    if second is not None:
-        record.second = SecondQuestion(
-            to=second.to,
-            after=second.after,
-            answer_id=second.answer_id,
-            annotator=second.annotator,
-            first=_label_of(second.first),
-        )
+    if saved.second is not None:
+        second = msgspec.structs.asdict(saved.second)
+        record.second = SecondQuestion(**{**second, "first": _label_of(saved.second.first)})
     record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
     names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
     record.answers = list(zip(names, saved.answer_ids, strict=True))
