@@ -310,13 +310,6 @@ def clock_time(at: float) -> str:
 def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     """Return rows as columns of text.
 
-    Parameters
-    ----------
-    rows
-        The cells of each row; all rows have the same number.
-    right
-        Columns that are aligned right, such as numbers.
-
     Examples
     --------
     >>> print(aligned([["key", "labels"], ["ann", "7"], ["bob", "12"]], right=[1]))

@@ -237,34 +237,7 @@ def send_logs(
     prefix: str | None,
     broker: str | None,
 ) -> int:
-    """Send logs, and report what was sent.
-
-    Parameters
-    ----------
-    config_file
-        The configuration of the deployment.
-    logs
-        The logs, in order.
-    pace
-        The pace.
-    columns
-        Column options of the command line, as for `streamgp replay`.
-    unlabelled
-        Whether the logs have no column of labels.
-    teach
-        Number of first rows that carry their label, to be learned.
-    limit
-        The largest number of rows, None for the configured one.
-    first
-        The first row to send, counted over all logs.
-    prefix
-        Prefix of event ids; None for no prefix or, with several logs, their names.
-    broker
-        Address of the broker; replaces the configured one.
-
-    Returns
-    -------
-    The exit status.
+    """Send logs as the options of `streamgp send` say, and report what was sent; return the status.
 
     Raises
     ------

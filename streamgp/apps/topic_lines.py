@@ -27,22 +27,12 @@ _CHUNK = 1 << 20
 def send_lines(
     config_file: Path, topic: TopicName | None, *, restore: bool, broker: str | None
 ) -> int:
-    """Send lines of standard input, and report how many were sent.
+    """Send lines of standard input, report how many were sent, and return the exit status.
 
     Parameters
     ----------
-    config_file
-        The configuration of the deployment.
     topic
         Topic of the lines; None for events and answers, distinguished by their contents.
-    restore
-        Whether to write to topics that only a worker writes.
-    broker
-        Address of the broker; replaces the configured one.
-
-    Returns
-    -------
-    The exit status.
 
     Raises
     ------
@@ -188,17 +178,6 @@ def print_records(
     topics: Topics, topic: TopicName, stop: Callable[[], bool], *, from_start: bool, once: bool
 ) -> None:
     """Print the records of a topic on standard output.
-
-    Parameters
-    ----------
-    topics, topic
-        The topics, and the one to print.
-    stop
-        Tells whether to stop.
-    from_start
-        Whether to start with the first record instead of the next one.
-    once
-        Whether to end after the last existing record.
 
     Raises
     ------

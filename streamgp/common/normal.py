@@ -43,20 +43,7 @@ def cdf(y: float, mu: float, sigma: float) -> float:
 
 
 def is_inside(y: float, probability_below: float, mu: float, level: float) -> bool:
-    """Whether `y` lies within the central interval of a distribution with mean `mu`.
-
-    Parameters
-    ----------
-    y
-        A value.
-    probability_below
-        Probability of a value of at most `y`.
-    mu
-        Mean of the distribution.
-    level
-        Probability of the interval.
-
-    """
+    """Whether `y` lies within the central interval of a distribution with mean `mu`."""
     # A distribution without variance is a step: values at the step are inside.
     outside = 0.5 * (1.0 - level)
     return outside <= probability_below <= 1.0 - outside or y == mu

@@ -9,13 +9,6 @@ from collections.abc import Mapping
 def current_name(package: str, name: str, renamed: Mapping[str, str]) -> str:
     """Return the current name of a package's public name; for its `__getattr__`.
 
-    Parameters
-    ----------
-    package, name
-        The package, and the name that is looked up in it.
-    renamed
-        The new names by the old ones.
-
     Warns
     -----
     DeprecationWarning

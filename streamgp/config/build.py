@@ -44,13 +44,6 @@ Learner: TypeAlias = "Classifier | Regressor"
 def build_model(config: settings.Config, *, source: str = "configuration") -> Model:
     """Build the skeptical classifier or regressor that a configuration describes.
 
-    Parameters
-    ----------
-    config
-        What to build.
-    source
-        Where the configuration came from; error messages begin with it.
-
     Raises
     ------
     ConfigError
@@ -276,12 +269,6 @@ def build_loop(
 
     Parameters
     ----------
-    config
-        What to build.
-    source
-        Where the configuration came from; error messages begin with it.
-    store
-        Store for evicted loops; None for memory.
     snapshot
         Snapshot of such a loop to continue from, or None to start over.
 
@@ -337,14 +324,8 @@ def build_windows(
 
     Parameters
     ----------
-    config
-        What to build.
     label
         Field of the rows from which the label of a window is made.
-    source
-        Where the configuration came from; error messages begin with it.
-    keep_changes
-        As in `EventWindows`.
 
     Raises
     ------

@@ -28,16 +28,8 @@ def kept_secret(
 
     Parameters
     ----------
-    name
-        Its name within its section.
-    variable
-        Environment variable that holds it, or None.
     file
         File that holds it, or None; one line break at its end is not part of the secret.
-    section
-        The section of the configuration.
-    longest
-        Largest number of bytes that a file may have.
 
     Raises
     ------

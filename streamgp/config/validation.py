@@ -32,10 +32,6 @@ def convert(data: object, cls: type[T], *, source: str) -> T:
 
     Parameters
     ----------
-    data
-        Parsed data: dicts, lists, strings and numbers.
-    cls
-        The struct to create.
     source
         Where the data comes from (a file, an option); every message begins with it.
 

@@ -475,12 +475,8 @@ class FirstAnswers:
 
         Parameters
         ----------
-        probability_wrong
-            The learner's probability that it is wrong, as in the consensus log.
         is_wrong
             Whether it was wrong; None if unknown.
-        contested
-            Whether it was challenged.
 
         """
         self.n_answers += 1

@@ -130,22 +130,7 @@ def excess_of_answer(
     answer: Answer,
     people: People,
 ) -> str | None:
-    """Say how an answer exceeds the limits, None if it does not.
-
-    Parameters
-    ----------
-    model
-        The model.
-    known
-        The model again, if it tells which names it knows.
-    record
-        The conversation about the event that the answer is about.
-    answer
-        The answer.
-    people
-        The limits.
-
-    """
+    """Say how an answer exceeds the limits, None if it does not."""
     excess = _excess(len(record.answers), "max_corrections", people.max_corrections, "corrections")
     if excess is not None:
         return excess

@@ -206,16 +206,6 @@ class Moderator(SavedModerator):
         """Ask a second question about an event if the messages after an answer give reason to.
 
         A question for the same annotator is only recorded, to be asked later; see `ask_later`.
-
-        Parameters
-        ----------
-        record
-            The conversation about the event.
-        messages
-            Messages that the answer has caused.
-        now
-            The time, in seconds.
-
         """
         people, label, request = self._people, record.label, record.request
         if not people.asks_twice or record.second is not None or record.state != "learned":

@@ -93,12 +93,6 @@ def judged(
     ----------
     quarantine
         The quarantine so far; it is returned if nothing has changed.
-    judge
-        The learner.
-    annotator
-        The annotator who answers.
-    people
-        Tells who is never in quarantine.
 
     """
     if len(judge.annotators()) <= WITNESSES:

@@ -184,8 +184,6 @@ def kept_of(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
     ----------
     kept
         Retractions of any annotator, the earliest first.
-    annotator
-        The annotator.
 
     """
     found: Retraction | None = None
@@ -218,16 +216,7 @@ def to_undo(kept: Sequence[Retraction], annotator: str) -> Retraction | None:
 
 
 def contests(parts: Mapping[str, Any], annotator: str) -> bool:
-    """Whether a label of an annotator is contested and was not learned yet.
-
-    Parameters
-    ----------
-    parts
-        The newest parts of a loop.
-    annotator
-        The annotator who gave it.
-
-    """
+    """Whether a label of an annotator is contested and was not learned yet."""
     segments = [part["recent"] if name == HEAD else part for name, part in parts.items()]
     for plain in chain.from_iterable(segment or () for segment in segments):
         record, _ = record_of(plain, lambda _: None)

@@ -119,14 +119,6 @@ def written_out(estimator: Any, representation: str) -> str:
     """Return River's representation of an estimator, with those inside it written out as well.
 
     River does so with its own estimators; of others it writes only the name of the class.
-
-    Parameters
-    ----------
-    estimator
-        The estimator; each argument of its constructor is an attribute.
-    representation
-        River's representation of it.
-
     """
     for name in parameters(type(estimator)):
         value = getattr(estimator, name)

@@ -36,16 +36,7 @@ _START = datetime(1970, 1, 1)
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a template of `streamgp/report/templates`.
-
-    Parameters
-    ----------
-    template
-        Its file name.
-    values
-        Its variables; a missing one is an error.
-
-    """
+    """Render a template of `streamgp/report/templates`."""
     return environment().get_template(template).render(values)
 
 

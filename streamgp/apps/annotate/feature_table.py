@@ -38,12 +38,6 @@ def feature_table(
 
     Parameters
     ----------
-    request
-        The label request or challenge.
-    averages
-        The usual values of each class.
-    choices
-        The classes, in the order in which they are offered.
     start
         Number of features to skip.
     most

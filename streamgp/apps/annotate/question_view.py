@@ -263,12 +263,8 @@ def labels(view: View, *, is_list: bool = False, most_lines: int | None = None) 
 
     Parameters
     ----------
-    view
-        The view.
     is_list
         Whether to list the labels even for a challenge, which otherwise offers two of them.
-    most_lines
-        The largest number of lines of labels, None for no limit.
 
     """
     request = None if view.question is None else view.question.request

@@ -326,24 +326,7 @@ def by_hand(
     asks_confidence: bool = False,
     notes_response_time: bool = True,
 ) -> int:
-    """Let a person answer; return the exit status.
-
-    Parameters
-    ----------
-    config_file
-        The configuration of the deployment.
-    name
-        Who answers.
-    key
-        The only key to ask about, None for all.
-    idle_s
-        Seconds without a question after which to end, None for never.
-    broker
-        Address of the broker; replaces the configured one.
-    asks_confidence
-        Whether to ask for the confidence of an answer.
-    notes_response_time
-        Whether answers contain the response time.
+    """Let a person answer, as the options of `streamgp annotate` say; return the exit status.
 
     Raises
     ------
@@ -420,20 +403,7 @@ def by_itself(
     idle_s: float | None,
     broker: str | None,
 ) -> int:
-    """Let a simulated annotator answer; return the exit status.
-
-    Parameters
-    ----------
-    config_file, key, idle_s, broker
-        As for `by_hand`.
-    settings
-        The settings given with `--simulate`.
-    name
-        Name in the answers, None to use the one in the settings.
-    truth
-        Files with the true labels; none of them if the events bring theirs.
-    label
-        The column of the labels in these files, None for the configured one.
+    """Let a simulated annotator answer, as the options say; return the exit status.
 
     Raises
     ------

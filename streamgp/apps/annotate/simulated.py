@@ -45,10 +45,6 @@ def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> 
     paths
         The logs. The id of an event is in the column `event_id`; without it, it is the number of
         the row, as with `streamgp send`.
-    label
-        The column of the labels.
-    numbers
-        Whether they are regression targets instead of names of classes.
 
     Raises
     ------

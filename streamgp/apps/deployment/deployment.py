@@ -199,13 +199,6 @@ class Deployment:
 def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     """Open the topics of a deployment, and close them at the end.
 
-    Parameters
-    ----------
-    config_file
-        Its configuration.
-    broker
-        Address of the broker; replaces the one in the file.
-
     Raises
     ------
     ConfigError

@@ -135,8 +135,6 @@ class FlinkJob:
 
         Parameters
         ----------
-        directory
-            Directory for the savepoint; None for the cluster's default.
         drain
             Whether this ends the inputs, in terms of event time.
 
@@ -283,8 +281,6 @@ class Cluster:
 
         Parameters
         ----------
-        group
-            Whose.
         but
             Ids of jobs that may be there.
 

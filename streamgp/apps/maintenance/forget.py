@@ -195,14 +195,7 @@ def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s
 
 @contextmanager
 def interruptible(request: str) -> Iterator[None]:
-    """Say after Ctrl-C that a request is on its way, which cannot be called back.
-
-    Parameters
-    ----------
-    request
-        Which request.
-
-    """
+    """Say after Ctrl-C that a request is on its way, which cannot be called back."""
     try:
         yield
     except KeyboardInterrupt:

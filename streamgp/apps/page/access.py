@@ -234,20 +234,7 @@ def note_response(
     error: str,
     cause: str | None = None,
 ) -> None:
-    """Count a response, and log it if it refuses the request.
-
-    Parameters
-    ----------
-    traffic
-        The counts.
-    route, method, status
-        The request, and how it was answered.
-    error
-        The error code if it was refused.
-    cause
-        The server's own error, None if there was none.
-
-    """
+    """Count a response, and log it if it refuses the request."""
     traffic.requests[route, method, status] += 1
     if status >= 400:
         traffic.refused[error] += 1

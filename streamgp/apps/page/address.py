@@ -128,15 +128,6 @@ def host_name(host: str) -> str:
 def hosts_of(bound: str, names: Iterable[str], machine: str) -> tuple[frozenset[str], bool]:
     """Return the host names of a page, and whether any IP address is allowed.
 
-    Parameters
-    ----------
-    bound
-        The bound address.
-    names
-        Further names.
-    machine
-        The name of this machine.
-
     Examples
     --------
     >>> sorted(hosts_of("127.0.0.1", [], "mill")[0])

@@ -57,24 +57,7 @@ def run_page(
     asks_confidence: bool = False,
     notes_response_time: bool = True,
 ) -> int:
-    """Serve the page of a deployment until a signal comes; return the exit status.
-
-    Parameters
-    ----------
-    config_file
-        The configuration of the deployment.
-    address
-        Where to serve.
-    broker
-        Address of the broker; replaces the configured one.
-    annotator
-        The annotator if there is no login; None if invites are required.
-    invites_file
-        The file of invites; None for the one in the directory of the workers' state.
-    asks_confidence
-        Whether to ask for the confidence of an answer.
-    notes_response_time
-        Whether answers contain the response time.
+    """Serve the page as the options of `streamgp page` say; return the status after a signal.
 
     Raises
     ------
@@ -153,22 +136,12 @@ def serve(
 
     Parameters
     ----------
-    topics
-        The topics.
-    settings
-        The `PageSettings`.
-    address
-        Where to serve.
     annotator, invites, preferences
         The annotator if there is no login, the invites, and the annotators' preferences.
-    make_desk
-        Creates an empty desk.
     is_ready
         Called with the URL of the page once it can be opened.
     trouble
         Returns any other reason why the program cannot continue, None while there is none.
-    signatures
-        Signs and verifies answers; None if they are not signed.
 
     """
     with listening(address) as bound, Stop() as stop:

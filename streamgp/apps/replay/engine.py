@@ -283,14 +283,6 @@ def reliability_of(
     """Return the reliability of each annotator, estimated by the learners from all answers.
 
     Empty if targets are numbers, and with more than 100 learners, which would take too long.
-
-    Parameters
-    ----------
-    loop
-        The loops after a run.
-    keys
-        All their keys.
-
     """
     if isinstance(loop, InteractiveLoop):
         learners: list[Any] = [loop.model]

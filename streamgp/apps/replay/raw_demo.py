@@ -115,13 +115,6 @@ class _Timeline:
 def raw_demo(seed: int = 1, *, n_windows: int = 240) -> str:
     """Run a walk and return the text to show.
 
-    Parameters
-    ----------
-    seed
-        Seed of the walk, of the annotator and of the learner.
-    n_windows
-        Number of windows.
-
     Examples
     --------
     >>> print(raw_demo(n_windows=30).splitlines()[0])

@@ -83,18 +83,12 @@ def write_results(
 ) -> None:
     """Write `summary.json` and `timing.json` beside the messages, each atomically.
 
+    Of the log only the name is written.
+
     Parameters
     ----------
-    out
-        The directory.
-    log
-        The log; only its name is written.
     config
         The configuration; written with everything that the preset determines.
-    notes
-        Notes of the log's reader, such as columns left out.
-    played
-        The run.
     wall_s
         How long everything took, reading and writing included.
 
@@ -446,17 +440,14 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
 
     Parameters
     ----------
-    path
-        The page.
     out
         Directory of the run's files, or None. It need not exist yet.
-    read
-        Input files, which the page must not replace.
 
     Raises
     ------
     click.ClickException
-        If the page cannot be written, or would replace a needed file.
+        If the page cannot be written, or would replace a needed file: one of those files, or an
+        input file, `read`.
 
     """
     if path.is_dir():

@@ -203,20 +203,10 @@ def replay_log(
 
     Parameters
     ----------
-    path
-        The log.
-    config
-        The configuration, with the label column.
-    out
-        Output directory, or None.
-    source
-        Name of the configuration in messages.
     report
         Page to write, or None.
     state
         Directory from which the replay is resumed, and in which it is saved, or None.
-    strict
-        Whether to refuse to go on in another numerical environment.
 
     Returns
     -------

@@ -37,14 +37,9 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
     Parameters
     ----------
-    path
-        The log.
     config
-        The configuration, with the label column; its seed is the first.
-    n_seeds
-        Number of seeds. An annotator's own seed makes no difference.
-    source
-        Where the configuration came from, for messages about it.
+        The configuration, with the label column; its seed is the first. An annotator's own seed
+        makes no difference.
 
     Returns
     -------

@@ -42,11 +42,6 @@ def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
     Better answers alone would give a better result, so all need the same annotator, and the same
     labels of the same rows.
 
-    Parameters
-    ----------
-    configs
-        The configurations, with the options of the command line, and their files.
-
     Raises
     ------
     click.UsageError
@@ -121,15 +116,6 @@ def _given(value: object, other: object) -> str:
 
 def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path | None) -> int:
     """Replay a log with several configurations, and show them together.
-
-    Parameters
-    ----------
-    path
-        The log.
-    configs
-        The configurations, each with its file and the label column.
-    picture
-        File for their curves, or None.
 
     Returns
     -------

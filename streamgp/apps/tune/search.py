@@ -321,18 +321,8 @@ def search(
 
     Parameters
     ----------
-    path
-        The log.
-    config
-        The configuration, with the label column and a limit.
-    source
-        Name of the configuration in messages.
-    length_scales, noise_variances, n_random
-        As for `candidates`.
     by
         Criterion of the best, "accuracy" or "log-loss".
-    output
-        File for the best configuration, or None.
 
     Returns
     -------

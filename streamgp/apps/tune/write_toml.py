@@ -22,17 +22,10 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 def check_output(path: Path, *, read: Sequence[Path]) -> None:
     """Check before the work that a file can be written.
 
-    Parameters
-    ----------
-    path
-        The file.
-    read
-        Input files, which it must not replace.
-
     Raises
     ------
     click.ClickException
-        If it cannot be written, or would replace a needed file.
+        If it cannot be written, or would replace one of the input files `read`.
 
     """
     if path.is_dir():

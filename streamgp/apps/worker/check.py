@@ -66,14 +66,8 @@ def check_deployment(
 
     Parameters
     ----------
-    config_file
-        The configuration.
-    broker
-        Address of the broker; replaces the configured one.
     timeout_s
         The longest time to spend reading `state` and `consensus`.
-    create_topics
-        Whether to create missing topics first.
 
     """
     status = DONE

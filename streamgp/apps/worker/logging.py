@@ -35,19 +35,13 @@ def say(level: int, event: str, /, **fields: Any) -> None:
 
 
 def start_log(kind: LogFormat | None, *, stream: TextIO | None = None) -> None:
-    """Send this process's log to a stream, one line per event.
+    """Send this process's log to a stream, one line per event: by default stderr.
+
+    Without a format, lines are text on a terminal and JSON elsewhere.
 
     Warnings of libraries and errors that end a thread become lines too. Log lines of the broker's
     client are left out: during an outage it repeats itself many times a second, and the worker
     reports what matters.
-
-    Parameters
-    ----------
-    kind
-        The format; None for text on a terminal and JSON elsewhere.
-    stream
-        The stream; None for stderr.
-
     """
     handler = _handler(kind, sys.stderr if stream is None else stream)
     # If the reader has gone, there is no reason to stop, and nowhere to report it.

@@ -279,8 +279,6 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
     ----------
     bind
         Host and port; port 0 for any free port.
-    names_annotators
-        Whether metrics name annotators.
 
     Raises
     ------

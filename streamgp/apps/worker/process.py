@@ -164,22 +164,8 @@ def run_worker(
 
     Parameters
     ----------
-    config_file
-        The configuration.
     stop
         Tells whether a signal has arrived.
-    create_topics
-        Whether to create missing topics first.
-    instance
-        Name of this worker; replaces the configured one.
-    broker
-        Address of the broker; replaces the configured one.
-    observe
-        Address for metrics, health and readiness; replaces the configured one.
-    strict
-        Whether to refuse what was learned in another numerical environment.
-    debug
-        Whether to log the traceback of an error.
 
     Returns
     -------
