@@ -92,6 +92,18 @@ def hidden_characters(text: str) -> list[str]:
     )
 
 
+def cut(text: str, n: int) -> str:
+    """Return a text truncated to at most n characters.
+
+    Examples
+    --------
+    >>> cut("kitchen", 7), cut("kitchen", 5)
+    ('kitchen', 'kitc…')
+
+    """
+    return text if len(text) <= n else text[: n - 1] + "…"
+
+
 def path_text(path: str | Path) -> str:
     r"""Return a path, or a part of one, as text for files and messages.
 

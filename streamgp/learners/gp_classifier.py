@@ -20,7 +20,7 @@ from streamgp.base import (
     State,
     positive_parts,
 )
-from streamgp.common.validation import check_flag, check_number
+from streamgp.common.validation import check_flag
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import (
@@ -422,18 +422,17 @@ def _is_correct(means: Array, variances: Array, Y: Array) -> Array:  # noqa: ARG
     return right
 
 
+# How readily chance is taken for a change: River's default. The smaller, the longer a change takes
+# to be noticed.
+_DELTA = 0.002
+
+
 class DriftWatch:
     """Detects when wrong predictions become more frequent.
 
     River's ADWIN keeps a window of outcomes that grows until its newer part differs from the older
     one by more than chance explains. If there are more errors now, that is a drift. If there are
     fewer, the classifier has learned something; the window then starts over as well.
-
-    Parameters
-    ----------
-    delta
-        How readily chance is taken for a change; the smaller, the longer a change takes to be
-        noticed.
 
     Attributes
     ----------
@@ -456,9 +455,7 @@ class DriftWatch:
     """
 
     # _adwin  outcomes since the last drift or improvement
-    def __init__(self, delta: float = 0.002) -> None:
-        check_number("delta", delta, "between 0 and 1", lambda p: 0.0 < p < 1.0)
-        self.delta = delta
+    def __init__(self) -> None:
         self.n_drifts = 0
         self._begin()
 
@@ -476,4 +473,4 @@ class DriftWatch:
     def _begin(self) -> None:
         from river.drift import ADWIN  # late: takes most of a second
 
-        self._adwin = ADWIN(delta=self.delta)  # type: ignore[no-untyped-call]
+        self._adwin = ADWIN(delta=_DELTA)  # type: ignore[no-untyped-call]

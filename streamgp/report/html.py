@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamgp.common.printable import printable
+from streamgp.common.printable import cut, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -102,18 +102,6 @@ def setting(value: object) -> Markup:
     if isinstance(value, list):
         return Markup(", ").join(map(setting, value))
     return foreign(value if isinstance(value, str) else json.dumps(value))
-
-
-def cut(text: str, n: int) -> str:
-    """Return a text truncated to at most n characters.
-
-    Examples
-    --------
-    >>> cut("kitchen", 7), cut("kitchen", 5)
-    ('kitchen', 'kitc…')
-
-    """
-    return text if len(text) <= n else text[: n - 1] + "…"
 
 
 def short(y: object) -> object:

@@ -138,8 +138,8 @@ def _cells(row: Row) -> list[str]:
     return [
         "all" if row.n_asked is None else str(row.n_asked),
         "-" if row.n_challenges is None else str(row.n_challenges),
-        _percent(row.challenge_precision),
-        _percent(row.wrong_kept),
+        percent(row.challenge_precision),
+        percent(row.wrong_kept),
         _fixed(row.microseconds, 0),
     ]
 
@@ -152,5 +152,6 @@ def _significant(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """Return a share as a percentage, `-` for None."""
     return "-" if value is None else f"{100 * value:.0f} %"

@@ -30,7 +30,7 @@ from streamgp.apps.deployment.contents import Learned, check_whole, histories_of
 from streamgp.apps.deployment.deployment import Deployment, damage, visit, write_all
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
-from streamgp.common.printable import printable
+from streamgp.common.printable import cut, printable
 from streamgp.config.build import Model, build_model, build_total_budget, build_windows
 from streamgp.config.load import consistent, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
@@ -216,9 +216,8 @@ def _about(numbers: bool) -> str:
 
 def _cells(row: Comparison, numbers: bool) -> list[str]:
     n = row.n_examples
-    name = printable(row.name)
     return [
-        name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…",
+        cut(printable(row.name), _WIDEST),
         str(n),
         *(
             [_mean(row.old), _mean(row.new)]

@@ -25,7 +25,7 @@ from streamgp import __version__
 from streamgp.apps.console import number
 from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
 from streamgp.common.annotator_error import Reliability
-from streamgp.common.printable import path_text, printable
+from streamgp.common.printable import cut, path_text, printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
@@ -52,7 +52,7 @@ from streamgp.report.run import (
     Refusal,
     Run,
 )
-from streamgp.report.tables import table
+from streamgp.report.tables import percent, table
 
 _WIDEST_KEY = 20
 SUMMARY = "summary.json"
@@ -235,8 +235,7 @@ def results_text(config: Config, played: Played) -> str:
 
 def _on_one_line(key: str) -> str:
     """Return a key for a table: without line breaks, and not too long."""
-    plain = printable(key)
-    return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
+    return cut(printable(key), _WIDEST_KEY)
 
 
 def learner_name(config: Config) -> str:
@@ -290,7 +289,7 @@ def _annotators(played: Played) -> list[str]:
         return []
     return [
         f"{'unnamed' if name is None else _on_one_line(name)}: "
-        f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
+        f"{percent(answers.error_rate)} wrong, estimated {percent(answers.estimate)}, "
         f"of {number(answers.n_answers, 'answer')}{_by_all_answers(played.reliability.get(name))}"
         f"{_quarantine(answers)}"
         for name, answers in annotators.items()
@@ -301,8 +300,8 @@ def _by_all_answers(known: Reliability | None) -> str:
     if known is None:
         return ""
     return (
-        f"; by all answers together {_percent(known.error_rate)} wrong, and "
-        f"{_percent(known.insistence)} of the wrong ones insisted on"
+        f"; by all answers together {percent(known.error_rate)} wrong, and "
+        f"{percent(known.insistence)} of the wrong ones insisted on"
     )
 
 
@@ -310,10 +309,6 @@ def _quarantine(answers: FirstAnswers) -> str:
     if not answers.n_quarantines:
         return ""
     return f"; then in quarantine, {number(answers.n_taken_back, 'label')} taken back"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.0f} %"
 
 
 # --- A run read back from the directory of `streamgp replay --out DIR`.
