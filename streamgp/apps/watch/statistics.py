@@ -73,8 +73,6 @@ class Joined:
 
     Parameters
     ----------
-    n_remembered
-        Number of events to remember.
     target
         Type of the labels: `label`, names of classes, or `number`.
 
@@ -298,8 +296,6 @@ class Watching(Joined):
         Whether everything in the topics is counted, not only records since then.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`.
-    n_remembered
-        Number of events to remember.
     target
         Type of the labels: `label`, names of classes, or `number`.
     people
