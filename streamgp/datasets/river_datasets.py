@@ -12,7 +12,7 @@ from river.datasets import base
 from streamgp.base import FeatureName
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_number, check_positive, check_whole
-from streamgp.datasets import wifi_readings
+from streamgp.datasets.readings import wifi_readings
 
 __all__ = ["GaussianClasses", "WiFiRooms"]
 

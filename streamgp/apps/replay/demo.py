@@ -13,7 +13,7 @@ from itertools import islice
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.engine import EventSource, play
-from streamgp.datasets import wifi_readings
+from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp

@@ -17,7 +17,7 @@ import click
 from connectors.storage.snapshots import StateError, state_error, write_snapshot
 from streamgp.apps.console import tell
 from streamgp.base import Features
-from streamgp.datasets import wifi_readings
+from streamgp.datasets.readings import wifi_readings
 
 ROOM_NAMES = ("kitchen", "hall", "study", "bedroom")
 """Names of the rooms 1 to 4 of the log."""
