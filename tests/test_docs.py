@@ -1,6 +1,7 @@
 """The documents and the code say the same."""
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +15,7 @@ import streamgp
 from connectors import decode, encode
 from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
 from connectors.jsonl import FILES
+from connectors.tables.log_source import LogSource
 from connectors.wire.codec import TYPES
 from streamgp.base import Decision, Neighbour
 from streamgp.cli.main import cli
@@ -192,6 +194,35 @@ def test_configuration_examples_are_valid():
     assert broker.url == "kafka://host-1:9092,host-2:9092"
     for other in others:
         load.parse_worker(other, source="example")
+
+
+def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    times = ("01:30", "02:00", "02:30", "02:00", "02:30", "03:00")  # an hour occurs twice
+    cells = [f"25.10.2026 {time}:00;1.480,5;normal" for time in times]
+    table = "\n".join(["Zeit;Wärme;Zustand", *cells])
+    Path("machine.csv").write_text(table, encoding="cp1252")
+    lines = [
+        {"id": f"e{n}", "ts": (1774000000 + n) * 1000, "acc": {"sd": 0.5}, "activity": "sit"}
+        for n in (2, 1, 1)
+    ]
+    Path("phone.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    [code] = re.findall(r"^```python\n(.*?)^```$", CONFIGURATION, re.M | re.S)
+    exec(code, {})
+
+    notes: list[str] = []
+    machine = LogSource("machine-read.csv", label="Zustand", time="Zeit", notes=notes.append)
+    events = [received.message for received in machine.poll()]
+    assert [event.x for event in events] == [{"Wärme": 1480.5}] * 6
+    start = events[0].occurred_at
+    assert [event.occurred_at - start for event in events] == [1800.0 * n for n in range(6)]
+    phone = LogSource("phone-read.jsonl", label="activity", time="ts", notes=notes.append)
+    events = [received.message for received in phone.poll()]
+    assert [event.occurred_at for event in events] == [1774000001.0, 1774000002.0]
+    assert [event.x["acc.sd"] for event in events] == [0.5, 0.5]
+    assert notes == ["features that are texts: id (2 different)"]
 
 
 def test_configuration_lists_the_exit_statuses_of_a_worker():

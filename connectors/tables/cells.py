@@ -23,6 +23,11 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _DECIMAL_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 # What follows the number must not begin like a date, time, fraction or version.
 _WITH_UNIT = re.compile(r"\s*[+-]?[0-9]+(?:[.,][0-9]+)?\s?([^\s0-9.,:;/_+-]\S{0,7})\s*")
+# Several groups, or one and a fraction behind another sign: in 1,234 the comma may be decimal.
+_THOUSANDS = re.compile(
+    r"\s*[+-]?[0-9]{1,3}(?:([.,'’ \u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})+(?:(?!\1)[.,][0-9]+)?"
+    r"|([.,'’ \u00a0\u202f])[0-9]{3}(?!\2)[.,][0-9]+)\s*"
+)
 _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
 # What programs write in place of a number. In a text column each may be a value, such as the fault
@@ -100,6 +105,21 @@ def has_decimal_commas(cells: Sequence[Any]) -> bool:
 
     """
     n = sum(isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells)
+    return 2 * n > len(cells)
+
+
+def has_thousands_signs(cells: Sequence[Any]) -> bool:
+    """Return whether most cells are numbers whose thousands are separated.
+
+    Examples
+    --------
+    >>> has_thousands_signs(["1.480,5", "1.473,8", "NA"]), has_thousands_signs(["1,234,567"])
+    (True, True)
+    >>> has_thousands_signs(["1,234"]), has_thousands_signs(["192.168.0.1"])
+    (False, False)
+
+    """
+    n = sum(isinstance(cell, str) and _THOUSANDS.fullmatch(cell) is not None for cell in cells)
     return 2 * n > len(cells)
 
 

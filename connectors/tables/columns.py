@@ -21,6 +21,7 @@ from connectors.tables.cells import (
     first_with,
     float_of_text,
     has_decimal_commas,
+    has_thousands_signs,
     has_units,
     integer_of_text,
     is_integer_text,
@@ -186,7 +187,7 @@ class FeatureColumns:
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
-        with_commas, with_units = [], []
+        with_commas, with_thousands, with_units = [], [], []
         parts: list[str] = []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
@@ -195,6 +196,8 @@ class FeatureColumns:
                 said.setdefault(found[0], []).append(found[1])
             if has_decimal_commas(cells):
                 with_commas.append(name)
+            if has_thousands_signs(cells):
+                with_thousands.append(f"{name} (for example {cells[0]!r:.40})")
             if has_units(cells):
                 with_units.append(f"{name} (for example {cells[0]!r:.40})")
             if name not in self._plan:
@@ -212,6 +215,8 @@ class FeatureColumns:
                 "not numbers, because decimal commas need semicolons between the cells of a table: "
                 + ", ".join(with_commas)
             )
+        if with_thousands:
+            notes(f"not numbers, because thousands are separated: {', '.join(with_thousands)}")
         if with_units:
             notes(f"not numbers, because something follows them: {', '.join(with_units)}")
 

@@ -146,6 +146,24 @@ def test_units_behind_numbers_are_noted(tmp_path, cells, noted):
     assert [note for note in notes if note.startswith("not numbers")] == [said] * noted
 
 
+@pytest.mark.parametrize(
+    ("cells", "noted"),
+    [
+        (["1.480,5", "-1.473,8", "12,0"], True),
+        (["1,234,567", "1,234.5", "n/a"], True),
+        (["1'234.5", "12 345,6", "7"], True),
+        (["192.168.0.1", "10.0.0.1", "10.0.0.2"], False),
+        (["hall, 200", "bath, 2", "1.2.3"], False),
+    ],
+)
+def test_separated_thousands_are_noted(tmp_path, cells, noted):
+    notes = []
+    text = "a;b;room\n" + "".join(f"{cells[n % 3]};1;x\n" for n in range(30))
+    drain(source(tmp_path, text, notes=notes.append))
+    said = f"not numbers, because thousands are separated: a (for example {cells[0]!r})"
+    assert [note for note in notes if note.startswith("not numbers")] == [said] * noted
+
+
 def test_no_feature_says_why(tmp_path):
     counters = rows(*(f"{n},{n * n},x" for n in range(30)))
     with pytest.raises(
