@@ -223,12 +223,23 @@ class Page:
         return self._file(request, "manifest.webmanifest")
 
     async def join(self, request: Request) -> Response:
-        """Exchange a link that works once for a cookie."""
+        """Exchange a link that works once for a cookie.
+
+        If the link does not work, a browser gets the page: it goes on for a browser that has a
+        cookie (its annotator opened the link again), and otherwise says that an invite is needed.
+        """
+        if self._invites is None:
+            raise Refused(
+                403,
+                "no_invites",
+                "this page was started with --as, so that everybody answers as one annotator",
+                "a page that was started without --as",
+            )
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
             raise Refused(403, "no_look", "a link works once", "a person who opens it")
-        token = None
-        if self._invites is not None:
-            token = await asyncio.to_thread(self._invites.redeem, request.path_params["link"])
+        token = await asyncio.to_thread(self._invites.redeem, request.path_params["link"])
+        if token is None and "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/", status_code=303, headers={"cache-control": "no-store"})
         if token is None:
             raise Refused(
                 403,

@@ -214,6 +214,24 @@ def test_a_link_works_once_and_not_for_who_only_looks(served: Served, invites: I
     assert (again.status, again.body["error"]) == (403, "bad_link")
 
 
+def test_a_browser_whose_link_does_not_work_gets_the_page(served: Served, invites: Invites) -> None:
+    link = invites.invite("ann")
+    browser = served.browser()
+    browser.join(link)
+    for opened in (browser, served.browser()):
+        reply = opened.get(f"/join/{link}", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+        assert (reply.status, reply.headers["location"]) == (303, "/")
+        assert "set-cookie" not in reply.headers
+    assert browser.get("/api/me").body["name"] == "ann"
+
+
+def test_a_link_says_that_a_page_without_login_has_no_invites() -> None:
+    with Served(MemoryTopics()) as served:
+        reply = served.browser().get("/join/any", Accept="text/html")
+    assert (reply.status, reply.body["error"]) == (403, "no_invites")
+    assert reply.body["expected"] == "a page that was started without --as"
+
+
 def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(
     invites: Invites,
 ) -> None:
