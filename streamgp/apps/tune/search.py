@@ -462,7 +462,8 @@ def _write(output: Path, config: Config, best: Trial, *, n_tried: int) -> None:
     comment = (
         f"The best of {number(n_tried, 'configuration')} that `streamgp tune` tried: with "
         f"questions an accuracy of {best.replayed.accuracy:.3f}, and "
-        f"{best.replayed.n_questions:.0f} questions in {number(best.replayed.n_events, 'event')}."
+        f"{best.replayed.n_questions:.0f} questions in {number(best.replayed.n_events, 'event')}, "
+        f"in the mean of {N_SEEDS} seeds."
     )
     learner = changed(
         config.learner,
