@@ -21,8 +21,8 @@ def test_command_lines_are_those_that_were_promised():
     install = "python3 -m venv .venv && .venv/bin/pip install"
     assert lines[:3] == [
         f"{install} . && .venv/bin/streamgp demo",
-        f'{install} -e ".[test]" && .venv/bin/pytest -n auto',
         f'{install} ".[page]" && .venv/bin/streamgp demo --page',
+        f'{install} -e ".[test]" && .venv/bin/pytest -n auto',
     ]
 
 
@@ -56,6 +56,18 @@ def test_sentences_below_the_table_of_the_demo_say_what_it_says(page):
     assert int(left) // int(kept) == 7
     if page is README:
         assert f"{int(asked) + int(challenges)} in all against {believed}" in said
+
+
+def test_first_screen_says_what_the_table_of_the_demo_says():
+    [table] = [out for code, out in TUTORIAL.outputs() if code == "streamgp demo\n"]
+    row = r"^{} +([.0-9]+) .* +(\d+) +(\d+) +(?:\d+ %|-) +(\d+) %"
+    [(right, asked, again, kept)] = re.findall(row.format("skeptical GP"), table, re.M)
+    [(believing, _, _, left)] = re.findall(row.format("GP, never challenging"), table, re.M)
+    first = " ".join(README.text.partition("## Try it")[0].split())
+    assert f"asks about {asked} of 2000 readings, and a second time about {again}" in first
+    assert f"predicts {100 * float(right):.0f} % right" in first
+    assert f"and {kept} % of the labels that it keeps are wrong" in first
+    assert f"{left} % are, and {100 * float(believing):.0f} % of the predictions" in first
 
 
 def test_it_is_short():
