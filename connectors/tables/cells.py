@@ -252,6 +252,21 @@ def time_of(cell: Any) -> float:
     )
 
 
+def lacks_zone(cell: Any) -> bool:
+    """Return whether a time is a date and time of day without a zone.
+
+    Examples
+    --------
+    >>> [lacks_zone(cell) for cell in ("2026-10-25 02:30", "2026-10-25T02:30Z", "1422886740", 9.0)]
+    [True, False, False, False]
+
+    """
+    if isinstance(cell, str):
+        text = cell.strip()
+        return not _is_float(text) and datetime.fromisoformat(text).tzinfo is None
+    return isinstance(cell, datetime) and cell.tzinfo is None
+
+
 def seconds_of(cell: Any) -> float | None:
     """Return POSIX seconds, as `time_of` does, None if the cell is no time."""
     return None if is_missing(cell) else time_of(cell)

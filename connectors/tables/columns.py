@@ -30,6 +30,7 @@ from connectors.tables.cells import (
     is_number,
     key_of,
     label_of,
+    lacks_zone,
     number_of,
     seconds_of,
     target_of,
@@ -59,6 +60,7 @@ MOST_NAMED = 30
 """The largest number of columns listed when one is missing."""
 
 _POSIX = 1e9  # POSIX seconds in 2001: times may have fractions, counters do not
+_HOUR_S = 3600.0  # by which local time is set back in autumn
 
 
 class Kind(Enum):
@@ -416,6 +418,7 @@ class RowReader:
     # _last_at   time of the last valid row, for rows whose own time cannot be read.
     # _last_of   time of the last valid row of each key.
     # n_backwards  number of valid rows earlier than the previous one of their key.
+    # may_be_local  whether one of them may be where local time was set back in autumn
 
     def __init__(
         self,
@@ -433,6 +436,7 @@ class RowReader:
         self._last_at = 0.0
         self._last_of: dict[str | None, float] = {}
         self.n_backwards = 0
+        self.may_be_local = False
         self._classes: dict[Label, Label] = {}
         self._commas = table.decimal_comma
         self._written = {roles.key, None if roles.numbers else roles.label}
@@ -511,8 +515,11 @@ class RowReader:
             )
             return Received(message=rejected, at=at)
         self._last_at = at
-        if at < self._last_of.get(key, at):
+        back_s = self._last_of.get(key, at) - at
+        if back_s > 0:
             self.n_backwards += 1
+            if roles.time is not None and back_s <= _HOUR_S:
+                self.may_be_local |= lacks_zone(row.cells.get(roles.time))
         self._last_of[key] = at
         return Received(message=event, at=at)
 

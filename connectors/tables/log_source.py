@@ -197,9 +197,10 @@ class LogSource:
         n, self._reader.n_backwards = self._reader.n_backwards, 0
         if n and self._in_order:
             rows = "rows is" if n == 1 else "rows are"
+            local = ", or write local times with their zone" if self._reader.may_be_local else ""
             self._notes(
                 f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
-                "time, because answers and deadlines depend on it"
+                f"time{local}, because answers and deadlines depend on it"
             )
 
     @property

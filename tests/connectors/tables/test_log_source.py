@@ -222,6 +222,23 @@ def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
     assert not any("earlier" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "noted"),
+    [
+        ("2026-10-25 02:59:00", "2026-10-25 02:00:00", True),  # the hour that occurs twice
+        ("2026-10-25 02:59:00", "2026-10-24 02:00:00", False),
+        ("2026-10-25T00:59:00Z", "2026-10-25T00:00:00Z", False),
+        ("1761354000", "1761351000", False),
+    ],
+)
+def test_where_local_time_is_set_back_the_zone_is_asked_for(tmp_path, before, after, noted):
+    notes = []
+    log = {"time": "a", "features": ["room"], "label": None, "notes": notes.append}
+    drain(source(tmp_path, rows(f"{before},1,x", f"{after},2,x"), **log))
+    assert "1 of 2 rows is earlier" in notes[-1]
+    assert ("or write local times with their zone" in notes[-1]) is noted
+
+
 def test_texts_can_be_left_out_but_for_those_that_are_named(tmp_path):
     notes = []
     found = drain(source(tmp_path, time="at", texts=False, notes=notes.append))
