@@ -248,6 +248,11 @@ def played(stream: ArrayStream, model: base.Classifier) -> tuple[Array, Array]:
     return right, seconds
 
 
+def percent(right: Array) -> float:
+    """Return the share of right predictions in percent."""
+    return 100.0 * float(right.mean())
+
+
 def right_without_change(stream: ArrayStream) -> Array:
     """Whether each label is the same as that of the previous event, shape (n,)."""
     right: Array = np.append(False, stream.y[1:] == stream.y[:-1])

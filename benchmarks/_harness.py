@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import mean
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -135,6 +136,23 @@ def at_most(name: str, value: float | None, limit: float) -> Acceptance:
     return Acceptance(name=f"{name} (at most)", value=value, limit=limit, ok=ok)
 
 
+def widened(
+    judge: Callable[[str, float | None, float], Acceptance],
+    name: str,
+    values: Sequence[float],
+    limit: float,
+    slack: float,
+) -> Acceptance:
+    """Compare a mean with a limit that is widened by `slack` standard errors of the mean.
+
+    `judge` is `at_least` or `at_most`.
+    """
+    if slack:
+        name += f"; {limit:g} widened by {slack:g} standard errors"
+    margin = slack * standard_error(values)
+    return judge(name, mean(values), limit + (margin if judge is at_most else -margin))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Results of a benchmark.
@@ -219,6 +237,11 @@ def standard_error(values: Sequence[float]) -> float:
         return 0.0
     mean = sum(values) / n
     return math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
+
+
+def differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
+    """Return the differences of values that belong together, such as those of the same seed."""
+    return [a - b for a, b in zip(these, those, strict=True)]
 
 
 def save_picture(figure: Any, path: Path) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,15 @@ Labelled: TypeAlias = tuple[Features, int | str]
 
 class MissingLogError(Exception):
     """A log cannot be read here; the message says why."""
+
+
+@contextmanager
+def skipping(missing: list[str]) -> Iterator[None]:
+    """Leave out what the block does with a log that cannot be read, and record why."""
+    try:
+        yield
+    except MissingLogError as error:
+        missing.append(str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +114,11 @@ def read(name: str, data: Path | None, n: int) -> Log:
 
 def read_all(names: Iterable[str], data: Path | None, n: int) -> tuple[list[Log], list[str]]:
     """Read the first `n` labelled events of several logs; also say which are missing, and why."""
-    logs, missing = [], []
+    logs: list[Log] = []
+    missing: list[str] = []
     for name in names:
-        try:
+        with skipping(missing):
             logs.append(read(name, data, n))
-        except MissingLogError as error:
-            missing.append(str(error))
     return logs, missing
 
 

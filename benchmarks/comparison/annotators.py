@@ -44,6 +44,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read_all
+from benchmarks.comparison.conversation import of_all_events
 from streamgp import (
     AnnotatorPanel,
     SimulatedAnnotator,
@@ -373,8 +374,7 @@ def play(
     )
     witness.judge("end")
     return Played(
-        # An event without a prediction counts as wrong.
-        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        accuracy=of_all_events(result.metric.get(), result),
         second_half=mean(metric.right[-(result.n_events // 2) :]),
         n_asked=result.n_asked,
         n_learned=result.n_learned,

@@ -32,8 +32,9 @@ that were answered, questions and accuracy, without and with `AvailabilityBudget
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from statistics import mean
 from typing import Any
 
@@ -52,6 +53,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read_all
+from benchmarks.comparison.conversation import of_all_events
 from streamgp import SimulatedAnnotator, interactive_val_score, isgp
 from streamgp.base import Budget, Label
 from streamgp.budgets import AllOf, AtMostPer, AvailabilityBudget, PacedBudget, RateBudget
@@ -199,23 +201,25 @@ def play(
     log: Log, seed: int, query: AskRule, budget: Budget | None = None, *, n_late: int = 0
 ) -> Score:
     """Run a log once, with answers that come `n_late` events after their questions."""
-    spacing_s, n = _DAY_S / _EVENTS_PER_DAY, 0
+    spacing_s = _DAY_S / _EVENTS_PER_DAY
     delay_s = n_late * spacing_s
     annotator = _Noting(error_rate=_ERROR_RATE, delay=delay_s, classes=log.classes, seed=seed)
     model = isgp(seed=seed).clone({"query": query, "budget": budget})
-
-    def moment(_: object) -> float:
-        nonlocal n
-        n += 1
-        return n * spacing_s
-
-    stream = log.played(_ORDERS[log.name], seed)
     result = interactive_val_score(
-        stream, model, metrics.Accuracy(), annotator=annotator, moment=moment
+        log.played(_ORDERS[log.name], seed),
+        model,
+        metrics.Accuracy(),
+        annotator=annotator,
+        moment=_every(spacing_s),
     )
-    # An event without a prediction counts as wrong.
-    accuracy = result.metric.get() * result.n_scored / result.n_events
+    accuracy = of_all_events(result.metric.get(), result)
     return Score(accuracy=accuracy, asked_at=getattr(annotator, "asked_at", ()))
+
+
+def _every(spacing_s: float) -> Callable[[object], float]:
+    """Return a function that tells the times of evenly spaced events, one after the other."""
+    numbers = count(1)
+    return lambda _: next(numbers) * spacing_s
 
 
 def _late_rows(
@@ -267,7 +271,6 @@ def _late_rows(
 
 def play_away(log: Log, seed: int, schedule: str, *, learns: bool) -> Reached:
     """Run a log with an annotator on a schedule; `learns` says whether the schedule is learned."""
-    spacing_s, n = _DAY_S / _AVAILABILITY_EVENTS_PER_DAY, 0
     person = SimulatedAnnotator(error_rate=_ERROR_RATE, classes=log.classes, seed=seed)
     hours = _HOURS[schedule]
     outcomes: list[tuple[float, bool]] = []
@@ -282,22 +285,16 @@ def play_away(log: Log, seed: int, schedule: str, *, learns: bool) -> Reached:
     paced = PacedBudget(_AVAILABILITY_PER_DAY, _DAY_S, seed=seed)
     budget = AllOf(paced, AvailabilityBudget()) if learns else paced
     model = isgp(seed=seed).clone({"budget": budget})
-
-    def moment(_: object) -> float:
-        nonlocal n
-        n += 1
-        return n * spacing_s
-
     result = interactive_val_score(
         log.played(_ORDERS[log.name], seed),
         model,
         metrics.Accuracy(),
         annotator=Asked(person, hours=hours),
-        moment=moment,
+        moment=_every(_DAY_S / _AVAILABILITY_EVENTS_PER_DAY),
         expires_after_s=_EXPIRES_AFTER_S,
     )
     return Reached(
-        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        accuracy=of_all_events(result.metric.get(), result),
         n_asked=len(outcomes),
         answered=mean(answered for _, answered in outcomes),
     )

@@ -34,6 +34,7 @@ from benchmarks._array_streams import (
     STATIONARY,
     ArrayStream,
     kernel_for,
+    percent,
     recorded,
     right_exactly,
     right_one_by_one,
@@ -50,7 +51,7 @@ from benchmarks._harness import (
     run,
     standard_error,
 )
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from streamgp.base import Array
 from streamgp.gp.sparse import SparseGP
 from streamgp.kernels import SquaredExponential
@@ -280,30 +281,24 @@ def _gaps(
     streams: Mapping[str, _Make], seeds: Iterable[int], sizes: Sequence[int]
 ) -> tuple[dict[str, _Gap], list[str]]:
     """Return the loss on each available stream, and which streams are missing."""
-    gaps, skipped = {}, []
+    gaps: dict[str, _Gap] = {}
+    skipped: list[str] = []
     for name, make in streams.items():
         gap = _Gap()
-        try:
+        with skipping(skipped):
             # A log as recorded does not depend on the seed.
             for seed in list(seeds)[: 1 if name.endswith("recorded") else None]:
                 progress(f"{name}, seed {seed}")
                 _add(gap, make(seed), sizes)
-        except MissingLogError as error:
-            skipped.append(str(error))
-        else:
             gaps[name] = gap
     return gaps, skipped
 
 
 def _add(gap: _Gap, stream: ArrayStream, sizes: Sequence[int]) -> None:
-    gap.exact.append(_percent(right_exactly(stream)))
+    gap.exact.append(percent(right_exactly(stream)))
     for m in sizes:
         gp = SparseGP(kernel_for(stream), NOISE_VARIANCE, m)
-        gap.bounded.setdefault(m, []).append(_percent(right_one_by_one(stream, gp)))
-
-
-def _percent(right: Array) -> float:
-    return 100.0 * float(right.mean())
+        gap.bounded.setdefault(m, []).append(percent(right_one_by_one(stream, gp)))
 
 
 def _gap_rows(gaps: dict[str, _Gap], sizes: Sequence[int], what: str = "stream") -> list[Row]:

@@ -18,6 +18,7 @@ from river import metrics
 
 from benchmarks._logs import Labelled
 from streamgp import SkepticalClassifier, interactive_val_score
+from streamgp.evaluate import InteractiveResult
 from streamgp.interactive import Annotator
 
 # --- one conversation
@@ -80,8 +81,7 @@ def played(
     seconds = time.process_time() - started
     accuracy, macro_f1 = result.metric.get()
     return Score(
-        # An event without a prediction counts as wrong, so that asking late has a cost.
-        accuracy=accuracy * result.n_scored / result.n_events,
+        accuracy=of_all_events(accuracy, result),
         macro_f1=macro_f1,
         n_asked=result.n_asked,
         n_challenges=result.n_challenges,
@@ -89,6 +89,11 @@ def played(
         hard_limit=float(result.n_asked == limit),
         us_per_event=1e6 * seconds / result.n_events,
     )
+
+
+def of_all_events(accuracy: float, result: InteractiveResult) -> float:
+    """Return accuracy over all events: one without a prediction is wrong, so late asking costs."""
+    return accuracy * result.n_scored / result.n_events
 
 
 def averaged(scores: Sequence[Score]) -> Score:

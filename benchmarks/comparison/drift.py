@@ -37,6 +37,7 @@ from benchmarks._array_streams import (
     ArrayStream,
     as_dictionaries,
     drifting,
+    percent,
     played,
     recorded,
     right_exactly,
@@ -52,9 +53,8 @@ from benchmarks._harness import (
     progress,
     run,
 )
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from streamgp import GPClassifier, SkepticalClassifier
-from streamgp.base import Array
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
 from streamgp.scaling import Rescale
 
@@ -182,7 +182,7 @@ def _rows_of(kind: str, plan: Plan, first: int) -> list[Row]:
         for seed in range(first, first + plan.n_seeds):
             progress(f"{concept}, {kind}, seed {seed}")
             stream = drifting(concept, kind, plan.n_events, seed)
-            found.append({_EXACT: _percent(right_exactly(stream)), **_scores(stream)})
+            found.append({_EXACT: percent(right_exactly(stream)), **_scores(stream)})
         scores.append(_means(found))
         rows.append({"drift": kind, "concepts": concept, **scores[-1]})
     return [*rows, {"drift": kind, "concepts": "mean", **_means(scores)}]
@@ -190,23 +190,22 @@ def _rows_of(kind: str, plan: Plan, first: int) -> list[Row]:
 
 def _recorded_rows(options: Options, plan: Plan) -> tuple[list[Row], list[str]]:
     rows: list[Row] = []
-    try:
+    skipped: list[str] = []
+    with skipping(skipped):
         for n in plan.n_recorded:
             progress(f"elec2, {n} events")
             stream = recorded("elec2", options.data, n)
-            exact = _percent(right_exactly(stream)) if n <= _MOST_EXACTLY else None
+            exact = percent(right_exactly(stream)) if n <= _MOST_EXACTLY else None
             name = f"Elec2, {len(stream.y)} events"
             rows.append({"drift": "unknown", "concepts": name, _EXACT: exact, **_scores(stream)})
-    except MissingLogError as error:
-        return [], [str(error)]
-    return rows, []
+    return rows, skipped
 
 
 def _scores(stream: ArrayStream) -> dict[str, float]:
     """Return the accuracy of each contender in percent, and the number of drifts detected."""
     models = _models()
-    scores = {name: _percent(played(stream, model)[0]) for name, model in models.items()}
-    scores["no_change"] = _percent(right_without_change(stream))
+    scores = {name: percent(played(stream, model)[0]) for name, model in models.items()}
+    scores["no_change"] = percent(right_without_change(stream))
     return {**scores, "drifts_found": float(models[_WATCHED].n_drifts)}
 
 
@@ -260,10 +259,6 @@ def _scaled_row(scaling: str, plan: Plan, seed: int) -> Row:
         scores = _means(found)
         row |= {change: scores["right"], f"{change}_questions": scores["asked"]}
     return row
-
-
-def _percent(right: Array) -> float:
-    return 100.0 * float(right.mean())
 
 
 def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:

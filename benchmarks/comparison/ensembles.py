@@ -27,7 +27,7 @@ from river import base, datasets, metrics
 
 from benchmarks._array_streams import ArrayStream, as_dictionaries, recorded
 from benchmarks._harness import Options, Outcome, Row, one_thread, progress, run
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from streamgp import (
     EnsembleGPClassifier,
     EnsembleGPRegressor,
@@ -84,13 +84,10 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
         for log in plan.logs:
             order = "random" if log == "wifi_rooms" else "recorded"
             most = sys.maxsize if order == "random" else LOGS[log]
-            try:
+            with skipping(skipped):
                 stream = recorded(log, options.data, most, order=order, seed=options.seed)
-            except MissingLogError as error:
-                skipped.append(str(error))
-                continue
-            stream = stream.first(min(LOGS[log], plan.n_events))
-            rows += [_classified(log, stream, name, options.seed) for name in plan.learners]
+                stream = stream.first(min(LOGS[log], plan.n_events))
+                rows += [_classified(log, stream, name, options.seed) for name in plan.learners]
         seeds = range(options.seed, options.seed + plan.n_seeds)
         for name in plan.numbers:
             rows += _conversed(name, plan.n_numbers, seeds)

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks._array_streams import ArrayStream, as_dictionaries, recorded, stationary, unshuffled
 from benchmarks._harness import Options, Outcome, Row, progress, run, standard_error
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from streamgp import OnlineForestClassifier
 
 _LEARNED = 0.6
@@ -65,10 +65,8 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     streams: list[ArrayStream] = []
     skipped: list[str] = []
     for name in plan.data:
-        try:
+        with skipping(skipped):
             streams.append(_stream(name, options, plan.most))
-        except MissingLogError as error:
-            skipped.append(str(error))
     rows: list[Row] = []
     for inherit in (False, True):
         for weight in plan.weights:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._array_streams import ArrayStream, played, recorded
+from benchmarks._array_streams import ArrayStream, percent, played, recorded
 from benchmarks._harness import (
     Acceptance,
     Options,
@@ -37,7 +37,7 @@ from benchmarks._harness import (
     progress,
     run,
 )
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from streamgp import GPClassifier, GPRegressor
 from streamgp.base import Array, Features
 from streamgp.learners.gp_core import Learn
@@ -72,15 +72,11 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     """Run every log with given and with learned hyperparameters."""
     plan = plan or (QUICK if options.quick else Plan())
     rows: list[Row] = []
-    skipped = []
+    skipped: list[str] = []
     with one_thread() as how:
         for log in plan.logs:
-            try:
-                stream = recorded(log, options.data, plan.n_events)
-            except MissingLogError as error:
-                skipped.append(str(error))
-            else:
-                rows.append(compared(stream))
+            with skipping(skipped):
+                rows.append(compared(recorded(log, options.data, plan.n_events)))
         waits = [waited(title, make, plan) for title, make in LEARNERS.items()]
     return Outcome(
         rows=[*rows, *waits],
@@ -95,7 +91,7 @@ def compared(stream: ArrayStream) -> Row:
     """Return the results of the classifiers on a stream."""
     progress(f"{stream.name}: given")
     right, _ = played(stream, GPClassifier())
-    before = _percent(right)
+    before = percent(right)
     row: Row = {"log": stream.name, "events": len(right), "given_%": before}
     aims: Sequence[tuple[str, Learn]] = (("", True), ("left_out_", "leave_one_out"))
     for prefix, aim in aims:
@@ -103,8 +99,8 @@ def compared(stream: ArrayStream) -> Row:
         model = GPClassifier(learn_hyperparameters=aim)
         right, _ = played(stream, model)
         row |= {
-            f"{prefix}learned_%": _percent(right),
-            f"{prefix}gain_points": _percent(right) - before,
+            f"{prefix}learned_%": percent(right),
+            f"{prefix}gain_points": percent(right) - before,
             f"{prefix}fits": n_fits(model),
             f"{prefix}learned_noise": _noise(model),
         }
@@ -164,10 +160,6 @@ def _seconds(model: Any, events: Sequence[tuple[Features, Any]]) -> Array:
         model.learn_one(x, y)
         seconds[i] = clock() - started
     return seconds
-
-
-def _percent(right: Array) -> float:
-    return 100.0 * float(right.mean())
 
 
 def _noise(model: GPClassifier) -> float | None:

@@ -37,7 +37,7 @@ from benchmarks._harness import (
     progress,
     run,
 )
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from benchmarks.comparison import peer_learners as peers
 
 _LOGS: Mapping[str, str] = {
@@ -80,12 +80,9 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     rows: list[Row] = []
     with one_thread() as how:
         for log in plan.logs:
-            try:
+            with skipping(skipped):
                 stream = _stream(log, options, plan.n_events)
-            except MissingLogError as error:
-                skipped.append(str(error))
-                continue
-            rows += [play(name, stream, options.seed) for name in names]
+                rows += [play(name, stream, options.seed) for name in names]
     notes = [f"One BLAS thread: {how}."]
     return Outcome(
         rows=[*rows, *_means(rows, names)],

@@ -20,7 +20,7 @@ from statistics import mean
 
 from benchmarks._array_streams import ArrayStream, as_dictionaries, recorded
 from benchmarks._harness import Options, Outcome, Row, progress, run
-from benchmarks._logs import Log, MissingLogError, read
+from benchmarks._logs import Log, read, skipping
 from benchmarks.comparison.conversation import averaged, played
 from streamgp import GPClassifier, SimulatedAnnotator, isgp
 
@@ -73,21 +73,15 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     rows: list[Row] = []
     skipped: list[str] = []
     for stream in plan.streams:
-        try:
+        with skipping(skipped):
             log = read(stream.log, options.data, min(stream.n, plan.most))
-        except MissingLogError as error:
-            skipped.append(str(error))
-            continue
-        rows += [_conversed(log, stream.order, points, seeds) for points in POINTS]
+            rows += [_conversed(log, stream.order, points, seeds) for points in POINTS]
     for name in plan.learned:
-        try:
+        with skipping(skipped):
             given = recorded(name, options.data, plan.n_learned)
-        except MissingLogError as error:
-            skipped.append(str(error))
-            continue
-        rows += [
-            _given(name, given, points, learns) for learns in (False, True) for points in POINTS
-        ]
+            rows += [
+                _given(name, given, points, learns) for learns in (False, True) for points in POINTS
+            ]
     return Outcome(rows=rows, skipped=list(dict.fromkeys(skipped)))
 
 

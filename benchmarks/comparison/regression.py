@@ -41,7 +41,7 @@ from benchmarks._harness import (
     progress,
     run,
 )
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import MissingLogError, skipping
 from benchmarks.papers.egp.problems import FILES, REGRESSION, Draw, Problem, of_table, read
 from streamgp import EnsembleGPRegressor, GPRegressor
 from streamgp.base import Array
@@ -244,10 +244,8 @@ def _problems(names: Sequence[str], data: Path | None) -> tuple[list[Problem], l
     }
     for name, make in others.items():
         if name in names:
-            try:
+            with skipping(skipped):
                 problems.append(make())
-            except MissingLogError as error:
-                skipped.append(str(error))
     return problems, skipped
 
 

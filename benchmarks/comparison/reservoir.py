@@ -40,6 +40,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read_all
+from benchmarks.comparison.conversation import of_all_events
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
 from streamgp.query import AskRule, NeverAsk, RandomAsk, RecentEventsAsk, SkepticalAsk
 
@@ -126,7 +127,7 @@ def play(log: Log, seed: int, query: AskRule, reservoir: RecentEventsAsk | None 
         proba = model.predict_proba_one(x)
         right += bool(proba) and max(proba, key=proba.__getitem__) == y
     return Score(
-        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        accuracy=of_all_events(result.metric.get(), result),
         whole_log=right / len(events),
         n_labels=result.n_asked,
     )

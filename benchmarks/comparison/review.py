@@ -37,6 +37,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read_all
+from benchmarks.comparison.conversation import of_all_events
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
 from streamgp.base import Label
 from streamgp.interactive import Answer, Challenge, Request
@@ -150,8 +151,7 @@ def play(
         log.played(order, seed), model, metrics.Accuracy(), annotator=annotator
     )
     return Score(
-        # An event without a prediction counts as wrong.
-        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        accuracy=of_all_events(result.metric.get(), result),
         n_asked=result.n_asked,
         n_challenges=result.n_challenges - annotator.n_reviews,
         n_reviews=annotator.n_reviews,

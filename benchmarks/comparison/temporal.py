@@ -8,9 +8,9 @@ and learning do not depend on the filter, so each run gives predictions both wit
 and scaling, the strictness `c` of `SkepticalAsk` is searched until 5 or 10 % of the events are
 asked about, to within 3 % of that number. 20 % of the answers are wrong, evenly distributed over
 the other classes. Accuracy counts all events, including the first, and macro F1 all classes. Five
-seeds (`--seeds`), which determine the errors, the draws of the learner, and the order of shuffled
-logs; gains are those of `all` over `before`, and their standard error is that of the difference,
-over the seeds.
+seeds, which determine the errors, the draws of the learner, and the order of shuffled logs; gains
+are those of `all` over `before`, and their standard error is that of the difference, over the
+seeds.
 
 Logs as recorded, the first 2500 events: wifi_rooms, occupancy, elec2, WISDM one user after the
 other, the places of ExtraSensory's users 1 and 24, the activities of the two with most labelled
@@ -26,12 +26,11 @@ the number of classes, with 200 labelled examples.
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any, TypeAlias
 
@@ -171,15 +170,7 @@ class _Both(SkepticalClassifier):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--seeds", type=int)
-    given, rest = own.parse_known_args(argv)
-
-    def measured(options: Options) -> Outcome:
-        plan = QUICK if options.quick else Plan()
-        return measure(options, plan=replace(plan, n_seeds=given.seeds or plan.n_seeds))
-
-    return run("temporal", measured, about=__doc__, argv=rest)
+    return run("temporal", measure, about=__doc__, argv=argv)
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:

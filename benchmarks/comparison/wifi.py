@@ -21,6 +21,7 @@ from benchmarks._harness import (
     progress,
     run,
     standard_error,
+    widened,
 )
 from benchmarks._harness import Row as Line
 from streamgp.apps.replay.demo import LEARNERS, run_learners
@@ -93,14 +94,7 @@ def _accepted(skeptical: Sequence[Row], never: Sequence[Row], slack: float) -> l
         (at_most, "its questions / those of never challenging", ratio, 1.3),
         (at_most, "share of wrong labels that it keeps", kept, 0.08),
     ]
-    accepted = []
-    for judge, name, values, limit in limits:
-        margin = slack * standard_error(values)
-        if slack:
-            name += f"; {limit:g} widened by {slack:g} standard errors"
-        widened = limit + (margin if judge is at_most else -margin)
-        accepted.append(judge(name, mean(values), widened))
-    return accepted
+    return [widened(*limit, slack) for limit in limits]
 
 
 def _questions(run: Row) -> int:

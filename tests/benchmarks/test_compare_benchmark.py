@@ -135,13 +135,13 @@ def test_defaults_are_accepted_while_nothing_is_far_above_them():
             )
         ]
 
-    asks, learner, challenges = compare._accepted(cells(0.015), quick=False)
+    asks, learner, challenges = compare._accepted(cells(0.015), slack=0.0)
     assert (asks.value, asks.limit, asks.ok) == (pytest.approx(0.015), 0.01, False)
     assert "RandomAsk" in asks.name
     assert learner.ok
     assert challenges.ok
-    assert all(one.ok for one in compare._accepted(cells(0.005), quick=True))
-    assert compare._accepted([one for one in cells(0.5) if one.log == "x"], quick=False) == []
+    assert all(one.ok for one in compare._accepted(cells(0.005), slack=2.0))
+    assert compare._accepted([one for one in cells(0.5) if one.log == "x"], slack=0.0) == []
 
 
 def measured(tmp_path, plan, pictures=None):

@@ -324,11 +324,11 @@ def test_acceptance_compares_the_best_rule_with_the_default():
         for log, default in (("a", 0.8), ("b", 0.7), ("c", 0.9))
         for name, accuracy in ((rules.DEFAULT, default), ("RandomAsk", default + 0.02))
     ]
-    gap, labels = strategies._accepted(cells, quick=False)
+    gap, labels = strategies._accepted(cells, slack=0.0)
     assert gap.name == (
         "mean accuracy of the best other rule (RandomAsk) above that of SkepticalAsk (at most)"
     )
     assert (gap.value, gap.limit, gap.ok) == (pytest.approx(0.02), 0.01, False)
     assert labels.ok
-    widened, _ = strategies._accepted(cells, quick=True)
+    widened, _ = strategies._accepted(cells, slack=2.0)
     assert "0.01 widened by 2 standard errors" in widened.name

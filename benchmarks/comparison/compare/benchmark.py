@@ -39,6 +39,7 @@ from benchmarks._harness import (
     run_with_pictures,
     save_picture,
     standard_error,
+    widened,
 )
 from benchmarks._logs import Log, read_all
 from benchmarks.comparison.compare import entries
@@ -251,7 +252,7 @@ def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None
     streams = ", ".join(f"{log.name} {_ORDERS[log.name]} ({len(log.events)})" for log in logs)
     return Outcome(
         rows=rows,
-        acceptance=_accepted(cells, quick=options.quick),
+        acceptance=_accepted(cells, slack=2.0 if options.quick else 0.0),
         skipped=skipped,
         notes=[
             f"Streams: {streams}; means of {plan.n_seeds} runs.",
@@ -284,7 +285,7 @@ def _played(plan: Plan, logs: Sequence[Log], seeds: Sequence[int]) -> list[Cell]
     return cells
 
 
-def _accepted(cells: Sequence[Cell], *, quick: bool) -> list[Acceptance]:
+def _accepted(cells: Sequence[Cell], *, slack: float) -> list[Acceptance]:
     """Check what the defaults promise; nothing if there are too few logs."""
     if len({cell.log for cell in cells}) < _FEWEST_LOGS:
         return []
@@ -295,7 +296,7 @@ def _accepted(cells: Sequence[Cell], *, quick: bool) -> list[Acceptance]:
     ]
     outsiders = [name for name in names_of(cells, _LEARNER) if name.startswith("River")]
     return [
-        _below(cells, group, default, others, limit, quick=quick)
+        _below(cells, group, default, others, limit, slack)
         for group, default, others, limit in (
             (_ASKS, DEFAULT, rivals, 0.01),
             (_LEARNER, entries.ISGP, outsiders, 0.0),
@@ -310,14 +311,10 @@ def _below(
     default: str,
     others: Sequence[str],
     limit: float,
-    *,
-    quick: bool,
+    slack: float,
 ) -> Acceptance:
     """Accept a default unless the best of some others is above it by more than a limit."""
     gaps = {name: gaps_to(cells, group, name, default, _MANY) for name in others}
     best = max(gaps, key=lambda name: mean(gaps[name]))
     name = f"mean accuracy of {best} above that of {default}"
-    if quick:
-        name += f"; {limit:g} widened by 2 standard errors"
-        limit += 2.0 * standard_error(gaps[best])
-    return at_most(name, mean(gaps[best]), limit)
+    return widened(at_most, name, gaps[best], limit, slack)

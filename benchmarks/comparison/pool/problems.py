@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import _logs
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import MissingLogError, skipping
 from streamgp.base import Array
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
@@ -115,12 +115,11 @@ class Problem:
 
 def read(names: Sequence[str], data: Path | None) -> tuple[list[Problem], list[str]]:
     """Read the problems of these names; also say which are missing, and why."""
-    problems, missing = [], []
+    problems: list[Problem] = []
+    missing: list[str] = []
     for name in names:
-        try:
+        with skipping(missing):
             problems += list(_read(name, data))
-        except MissingLogError as error:
-            missing.append(str(error))
     return problems, missing
 
 

@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._harness import Acceptance, Row, at_most, save_picture, standard_error
+from benchmarks._harness import (
+    Acceptance,
+    Row,
+    at_most,
+    differences,
+    save_picture,
+    standard_error,
+    widened,
+)
 from benchmarks.papers.boosting.experiment import (
     ACTIVE,
     ASKED,
@@ -137,25 +145,19 @@ def accepted(results: Results, *, slack: float) -> list[Acceptance]:
                 errors(results[Cell(problem=problem, setting="paper", method=method, way=way)])
                 for method, way in (less, more)
             )
-            gap = [a - b for a, b in zip(these, those, strict=True)]
+            gap = differences(these, those)
             name = f"{problem}, paper: error of {_name(less)} above {_name(more)}"
-            limits.append(_limited(name, gap, 0.0, slack))
+            limits.append(widened(at_most, name, gap, 0.0, slack))
         if problem in LIMITS:
             cell = Cell(problem=problem, setting="default", method=CB, way=ACTIVE)
             name = f"{problem}, default: error of {ACTIVE} {CB}"
-            limits.append(_limited(name, errors(results[cell]), LIMITS[problem], slack))
+            limits.append(widened(at_most, name, errors(results[cell]), LIMITS[problem], slack))
     return limits
 
 
 def _name(pair: tuple[str, str]) -> str:
     method, way = pair
     return f"{way} {method}"
-
-
-def _limited(name: str, found: Sequence[float], limit: float, slack: float) -> Acceptance:
-    if slack:
-        name += f"; {limit:g} widened by {slack:g} standard errors"
-    return at_most(name, mean(found), limit + slack * standard_error(found))
 
 
 def _with_error(name: str, values: Sequence[float]) -> Row:

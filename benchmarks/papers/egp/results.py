@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 from xml.etree.ElementTree import Element, tostring
 
-from benchmarks._harness import Acceptance, Row, at_most, standard_error
+from benchmarks._harness import Acceptance, Row, at_most, differences, standard_error, widened
 from benchmarks.papers.egp.experiment import (
     ALL,
     DETERMINISTIC,
@@ -104,7 +104,7 @@ def _duel(
         other = Cell(problem=cell.problem, preset=preset, rule=against, rate=cell.rate)
         if cell.rule != this or other not in results:
             continue
-        gap = _differences(values(runs, measure), values(results[other], measure))
+        gap = differences(values(runs, measure), values(results[other], measure))
         margin = 2.0 * standard_error(gap)
         cells += 1
         better += mean(gap) < -margin
@@ -154,14 +154,14 @@ def accepted(results: Results, identities: Sequence[Gaps], *, slack: float) -> l
     random = Cell(problem="SARCOS", preset="default", rule=RANDOM, rate=0.2)
     if branin in results:
         found = values(results[branin], ERROR)
-        limits.append(_limited("Branin, 10 % labels, variance: NMSE", found, 0.04, slack))
+        limits.append(widened(at_most, "Branin, 10 % labels, variance: NMSE", found, 0.04, slack))
     if sarcos in results:
         found = values(results[sarcos], ERROR)
-        limits.append(_limited("SARCOS, 20 % labels, variance: NMSE", found, 0.085, slack))
+        limits.append(widened(at_most, "SARCOS, 20 % labels, variance: NMSE", found, 0.085, slack))
         if random in results:
-            gap = _differences(found, values(results[random], ERROR))
+            gap = differences(found, values(results[random], ERROR))
             name = "SARCOS, 20 % labels: NMSE of variance above random"
-            limits.append(_limited(name, gap, 0.0, slack))
+            limits.append(widened(at_most, name, gap, 0.0, slack))
     return limits
 
 
@@ -170,16 +170,6 @@ def furthest_rate(results: Results) -> float:
     return max(
         abs(r.rate - cell.rate) for cell, runs in results.items() if cell.rule != ALL for r in runs
     )
-
-
-def _limited(name: str, found: Sequence[float], limit: float, slack: float) -> Acceptance:
-    if slack:
-        name += f"; {limit:g} widened by {slack:g} standard errors"
-    return at_most(name, mean(found), limit + slack * standard_error(found))
-
-
-def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
-    return [a - b for a, b in zip(these, those, strict=True)]
 
 
 # --- curves: error against label rate, a panel for each problem

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._harness import Acceptance, Row, at_least, at_most, save_picture, standard_error
+from benchmarks._harness import (
+    Acceptance,
+    Row,
+    at_least,
+    at_most,
+    differences,
+    save_picture,
+    standard_error,
+    widened,
+)
 from benchmarks.papers.isgp.game import BAYES_F1, Condition, Trace
 from benchmarks.papers.isgp.learners import (
     ALWAYS,
@@ -93,8 +102,8 @@ def accepted(
         isgp, default = traces[ISGP], traces[f"{DEFAULT}, within {limit}"]
         f1 = {name: _finals(traces[name]) for name in (NEVER, ISGP, ALWAYS)}
         # Fold by fold, as all get the same annotator.
-        gain = _differences(f1[ISGP], f1[NEVER])
-        lead = _differences(f1[ALWAYS], f1[ISGP])
+        gain = differences(f1[ISGP], f1[NEVER])
+        lead = differences(f1[ALWAYS], f1[ISGP])
         labels = [float(trace.asked[-1]) for trace in isgp]
         challenges = [float(trace.challenges[-1]) for trace in isgp]
         limits: list[tuple[Callable[..., Acceptance], str, Sequence[float], float]] = [
@@ -107,13 +116,10 @@ def accepted(
             (at_least, f"default: F1 within {limit} questions", _finals(default), reach),
             (at_most, "default: these questions", [float(t.questions) for t in default], limit),
         ]
-        for judge, name, values, value in limits:
-            margin = slack * standard_error(values)
-            name = f"{condition}: {name}"
-            if slack:
-                name += f"; {value:g} widened by {slack:g} standard errors"
-            widened = value + (margin if judge is at_most else -margin)
-            rows.append(judge(name, mean(values), widened))
+        rows += [
+            widened(judge, f"{condition}: {name}", values, value, slack)
+            for judge, name, values, value in limits
+        ]
     return rows
 
 
@@ -135,10 +141,6 @@ def _precision(traces: Sequence[Trace]) -> float | None:
 
 def _finals(traces: Sequence[Trace]) -> list[float]:
     return [float(trace.f1[-1]) for trace in traces]
-
-
-def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
-    return [a - b for a, b in zip(these, those, strict=True)]
 
 
 # --- curves

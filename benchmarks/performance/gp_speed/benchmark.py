@@ -31,7 +31,7 @@ from benchmarks._array_streams import ArrayStream, recorded, stationary
 from benchmarks._harness import Acceptance, Options, Outcome, Row, at_least, at_most, processor, run
 from benchmarks._harness import kernels as _kernels
 from benchmarks._harness import one_thread as _one_thread
-from benchmarks._logs import MissingLogError
+from benchmarks._logs import skipping
 from benchmarks.performance.gp_speed.arrays import NOISE_VARIANCE, replay_row, rows_at, same_classes
 from benchmarks.performance.gp_speed.steps import LARGEST_INVERSE, step_row
 
@@ -168,12 +168,11 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
 
 
 def _streams(options: Options, plan: Plan) -> tuple[list[ArrayStream], list[str]]:
-    streams, skipped = [stationary("ImageSegments", plan.n_events, options.seed)], []
+    streams = [stationary("ImageSegments", plan.n_events, options.seed)]
+    skipped: list[str] = []
     for name in plan.logs:
-        try:
+        with skipping(skipped):
             streams.append(recorded(name, options.data, plan.n_events))
-        except MissingLogError as error:
-            skipped.append(str(error))
     return streams, skipped
 
 
