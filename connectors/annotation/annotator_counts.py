@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -115,10 +114,8 @@ class AnnotatorCounts:
 
     def forget(self, key: str | None) -> None:
         """Forget the challenges of a key."""
-        known: Sequence[dict[RequestKey, object]] = (self._contested, self._decided)  # type: ignore[assignment]
-        for of_key in known:
-            for name in [name for name in of_key if name[0] == key]:
-                del of_key[name]
+        self._contested.forget(key)
+        self._decided.forget(key)
 
     def progress(
         self,

@@ -50,6 +50,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
+"""Duration of a lease."""
 N_PAST = 10
 """Number of answers in a history."""
 N_ELSEWHERE = 100
@@ -103,8 +104,6 @@ class AnnotationDesk:
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     of_numbers
         Whether numbers are asked for, not names of classes.
-    lease_s
-        Duration of a lease, in seconds.
     unit, value_range
         Of numbers: their unit, and the lowest and highest one; None if not known.
     budget
@@ -154,7 +153,6 @@ class AnnotationDesk:
         keyed: bool = True,
         answer_horizon_s: float | None = None,
         of_numbers: bool = False,
-        lease_s: float = LEASE_S,
         unit: str | None = None,
         value_range: tuple[float, float] | None = None,
         budget: QuestionBudget | None = None,
@@ -165,7 +163,6 @@ class AnnotationDesk:
         self._keyed = keyed
         self._of_numbers = of_numbers
         self._max_labels = people.max_labels
-        self._lease_s = lease_s
         self._inbox = AnnotationInbox(
             everyone=True,
             answer_horizon_s=answer_horizon_s,
@@ -230,10 +227,8 @@ class AnnotationDesk:
         self.averages.forget(key)
         self._counts.forget(key)
         self._budget.forget(key)
-        of_key: tuple[dict[Any, Any], ...] = (self._shares, self._leases)
-        for known in of_key:
-            for name in [name for name in known if name[0] == key]:
-                del known[name]
+        self._shares.forget(key)
+        self._leases = {name: lease for name, lease in self._leases.items() if name[0] != key}
         for name in [name for name, (answer, _) in self._answers.items() if answer.key == key]:
             del self._answers[name]
 
@@ -243,14 +238,7 @@ class AnnotationDesk:
 
     # --- cards
 
-    def next(
-        self,
-        annotator: str,
-        now: float,
-        *,
-        only_key: str | None = None,
-        skip_leased: bool = True,
-    ) -> Card | None:
+    def next(self, annotator: str, now: float, *, only_key: str | None = None) -> Card | None:
         """Return the card that an annotator should answer next, and lease it to them.
 
         A card that is already leased to them is returned again, with a new lease.
@@ -263,21 +251,19 @@ class AnnotationDesk:
             The time, POSIX seconds.
         only_key
             Restricts the questions to one key; None for all.
-        skip_leased
-            Whether to skip questions leased to others.
 
         """
         self._counts.saw(annotator, now)
         self._leases = {name: lease for name, lease in self._leases.items() if lease[1] > now}
 
         def is_free(question: Question) -> bool:
-            return not skip_leased or self._holder(question, now) in (None, annotator)
+            return self._holder(question, now) in (None, annotator)
 
         question = self._leased_to(annotator, now, only_key)
         question = question or self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         if question is None:
             return None
-        self._leases[key_of(question)] = (annotator, now + self._lease_s)
+        self._leases[key_of(question)] = (annotator, now + LEASE_S)
         return self._card(question, annotator, now, only_key)
 
     def peek(
@@ -370,15 +356,7 @@ class AnnotationDesk:
         undone = self._inbox.undo(now, answer, annotator=annotator, answer_id=undo_id)
         return self._accepted(undone.message, undone.question.partition)
 
-    def revise(
-        self,
-        annotator: str,
-        answer_id: str,
-        label: Label,
-        now: float,
-        *,
-        std: float | None = None,
-    ) -> Accepted:
+    def revise(self, annotator: str, answer_id: str, label: Label, now: float) -> Accepted:
         """Replace an annotator's answer by another label or number.
 
         Parameters
@@ -391,8 +369,6 @@ class AnnotationDesk:
             The label, or the number.
         now
             The time, POSIX seconds.
-        std
-            Precision of a number, as a standard deviation.
 
         Raises
         ------
@@ -408,11 +384,11 @@ class AnnotationDesk:
         y = self._read_label(label, answer.key)
         known = self._answers.get((annotator, self._public_id(answer.key, revision_id)))
         if known is not None:
-            if not is_same(known[0].y, y) or known[0].std != std:
+            if not is_same(known[0].y, y):
                 raise DifferentBodyError(f"answer {answer_id} was changed to another label already")
             return Accepted(answer=known[0], partition=known[1], again=True)
         question = self._inbox.change(answer, now)
-        return self._answer(question, y, annotator, now, revision_id, std=std)
+        return self._answer(question, y, annotator, now, revision_id)
 
     def skip(self, annotator: str, card_id: str, now: float) -> None:
         """Move a card behind all others of an annotator, and release it for other annotators.

@@ -15,6 +15,7 @@ from math import inf, sqrt
 from typing import Any, Final, TypeAlias
 
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.timeline import Typed, typed_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
@@ -61,13 +62,10 @@ class _Mean:
         return sqrt(self.squares / self.n) if self.n else 0.0
 
 
-_Typed: TypeAlias = tuple[str, Label]
-
-
 class _OfKey:
     def __init__(self) -> None:
         self.overall: dict[FeatureName, _Mean] = {}
-        self.by_class: dict[_Typed, dict[FeatureName, _Mean]] = {}
+        self.by_class: dict[Typed, dict[FeatureName, _Mean]] = {}
 
 
 class Averages:
@@ -102,7 +100,7 @@ class Averages:
         self._of[line.key] = found  # the most recent one
         if len(self._of) > self._max_keys:
             del self._of[next(iter(self._of))]
-        in_class = found.by_class.setdefault(typed(line.y), {})
+        in_class = found.by_class.setdefault(typed_label(line.y), {})
         for name, value in line.x.items():
             if is_number(value):
                 for means in (found.overall, in_class):
@@ -117,7 +115,7 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return None
-        mean = found.by_class.get(typed(label), {}).get(name)
+        mean = found.by_class.get(typed_label(label), {}).get(name)
         return None if mean is None else mean.mean
 
     def nearest(self, key: str | None, x: Features, n: int) -> list[Label]:
@@ -188,11 +186,6 @@ def _distance_from(found: _OfKey, means: Mapping[FeatureName, _Mean], x: Feature
         elif gap and overall.std:
             squares.append((gap / overall.std) ** 2)
     return sqrt(sum(squares) / len(squares)) if squares else 0.0
-
-
-def typed(label: Label) -> _Typed:
-    """Return a label with the name of its type: in Python 1, 1.0 and True are equal."""
-    return type(label).__name__, label
 
 
 def is_number(value: object) -> bool:

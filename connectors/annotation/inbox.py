@@ -326,12 +326,12 @@ class AnnotationInbox:
         skipped.pop(key_of(question), None)
         skipped[key_of(question)] = next(reversed(skipped.values()), 0) + 1
 
-    def unskip(self, annotator: str | None = None) -> Question | None:
+    def unskip(self) -> Question | None:
         """Undo the last skip; return the question, None if none was skipped."""
-        skipped = self._skipped.get(annotator or self.annotator, {})
+        skipped = self._skipped.get(self.annotator, {})
         while skipped:
             key, request_id = skipped.popitem()[0]
-            question = self.question_of(key, request_id, -inf, annotator)
+            question = self.question_of(key, request_id, -inf)
             if question is not None:
                 return question
         return None

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-K = TypeVar("K")
+K = TypeVar("K", bound=tuple[Any, str])
 V = TypeVar("V")
 
 
 class Latest(dict[K, V]):
-    """A dictionary that keeps the `most` items that were put last.
+    """A dictionary by key and id that keeps the `most` items that were put last.
 
     Examples
     --------
     >>> latest = Latest(2)
-    >>> for name in ("a", "b", "a", "c"):
+    >>> for name in (("ann", "e1"), ("bob", "e2"), ("ann", "e1"), ("ann", "e3")):
     ...     latest.put(name, 0)
     >>> list(latest)
-    ['a', 'c']
+    [('ann', 'e1'), ('ann', 'e3')]
 
     """
 
@@ -31,3 +31,8 @@ class Latest(dict[K, V]):
         self[name] = value
         if len(self) > self._most:
             del self[next(iter(self))]
+
+    def forget(self, key: str | None) -> None:
+        """Drop the items of a key."""
+        for name in [name for name in self if name[0] == key]:
+            del self[name]

@@ -318,13 +318,6 @@ class OpenQuestions:
             places = merge(*(reversed(queue.by_age) for queue in queues), reverse=True)
         return map(self._at, places)
 
-    def in_order(
-        self, now: float, only_key: str | None = None, annotator: str | None = None
-    ) -> Iterator[Question]:
-        """Yield the questions that can be answered now: `challenges`, then `label_requests`."""
-        yield from self.challenges(now, only_key, annotator)
-        yield from self.label_requests(now, only_key, annotator)
-
     def count(self, now: float, only_key: str | None = None, annotator: str | None = None) -> int:
         """Return the number of questions that can be answered now, of one key or of all."""
         return sum(len(queue.by_age) for queue in self._open_to(annotator, now, only_key))
@@ -451,8 +444,7 @@ class OpenQuestions:
             for event in [event for event in settled if event[0] == key]:
                 if settled[event].at <= at:
                     del settled[event]
-        for event in [event for event in self._predicted if event[0] == key]:
-            del self._predicted[event]
+        self._predicted.forget(key)
 
     def turn_over(self) -> None:
         """Forget what was settled before the last turn."""

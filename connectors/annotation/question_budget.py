@@ -8,7 +8,6 @@ ended without an answer. If the topics no longer hold enough of the past, the re
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from connectors.annotation.inbox import RequestKey
 from connectors.annotation.latest import Latest
@@ -97,10 +96,8 @@ class QuestionBudget:
     def forget(self, key: str | None) -> None:
         """Forget a key, whose budget starts over; its share of the total budget remains spent."""
         self._counted.pop(key, None)
-        of_key: tuple[dict[Any, Any], ...] = (self._asked, self._ended)
-        for known in of_key:
-            for name in [name for name in known if name[0] == key]:
-                del known[name]
+        self._asked.forget(key)
+        self._ended.forget(key)
 
     def _ask(self, request: LabelRequest) -> None:
         name = (request.key, request.request_id)

@@ -203,7 +203,7 @@ class Timeline:
         older, newer = (label, event.label) if at < event.answered_at else (event.label, label)
         if older is not None and not is_same(older, newer):
             left = max(at, event.answered_at)
-            found.left[_typed(older)] = max(left, found.left.get(_typed(older), -inf))
+            found.left[typed_label(older)] = max(left, found.left.get(typed_label(older), -inf))
         if at < event.answered_at:
             self._move(found, event_id, event, occurred_at, event.label)
             return
@@ -256,7 +256,7 @@ class Timeline:
     def count(self, key: str | None, label: Label) -> int:
         """Return how many events of a key have a label."""
         found = self._of.get(key)
-        return 0 if found is None else found.counts.get(_typed(label), 0)
+        return 0 if found is None else found.counts.get(typed_label(label), 0)
 
     def between(self, key: str | None, start: float, end: float) -> list[Moment]:
         """Return the labels of a key's events from `start` to before `end`."""
@@ -330,7 +330,7 @@ class Timeline:
         return event
 
     def _see(self, key: str | None, found: _OfKey, label: Label, at: float, got: float) -> None:
-        typed = _typed(label)
+        typed = typed_label(label)
         self._keys.setdefault(typed, {})[key] = None
         found.seen[typed] = max(at, found.seen.get(typed, -inf))
         found.got[typed] = max(got, found.got.get(typed, -inf))
@@ -353,11 +353,12 @@ class Timeline:
     @staticmethod
     def _count(found: _OfKey, label: Label | None, n: int) -> None:
         if label is not None:
-            typed = _typed(label)
+            typed = typed_label(label)
             found.counts[typed] = found.counts.get(typed, 0) + n
 
 
-def _typed(label: Label) -> Typed:
+def typed_label(label: Label) -> Typed:
+    """Return a label with the name of its type."""
     return type(label).__name__, label
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from connectors.annotation.label_index import near_duplicate, search
+from connectors.annotation.label_text import near_duplicate, search
 from tests.helpers.page_scene import ROOMS, PageScene, known, label_request
 from tests.page.conftest import missing
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.timeline import Typed, typed_label
 from streamgp.base import Label
 
 COMMAND_LETTERS = "dmnqrsux"
@@ -57,8 +58,8 @@ class Choices:
     # _usual   the first key of each label
     # _of_key  the labels of each conversation with their keys
     def __init__(self) -> None:
-        self._usual: dict[tuple[str, Label], str] = {}
-        self._of_key: dict[str | None, dict[tuple[str, Label], str]] = {}
+        self._usual: dict[Typed, str] = {}
+        self._of_key: dict[str | None, dict[Typed, str]] = {}
 
     def offer(
         self, key: str | None, here: Sequence[Label], elsewhere: Sequence[Label]
@@ -76,8 +77,8 @@ class Choices:
 
         """
         given = self._of_key.setdefault(key, {})
-        known = [_typed(label) for label in here]
-        others = [typed for typed in map(_typed, elsewhere) if typed not in known]
+        known = [typed_label(label) for label in here]
+        others = [typed for typed in map(typed_label, elsewhere) if typed not in known]
         for typed in known:
             if typed not in given:
                 self._give(given, typed, spare=[other for other in given if other not in known])
@@ -96,10 +97,10 @@ class Choices:
 
     def _give(
         self,
-        given: dict[tuple[str, Label], str],
-        typed: tuple[str, Label],
+        given: dict[Typed, str],
+        typed: Typed,
         *,
-        spare: list[tuple[str, Label]],
+        spare: list[Typed],
     ) -> None:
         taken = set(given.values())
         usual = self._usual.get(typed)
@@ -118,10 +119,6 @@ class Choices:
             return
         given[typed] = character
         self._usual.setdefault(typed, character)
-
-
-def _typed(label: Label) -> tuple[str, Label]:
-    return type(label).__name__, label
 
 
 def _rank(choice: Choice) -> tuple[bool, int]:

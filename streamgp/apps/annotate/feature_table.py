@@ -11,8 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from connectors.annotation.explain import MAX_EXAMPLES, Averages, differing, typed
+from connectors.annotation.explain import MAX_EXAMPLES, Averages, differing
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.timeline import typed_label
 from streamgp.apps.annotate.choices import Choice
 from streamgp.base import FeatureName, Features
 from streamgp.common.printable import printable
@@ -126,10 +127,10 @@ def _means(
 ) -> list[tuple[str, Features]]:
     """Return the averages of the classes nearest to the event, in the order of their keys."""
     key = request.key
-    near = {typed(label) for label in averages.nearest(key, request.x, n)}
+    near = {typed_label(label) for label in averages.nearest(key, request.x, n)}
     found = []
     for choice in choices:
-        if typed(choice.label) not in near:
+        if typed_label(choice.label) not in near:
             continue
         means = {name: averages.mean(key, choice.label, name) for name in names}
         x: Features = {name: mean for name, mean in means.items() if mean is not None}

@@ -23,8 +23,7 @@ from rich.control import Control
 from rich.screen import Screen
 from rich.text import Text
 
-from connectors.annotation.label_index import near_duplicate, search
-from connectors.annotation.label_text import shown_label
+from connectors.annotation.label_text import near_duplicate, search, shown_label
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import ANOTHER, CONFIDENCES, WORDS
 from streamgp.apps.annotate.commands import (

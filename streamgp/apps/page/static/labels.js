@@ -67,7 +67,7 @@ export function distance(one, other, most = Infinity) {
   return b.length === 0 ? a.length : row[b.length - 1];
 }
 
-// As in connectors/annotation/label_index.py: one error per four letters, at most two.
+// As in connectors/annotation/label_text.py: one error per four letters, at most two.
 const LETTERS_PER_SLIP = 4;
 const MOST_SLIPS = 2;
 const digitsOf = (written) => written.replace(/\D/g, "");

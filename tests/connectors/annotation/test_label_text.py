@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.label_index import distance, folded, near_duplicate, search
+from connectors.annotation.label_text import distance, folded, near_duplicate, search
 
 words = st.text("abcäé -B1", min_size=1, max_size=8)
 
