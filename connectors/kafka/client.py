@@ -14,6 +14,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from threading import Thread
 from typing import Any, Protocol, TypeVar
@@ -188,6 +189,13 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     if not results:
         raise BrokerError(f"broker took more than {timeout_s:g} s to {doing}")
     return results[0]
+
+
+def close_consumer(connection: Connection, consumer: Any) -> None:
+    """Close a consumer without a commit; a client that fails to close is left to itself."""
+    with suppress(*CLIENT_ERRORS):  # it would hide the error that ended the reading
+        close = partial(consumer.close, autocommit=False)
+        within(connection.timeouts.close_s, "close", close)
 
 
 def _ms(seconds: float) -> int:

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, close_consumer, within
 from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, close_producer
 from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
@@ -134,12 +134,7 @@ class KafkaReader:
         """Close the connection."""
         if not self._is_closed:
             self._is_closed = True
-            with suppress(*CLIENT_ERRORS):
-                within(
-                    self._connection.timeouts.close_s,
-                    "close",
-                    partial(self._consumer.close, autocommit=False),
-                )
+            close_consumer(self._connection, self._consumer)
 
 
 def partitions_with_records(
@@ -171,8 +166,7 @@ def partitions_with_records(
     except CLIENT_ERRORS as error:
         raise connection.broker_error(error, "read topics") from error
     finally:
-        with suppress(*CLIENT_ERRORS):
-            within(connection.timeouts.close_s, "close", partial(consumer.close, autocommit=False))
+        close_consumer(connection, consumer)
     return found
 
 
@@ -349,9 +343,7 @@ def read_history(
         except CLIENT_ERRORS as error:
             raise connection.broker_error(error, "read the state") from error
         finally:
-            timeout_s = connection.timeouts.close_s
-            with suppress(*CLIENT_ERRORS):  # or it would hide the error that ended the reading
-                within(timeout_s, "close", partial(consumer.close, autocommit=False))
+            close_consumer(connection, consumer)
     if progress is not None:
         progress(n_all, n_all)
 

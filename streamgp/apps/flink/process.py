@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from connectors.flink.client_properties import client_properties
+from connectors.kafka.settings import client_properties
 from connectors.storage.snapshots import InUseError, StateDirectory, StateError
 from connectors.topics import COMPACTED, WORKER_INPUTS, Place, Topics
 from connectors.worker.settings import LoopSettings

@@ -279,7 +279,7 @@ def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():
 def test_everything_but_the_job_is_loaded_without_pyflink():
     code = (
         "import sys; sys.modules['pyflink'] = None\n"
-        "import connectors.keyed_state, connectors.flink.client_properties\n"
+        "import connectors.keyed_state, connectors.kafka.settings\n"
         "import streamgp.apps.flink.process, streamgp.cli.main"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

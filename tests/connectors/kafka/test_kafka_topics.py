@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.kafka import checkpoint as checkpoints
+from connectors.kafka import topics as kafka_topics
 from connectors.kafka.client_import import (
     OffsetAndMetadata,
     TopicPartition,
@@ -243,22 +243,22 @@ def test_names_of_groups_and_workers_are_those_that_kafka_allows(what):
 
 
 def test_a_partition_that_never_stands_still_is_named(kafka, kafka_prefix, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_still", lambda *_: None)
+    monkeypatch.setattr(kafka_topics, "_still", lambda *_: None)
     with opened(kafka, kafka_prefix) as topics:
         wanted = [topics._connection, topics._administration, topics.names(), "group"]
         with pytest.raises(BrokerError, match="partition 0 has not stood still for a moment"):
-            checkpoints.checkpoint(*wanted, patience_s=0.0)
+            kafka_topics.checkpoint(*wanted, patience_s=0.0)
 
 
 def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, kafka_prefix):
     with opened(kafka, kafka_prefix) as topics:
         ask = [topics._connection, topics._administration, topics.names(), "group"]
-        assert checkpoints.checkpoint(*ask, patience_s=PATIENCE_S).ends["state", 0] == 0
+        assert kafka_topics.checkpoint(*ask, patience_s=PATIENCE_S).ends["state", 0] == 0
         with (
             open_transaction(kafka, kafka_prefix + "open", kafka_prefix + "state"),
             pytest.raises(BrokerError, match="partition 0 has not stood still"),
         ):
-            checkpoints.checkpoint(*ask, patience_s=1.0)
+            kafka_topics.checkpoint(*ask, patience_s=1.0)
 
 
 def test_an_answer_that_came_too_late_is_not_taken_for_that_to_a_later_question(
