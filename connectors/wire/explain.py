@@ -108,7 +108,7 @@ def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
     what, _, path = error.partition(" - at `$.")
     out_of_range = what == "Number out of range"
     is_good = _is_channel if path.startswith("excerpt") else _is_scalar
-    path, value = _follow(plain, path.rstrip("`"), _is_finite if out_of_range else is_good)
+    path, value = _follow(plain, path.rstrip("`"), is_finite if out_of_range else is_good)
     if expected := _EXPECTED.fullmatch(what):
         kinds = expected[1].replace("`", "").replace(" | ", " or ")
         return f"{path or 'message'} must be {kinds}, got {_show(value)}"
@@ -146,10 +146,10 @@ def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str,
     return path, value
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Return whether all numbers at any depth are finite."""
-    if isinstance(value, dict | list):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, dict | list | tuple):
+        return all(map(is_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or isfinite(value)
 
 

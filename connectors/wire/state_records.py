@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from math import isfinite
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -20,7 +19,7 @@ import msgspec
 
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
-from connectors.wire.explain import one_line
+from connectors.wire.explain import is_finite, one_line
 from streamgp.interactive.messages import LabelledExample, Retraction
 
 SEPARATOR = "\x1f"
@@ -209,17 +208,9 @@ def _encoded(entity: str, name: str, value: Any) -> bytes:
     data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
     # The encoder writes null for a number that is not finite. Reading the value back is the fastest
     # way to detect it; differences for other reasons, such as a tuple, are harmless.
-    if b"null" in data and _decoder.decode(data).value != value and not _is_finite(value):
+    if b"null" in data and _decoder.decode(data).value != value and not is_finite(value):
         raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
     return data
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    if isinstance(value, list | tuple):
-        return all(map(_is_finite, value))
-    return not isinstance(value, float) or isfinite(value)
 
 
 # --- reading
