@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from connectors.embedded.topics import EmbeddedTopics
 from streamgp import isgp
 from streamgp.apps.replay.demo import run_learners
 from streamgp.cli.main import cli
-from tests.helpers.documents import PATIENCE_S, Document, Machine, end, eventually
+from tests.helpers.documents import PATIENCE_S, Document, Machine, end
 from tests.helpers.page_server import Browser
+from tests.helpers.topics import wait_until
 
 PATH = Path(__file__).parents[1] / "docs" / "tutorial.md"
 if not PATH.is_file():
@@ -106,6 +108,9 @@ def test_tuning_goes_as_told(machine):
         assert "200 events" in machine.run(replay)
     finally:
         log.write_bytes(whole)
+
+
+eventually = partial(wait_until, patience_s=PATIENCE_S, pause_s=0.1)
 
 
 def held(topics, topic):

@@ -18,13 +18,14 @@ import msgspec
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import ALL_TOPICS, Outgoing, Record, Topics
+from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.state_records import SEPARATOR, History
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.interactive.people import People
 from streamgp.interactive.state.snapshot import Snapshot
+from tests.helpers.topics import everything
 
 Step: TypeAlias = People | tuple[Outgoing, float]
 """New rules, with which workers start again, or an input and when it was written."""
@@ -42,16 +43,7 @@ def replayed(
     for people, group in itertools.groupby(_with_rules(steps, loops.people), lambda each: each[0]):
         inputs = (step for _, step in group if not isinstance(step, People))
         _work(topics, replace(loops, people=people), home, inputs, now)
-    return everything(topics)
-
-
-def everything(topics: Topics) -> list[Record]:
-    """Return all records of the topics."""
-    reader, records = topics.reader(ALL_TOPICS), []
-    while not reader.caught_up:
-        records += reader.poll(1.0)
-    reader.close()
-    return records
+    return everything(topics, *ALL_TOPICS)
 
 
 def differences(

@@ -26,6 +26,7 @@ from streamgp.interactive import SimulatedAnnotator
 from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.people import People
 from streamgp.query import AlwaysChallenge, SkepticalAsk
+from tests.helpers.topics import everything
 
 from . import senders, traffic
 from .checks import GRACE_S
@@ -91,10 +92,7 @@ class Stage:
             )
 
     def read(self):
-        reader, records = self.topics.reader(ALL_TOPICS), []
-        while not reader.caught_up:
-            records += reader.poll(0.0)
-        return records
+        return everything(self.topics, *ALL_TOPICS)
 
 
 class Run(Stage):

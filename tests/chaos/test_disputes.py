@@ -24,7 +24,7 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import BrokerError, Outgoing, partition_of
+from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, partition_of
 from connectors.wire.inbound import retraction_key
 from connectors.wire.state_records import History
 from connectors.worker.worker import Worker, WorkerSettings
@@ -32,11 +32,12 @@ from streamgp.apps.deployment.deployment import build_loops, load_deployed
 from streamgp.apps.maintenance.forget import NOT_YET
 from streamgp.interactive.retract import in_force
 from streamgp.interactive.state.serialize import examples_in
+from tests.helpers.topics import everything
 
 from .disputes import HONEST, LIAR, SUPERVISOR, Script, number_of, scenes
 from .learners import StateOfTopics
 from .processes import ENVIRONMENT, FINAL, ROOT, Program
-from .replayed import GROUP, differences, everything, rebuilt, replayed
+from .replayed import GROUP, differences, rebuilt, replayed
 from .senders import N_PARTITIONS, Sender, topics_of
 
 N_EVENTS = int(os.environ.get("STREAMGP_DISPUTES", "100"))
@@ -266,7 +267,7 @@ class InMemory(Stage):
     def end(self):
         self._share = 0.0
         self._work(lambda: not self._waits())
-        return everything(self.topics)
+        return everything(self.topics, *ALL_TOPICS)
 
     _calls = itertools.count()
 
@@ -407,7 +408,7 @@ class OnKafka(Stage):
         self._wait(self._is_quiet)
         self._worker.send(signal.SIGTERM)
         self._worker.wait(60.0)
-        return everything(self._topics)
+        return everything(self._topics, *ALL_TOPICS)
 
     # --- inside
 

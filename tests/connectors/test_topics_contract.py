@@ -17,6 +17,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing, partition_of
 from tests.helpers.kafka_cases import PATIENT
+from tests.helpers.topics import everything
 
 
 def kafka_topics(request):
@@ -129,12 +130,7 @@ def take_turns(*links):
 
 def read(topics, *names):
     """Return what is in topics, from the start to the end."""
-    reader, records, until = topics.reader(names), [], time.monotonic() + PATIENCE_S
-    while not reader.caught_up and time.monotonic() < until:
-        records += reader.poll(0.1)
-    assert reader.caught_up
-    reader.close()
-    return records
+    return everything(topics, *names, patience_s=PATIENCE_S)
 
 
 def ids(records):
@@ -481,11 +477,7 @@ def test_a_checkpoint_beside_a_worker_holds_what_was_committed_together(topics, 
     finally:
         is_over.set()
         worker.join()
-    reader = topics.reader(["state"])
-    written = []
-    while not reader.caught_up:
-        written += reader.poll(0.1)
-    reader.close()
+    written = everything(topics, "state")
     for each in found:
         assert each.ends.keys() == {
             (topic, n) for topic in ("state", "consensus") for n in range(topics.n_partitions())
@@ -499,12 +491,6 @@ def test_a_checkpoint_beside_a_worker_holds_what_was_committed_together(topics, 
         )
         assert n_read == n_done
     assert found[-1].positions["events", partition] > 0
-
-
-def everything(topics, name):
-    with closing(topics.reader([name])) as reader:
-        while not reader.caught_up:
-            yield from reader.poll(0.1)
 
 
 def take_none(link):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,6 @@ import click
 
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing, Reader, Record, TopicName, Writer
-from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -22,6 +21,7 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge, NeverChallenge
 from tests.helpers import messages as made
+from tests.helpers.topics import said
 
 label_request = partial(made.label_request, key="k", at=1000.0)
 challenge = partial(made.challenge, key="k", at=1000.0, annotator="ann")
@@ -93,12 +93,7 @@ class Town:
 
     def said(self, *names: TopicName) -> list[Any]:
         """Return all messages of some topics."""
-        reader = self.topics.reader(names)
-        records: list[Record] = []
-        while not reader.caught_up:
-            records += reader.poll(0.0)
-        reader.close()
-        return [decode(record.value) for record in records if record.value is not None]
+        return said(self.topics, *names)
 
 
 class Broken:
@@ -160,13 +155,3 @@ class _Writer:
 
     def close(self) -> None:
         self._broken.check(self._broken.writes_fail)
-
-
-def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Wait for a condition that another thread or process brings about."""
-    import time
-
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.005)

@@ -6,8 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import streamgp as package
@@ -87,11 +85,3 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:
     if process.poll() is None:
         os.killpg(process.pid, number)
     process.wait(PATIENCE_S)
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "the condition did not hold in time"
-        time.sleep(0.1)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
 from connectors.topics import ALL_TOPICS, BrokerError, Outgoing
+from tests.helpers.topics import everything
 
 PATIENCE_S = 60.0  # for what a broker does with a delay, even on a busy machine
 QUICK = {
@@ -73,22 +74,9 @@ def numbered(topic, n, partition=0, start=0):
     return [out(topic, b"%d" % i, partition) for i in range(start, start + n)]
 
 
-def read(topics, *names, timeout_s=PATIENCE_S):
+def read(topics, *names):
     """Return the values of everything committed in some topics, one after another."""
-    return [record.value for record in read_records(topics, *names, timeout_s=timeout_s)]
-
-
-def read_records(topics, *names, timeout_s=PATIENCE_S):
-    reader = topics.reader(names)
-    found = []
-    until = monotonic() + timeout_s
-    try:
-        while not reader.caught_up:
-            assert monotonic() < until, f"not read to the end of {names} in {timeout_s} s"
-            found += reader.poll(0.2)
-    finally:
-        reader.close()
-    return found
+    return [record.value for record in everything(topics, *names)]
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from typing import Any
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import TopicName
-from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from streamgp.base import Neighbour
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest
+from tests.helpers.topics import said
 
 MAIN = "from streamgp.cli.main import main\nmain()"
 ROOMS = ("bathroom", "bedroom", "den", "hall", "kitchen", "living room", "study")
@@ -64,14 +64,7 @@ class PageScene:
 
     def read(self, topic: TopicName) -> list[Any]:
         """Return all messages of a topic."""
-        topics = EmbeddedTopics(self.directory / "topics")
-        reader = topics.reader([topic])
-        found: list[Any] = []
-        while not reader.caught_up:
-            found += [decode(record.value) for record in reader.poll(0.0) if record.value]
-        reader.close()
-        topics.close()
-        return found
+        return said(EmbeddedTopics(self.directory / "topics"), topic)
 
     def answers(self) -> list[Answer]:
         """Return all answers in order."""

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from connectors.annotation.desk import AnnotationDesk
-from connectors.topics import TopicName, Topics
-from connectors.wire.codec import decode
+from connectors.topics import Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.apps.page.access import Door
@@ -27,6 +26,7 @@ from streamgp.apps.page.program import run_server
 from streamgp.apps.page.server import Page, PageSettings
 from streamgp.interactive.messages import Answer, LabelRequest
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from tests.helpers.topics import said, wait_until
 
 _PATIENCE_S = 60.0
 
@@ -54,15 +54,6 @@ def write(topics: Topics, *messages: Any) -> None:
         link.poll(0.1)
     link.commit([outbound.message(each, 0) for each in messages])
     link.close(leave=True)
-
-
-def said(topics: Topics, name: TopicName) -> list[Any]:
-    """Return the messages of a topic."""
-    with closing(topics.reader([name])) as reader:
-        found: list[Any] = []
-        while not reader.caught_up:
-            found += [decode(record.value) for record in reader.poll(0.1) if record.value]
-    return found
 
 
 def answers(topics: Topics) -> list[Answer]:
@@ -137,7 +128,7 @@ class Browser:
 
     def card(self) -> Any:
         """Return the next card, once there is one."""
-        until(lambda: self.get("/api/next").body["card"])
+        wait_until(lambda: self.get("/api/next").body["card"])
         return self.get("/api/next").body["card"]
 
     def answer(self, card: str, label: Any, answer_id: str, **more: Any) -> Reply:
@@ -217,7 +208,7 @@ class Served:
     def __enter__(self) -> Served:
         self._thread.start()
         assert self._ready.wait(_PATIENCE_S)
-        until(lambda: self.live.is_ready)
+        wait_until(lambda: self.live.is_ready)
         return self
 
     def __exit__(
@@ -238,14 +229,6 @@ class Served:
     def browser(self, cookie: str | None = None) -> Browser:
         """Return a browser for this page."""
         return Browser(self.port, cookie)
-
-
-def until(is_so: Callable[[], Any], patience_s: float = _PATIENCE_S) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < end, "the condition did not hold in time"
-        time.sleep(0.01)
 
 
 def events_of(lines: Iterable[bytes]) -> Iterable[tuple[str, Any]]:

@@ -17,6 +17,7 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
 from tests.helpers.deskwork import program
+from tests.helpers.topics import everything
 
 
 def run(command: str, config: Path, *options: str, lines: str = "") -> str:
@@ -28,16 +29,8 @@ def run(command: str, config: Path, *options: str, lines: str = "") -> str:
 
 def placed(topics: Topics, name: TopicName) -> list[tuple[int, Any]]:
     """Return the messages of a topic, each with its partition."""
-    with closing(topics.reader([name])) as reader:
-        records = []
-        while not reader.caught_up:
-            records += reader.poll(0.5)
+    records = everything(topics, name)
     return [(record.partition, decode(record.value)) for record in records if record.value]
-
-
-def said(topics: Topics, name: TopicName) -> list[Any]:
-    """Return the messages of a topic."""
-    return [message for _, message in placed(topics, name)]
 
 
 def work(config: Path, is_done: Callable[[Topics], bool], patience_s: float = 120.0) -> None:

@@ -35,6 +35,7 @@ from streamgp.cli.maintenance import (
 from streamgp.cli.watch import watch
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
+from tests.helpers.topics import everything, wait_until
 
 COMMANDS = type(cli)(
     name="streamgp",
@@ -172,12 +173,7 @@ class Small:
     # --- what the topics hold
 
     def records(self, *names: TopicName) -> list[Record]:
-        reader = self.topics.reader(names)
-        found = []
-        while not reader.caught_up:
-            found += reader.poll(0.0)
-        reader.close()
-        return found
+        return everything(self.topics, *names)
 
     def said(self, *names: TopicName) -> list[Message]:
         found = []
@@ -243,10 +239,3 @@ class Small:
         assert result.exit_code == 2, result.output
         assert result.stderr.count("\n") == 1, result.stderr
         return result.stderr.removeprefix("Error: ").rstrip("\n")
-
-
-def wait_until(is_so: Callable[[], bool], patience_s: float = 60.0) -> None:
-    end = time.monotonic() + patience_s
-    while not is_so():
-        assert time.monotonic() < end, "the condition did not hold in time"
-        time.sleep(0.01)

@@ -2,11 +2,12 @@
 
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing
-from connectors.wire.codec import decode, encode
+from connectors.wire.codec import encode
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.interactive.messages import Answer, Event
+from tests.helpers.topics import everything
 
 GROUP = "streamgp"
 
@@ -38,19 +39,6 @@ def raw(topics, topic="events", key=b"ann", value=b"hello", headers=()):
     writer = topics.writer("test")
     writer.send(Outgoing(topic=topic, key=key, value=value, headers=headers))
     writer.close()
-
-
-def everything(topics, *names):
-    reader = topics.reader(names)
-    records = []
-    while not reader.caught_up:
-        records += reader.poll(0.0)
-    reader.close()
-    return records
-
-
-def said(topics, *names):
-    return [decode(r.value) for r in everything(topics, *names) if r.value is not None]
 
 
 def idle(topics):

@@ -26,6 +26,7 @@ from tests.helpers.page_scene import (
     known,
     label_request,
 )
+from tests.helpers.topics import wait_until
 from tests.page.conftest import missing
 
 try:
@@ -60,13 +61,6 @@ def press(page: Any, key: str) -> None:
             expect(answered).to_have_count(0, timeout=2000.0)
             return
     expect(answered).to_have_count(0)
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.05)
 
 
 def all_sent(page: Any) -> None:
@@ -162,7 +156,7 @@ def play(scene: PageScene, look: Look, n: int, kills: int, cuts: int, cut_s: flo
         trouble.answer(2)
         happen()
     trouble.finish()
-    until(lambda: len(given(scene)) == n)
+    wait_until(lambda: len(given(scene)) == n)
     assert set(given(scene).values()) <= set(ROOMS)
 
 
@@ -214,7 +208,7 @@ def test_answer_given_offline_survives_a_new_start_of_the_page(
     expect(page.locator("#connection")).to_contain_text("1 answer is kept")
     scene.start()
     expect(page.locator(CARD)).to_be_visible()
-    until(lambda: len(scene.answers()) == 1)
+    wait_until(lambda: len(scene.answers()) == 1)
     [answer] = scene.answers()
     assert (answer.event_id, answer.y) == (first.split("/")[1], "den")
     kept = page.evaluate(
@@ -257,7 +251,7 @@ def test_held_key_answers_once(scene: PageScene, look: Look) -> None:
         page.keyboard.down("1")  # repeats, as the keyboard of a held key does
     page.keyboard.up("1")
     expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
-    until(lambda: len(scene.answers()) == 1)
+    wait_until(lambda: len(scene.answers()) == 1)
     page.wait_for_timeout(300)
     assert len(scene.answers()) == 1
 
@@ -283,7 +277,7 @@ def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Lo
     page.wait_for_timeout(900)
     assert card_of(page) == second
     press(page, "2")
-    until(lambda: len(scene.answers()) == 2)
+    wait_until(lambda: len(scene.answers()) == 2)
     assert [one.y for one in scene.answers()] == ["bathroom", "bedroom"]
 
 
@@ -307,7 +301,7 @@ def test_stray_key_never_answers_a_challenge(scene: PageScene, look: Look) -> No
         assert card_of(page) == first, key
     assert scene.answers() == []
     page.keyboard.press("c")
-    until(lambda: len(scene.answers()) == 1)
+    wait_until(lambda: len(scene.answers()) == 1)
     [answer] = scene.answers()
     assert (answer.request_id, answer.y) == ("e0/challenge/1", "study")
     assert answer.shown == ("examples",)
@@ -321,7 +315,7 @@ def test_another_label_of_a_challenge_is_chosen_from_the_list(scene: PageScene, 
     expect(page.get_by_role("button", name="study", exact=True)).to_have_count(0)
     page.keyboard.press("Enter")  # nothing is chosen beforehand
     page.get_by_role("button", name="kitchen", exact=True).click()
-    until(lambda: len(scene.answers()) == 1)
+    wait_until(lambda: len(scene.answers()) == 1)
     assert scene.answers()[0].y == "kitchen"
 
 
@@ -403,7 +397,7 @@ def test_suggestion_is_hidden_until_it_is_wanted(scene: PageScene, look: Look) -
     page.keyboard.press("h")
     expect(page.locator(".suggestion")).to_contain_text("den")
     press(page, "3")
-    until(lambda: len(scene.answers()) == 2)
+    wait_until(lambda: len(scene.answers()) == 2)
     first, second = scene.answers()
     assert (first.shown, second.shown) == ((), ("suggestion",))
 
@@ -440,7 +434,7 @@ def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> N
     expect(page.locator(CARD)).to_be_visible()
     first = card_of(page)
     press(page, "1")
-    until(lambda: len(scene.answers()) == 1)
+    wait_until(lambda: len(scene.answers()) == 1)
     page.keyboard.press("u")
     expect(page.locator(f'{CARD}[data-card="{first}"]')).to_be_visible()
     press(page, "2")
@@ -461,7 +455,7 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
     press(page, "1")
     page.locator(".past-answer").first.click()
     page.get_by_role("dialog").get_by_role("button", name="study").click()
-    until(lambda: [one.y for one in scene.answers()] == ["bathroom", "study"])
+    wait_until(lambda: [one.y for one in scene.answers()] == ["bathroom", "study"])
     assert scene.answers()[1].supersedes == scene.answers()[0].answer_id
     expect(page.locator(".past-answer").first).to_contain_text("study")
 
@@ -479,7 +473,7 @@ def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
     scene.write(challenge(11, at=time.time(), neighbours=(near,), given="bathroom"))
     page.get_by_role("button", name="Correct the example bathroom").click()
     page.get_by_role("dialog").get_by_role("button", name="study").click()
-    until(lambda: len(scene.answers()) == 13)
+    wait_until(lambda: len(scene.answers()) == 13)
     first, last = scene.answers()[0], scene.answers()[-1]
     assert (last.event_id, last.y, last.supersedes) == ("e0", "study", first.answer_id)
     expect(page.locator(f'{CARD}[data-kind="challenge"]')).to_be_visible()
@@ -519,7 +513,7 @@ def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
     page.get_by_label("Value", exact=True).fill("-3")
     expect(slider).to_have_js_property("value", "-3")
     press(page, "Enter")
-    until(lambda: [one.y for one in scene.answers()] == [-3.0])
+    wait_until(lambda: [one.y for one in scene.answers()] == [-3.0])
 
 
 def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
@@ -561,14 +555,14 @@ def test_undo_after_learning_revises_the_label(scene: PageScene, look: Look) -> 
         page.keyboard.press("n")
         page.get_by_label("Name of the new label").fill("attic")
         press(page, "Enter")
-        until(lambda: _learned(scene) == [("attic", "asked")])
+        wait_until(lambda: _learned(scene) == [("attic", "asked")])
         page.keyboard.press("u")
         expect(page.locator(".again")).to_be_visible()
         page.keyboard.press("n")
         page.get_by_label("Name of the new label").fill("cellar")
         page.keyboard.press("Enter")
         corrected = [("attic", "asked"), (None, "withdrawn"), ("cellar", "asked")]
-        until(lambda: _learned(scene) == corrected)
+        wait_until(lambda: _learned(scene) == corrected)
     finally:
         worker.kill()
         worker.wait()

@@ -18,7 +18,8 @@ from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
 from tests.helpers.kafka_cases import opened as opened_kafka
 from tests.helpers.page_scene import ROOMS, known, label_request
-from tests.helpers.page_server import Served, answers, until, write
+from tests.helpers.page_server import Served, answers, write
+from tests.helpers.topics import wait_until
 from tests.page.conftest import missing
 
 try:
@@ -108,14 +109,14 @@ def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_
         expect(pages["ben"].locator("#others")).to_contain_text("ann")
         for _ in range(3):
             # The next card is shown ahead, until the server has said that another annotator has it.
-            until(lambda: card_of(pages["ann"]) != card_of(pages["ben"]))
+            wait_until(lambda: card_of(pages["ann"]) != card_of(pages["ben"]))
             for page in pages.values():
                 page.wait_for_timeout(750)  # keys are off where a card has changed by itself
                 press(page, "1")
         invites.revoke("ben")
         pages["ben"].reload()
         expect(pages["ben"].get_by_role("heading", name="You need an invite")).to_be_visible()
-        until(lambda: len(answers(topics)) == 6)
+        wait_until(lambda: len(answers(topics)) == 6)
     found = answers(topics)
     assert len({one.event_id for one in found}) == 6
     assert sorted(str(one.annotator) for one in found) == 3 * ["ann"] + 3 * ["ben"]
@@ -136,7 +137,7 @@ def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:
             page.keyboard.press(label)
             expect(page.get_by_role("button", name="Certain")).to_be_visible()
             press(page, sure)
-        until(lambda: len(answers(topics)) == 3)
+        wait_until(lambda: len(answers(topics)) == 3)
     assert [(one.y, (one.privileged or {}).get("confidence")) for one in answers(topics)] == [
         ("hall", 1.0),
         ("bedroom", 0.0),
@@ -164,7 +165,7 @@ def test_a_label_that_is_renamed_is_a_choice_no_more(open_page: Open) -> None:
             if new == "pantry":  # much like the old name, but that one goes away
                 expect(page.locator(".choice", has_text="pantry")).to_have_count(1)
         expect(page.locator(".choice", has_text="pantr")).to_have_count(0)
-        until(lambda: len(answers(topics)) == 3)
+        wait_until(lambda: len(answers(topics)) == 3)
     assert [one.y for one in answers(topics)] == ["pantri", "pantry", "kitchen"]
 
 

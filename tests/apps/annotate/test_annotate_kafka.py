@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
-from tests.helpers.round_trip import placed, run, said, work
+from tests.helpers.round_trip import placed, run, work
+from tests.helpers.topics import said
 
 N_ROWS, N_KEYS = 24, 4
 

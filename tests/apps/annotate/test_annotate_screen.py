@@ -24,7 +24,6 @@ from rich.console import Console
 from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import Question
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate import session
 from streamgp.apps.annotate.choices import Choices
@@ -33,6 +32,7 @@ from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.terminal_ui import DEAF_S, ScreenFace
 from streamgp.base import Neighbour
 from tests.helpers.deskwork import challenge, label_request
+from tests.helpers.topics import said
 
 TESTS = Path(__file__).parents[2]
 PROGRAM = "import sys; from tests.helpers.deskwork import program; program.main(sys.argv[1:])"
@@ -140,12 +140,7 @@ def answers(directory: Path) -> list[tuple[Any, ...]]:
 
 
 def given_in(directory: Path) -> list[Any]:
-    reader = EmbeddedTopics(directory / "topics").reader(["answers"])
-    found: list[Any] = []
-    while not reader.caught_up:
-        found += [decode(record.value) for record in reader.poll(0.0) if record.value]
-    reader.close()
-    return found
+    return said(EmbeddedTopics(directory / "topics"), "answers")
 
 
 def test_keys_answer_question_after_question(terminal: Terminal, directory: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
-from tests.helpers.round_trip import run, said, work
+from tests.helpers.round_trip import run, work
+from tests.helpers.topics import said
 
 N_ROWS, N_ASKED = 30, 20
 

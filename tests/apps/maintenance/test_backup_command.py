@@ -20,7 +20,8 @@ from connectors.topics import Topics
 from connectors.wire.codec import encode
 from connectors.worker.losses import LostRecordsError
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Prediction
-from tests.helpers.small_deployment import Cut, OpenTopics, Small, wait_until
+from tests.helpers.small_deployment import Cut, OpenTopics, Small
+from tests.helpers.topics import wait_until
 
 KEYS = ("ann", "bob", "eve", "zoe")
 N = 160

@@ -18,6 +18,7 @@ from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
+from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
 N_KEYS = 9
@@ -59,11 +60,7 @@ def written(path: Path, url: str, prefix: str, n_partitions: int, group: str) ->
 
 def records(config: Path, name: TopicName) -> list[Record]:
     with closing(open_topics(load_deployed(config))) as topics:
-        found: list[Record] = []
-        with closing(topics.reader([name])) as reader:
-            while not reader.caught_up:
-                found += reader.poll(0.2)
-        return found
+        return everything(topics, name)
 
 
 def predictions(config: Path, n: int) -> dict[str, bytes]:

@@ -15,7 +15,8 @@ import pytest
 from connectors.memory import MemoryTopics
 from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, Door, Rates
 from streamgp.apps.page.invites import Invites
-from tests.helpers.page_server import Browser, Served, answers, events_of, request, until, write
+from tests.helpers.page_server import Browser, Served, answers, events_of, request, write
+from tests.helpers.topics import wait_until
 
 SECRET_LABEL = "a label of hers"
 
@@ -133,7 +134,7 @@ def test_a_hostile_answer_is_refused_and_written_nowhere(
         reply = browser.post("/api/answers", body, headers=how.get("headers"), data=how.get("data"))
     assert (reply.status, reply.body["error"]) == (status, error)
     assert answers(served.topics) == []
-    until(lambda: caplog.records)  # it is logged when the answer is on its way
+    wait_until(lambda: caplog.records)  # it is logged when the answer is on its way
     [line] = caplog.records
     fields = line.__dict__["fields"]
     assert fields["route"] == "/api/answers"
@@ -315,7 +316,7 @@ def test_no_annotator_can_change_answers_of_others(served: Served, invites: Invi
     assert (renamed.status, renamed.body["changed"]) == (200, 0)
     # Nor are their ids taken: that of an answer is made of the name of who gives it.
     write(served.topics, request("e7"))
-    until(lambda: ben.get("/api/card/k/e7/label").status == 200)
+    wait_until(lambda: ben.get("/api/card/k/e7/label").status == 200)
     assert ben.answer("k/e7/label", "den", "page/ann/a2").status == 200
     first, other = answers(served.topics)
     assert (first.annotator, first.y, first.answer_id) == ("ann", "hall", "page/ann/a1")
@@ -357,7 +358,7 @@ def test_a_closed_stream_makes_room_for_another(served: Served, invites: Invites
             assert reply.status == 200
             assert next(iter(events_of(reply)))[0] in ("card", "progress", "others")
             reply.close()
-        until(lambda: served.page.traffic.streams.total() == 0)
+        wait_until(lambda: served.page.traffic.streams.total() == 0)
 
 
 def test_what_fails_inside_is_reported_without_what_was_said(
@@ -375,7 +376,7 @@ def test_what_fails_inside_is_reported_without_what_was_said(
     reply = browser.answer("k/e1/label", SECRET_LABEL, "a1")
     assert (reply.status, reply.body["error"]) == (500, "internal")
     assert SECRET_LABEL not in json.dumps(reply.body)
-    until(lambda: caplog.records)
+    wait_until(lambda: caplog.records)
     [line] = [record for record in caplog.records if record.name == "streamgp.page"]
     assert "ArithmeticError at" in line.__dict__["fields"]["cause"]
     assert SECRET_LABEL not in caplog.text

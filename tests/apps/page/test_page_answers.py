@@ -16,7 +16,7 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, Record, Topics
+from connectors.topics import ALL_TOPICS, Topics
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
@@ -30,7 +30,8 @@ from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import PATIENT
 from tests.helpers.messages import challenge
 from tests.helpers.page_scene import PageScene
-from tests.helpers.page_server import Browser, Served, answers, events_of, request, until, write
+from tests.helpers.page_server import Browser, Served, answers, events_of, request, write
+from tests.helpers.topics import everything, wait_until
 
 N_PEOPLE, N_QUESTIONS = 20, 200
 
@@ -263,9 +264,9 @@ def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(
         assert browser.get("/healthz").status == 503
         assert browser.get("/api/next").body["progress"]["unsent"] == 1
         broken.reads_fail = True
-        until(lambda: served.live.trouble is not None)
+        wait_until(lambda: served.live.trouble is not None)
         broken.writes_fail = broken.reads_fail = False
-        until(lambda: browser.get("/healthz").status == 200)
+        wait_until(lambda: browser.get("/healthz").status == 200)
         assert browser.answer("k/e1/label", "hall", "a1").body["again"]
         assert browser.card()["event_id"] == "e2"
     assert [answer.event_id for answer in answers(topics)] == ["e1"]
@@ -330,7 +331,7 @@ def test_a_failure_of_the_streams_ends_the_page(
         raise ArithmeticError
 
     monkeypatch.setattr(Herald, "tell_all", fail)
-    until(lambda: not served.is_running)
+    wait_until(lambda: not served.is_running)
     assert isinstance(served.live.failure, ArithmeticError)
 
 
@@ -342,9 +343,9 @@ def test_a_failure_beside_the_requests_ends_the_page_and_tells_where(
 
     monkeypatch.setattr(served.live.board.desk, "take", fail)
     write(served.topics, request("e4"))
-    until(lambda: served.live.has_failed)
+    wait_until(lambda: served.live.has_failed)
     assert isinstance(served.live.failure, ArithmeticError)
-    until(lambda: not served.is_running)
+    wait_until(lambda: not served.is_running)
 
 
 def test_the_truth_stands_on_cards_only_where_the_server_knows_it() -> None:
@@ -398,10 +399,7 @@ def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_sign
         ann = served.browser()
         assert ann.answer(ann.card()["id"], "hall", "1").status == 200
         assert ann.post("/api/answers/1/undo", {}).status == 200
-    with closing(topics.reader(["answers"])) as reader:
-        records: list[Record] = []
-        while not reader.caught_up:
-            records += reader.poll(0.1)
+    records = everything(topics, "answers")
     read_back = [read(record, keyed=True, signatures=signatures) for record in records]
     assert [getattr(each, "fault", None) for each in read_back] == ["unauthorised", None, None]
     assert [getattr(each, "y", None) for each in read_back] == [None, "hall", None]
@@ -428,7 +426,7 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
         body = {"card": first["id"], "answer_id": "1", "action": "label", "label": "hall"}
         assert browsers["eve"].post("/api/answers", body).status == 200
         write(topics, replace(request("e2", key="k"), excluded=("eve", "eva")))
-        until(lambda: told(browsers["zoe"])["of"])
+        wait_until(lambda: told(browsers["zoe"])["of"])
         assert told(browsers["eve"]) == {"is_asked": False, "mine": "some", "of": []}
         assert told(only_k) == {"is_asked": False, "mine": "all", "of": []}
         assert told(browsers["zoe"]) == {"is_asked": True, "mine": None, "of": ["eva", "eve"]}
@@ -441,6 +439,6 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
             (409, True)
         ] * 2
         write(topics, request("e3", key="k"))  # heard again
-        until(lambda: not told(browsers["zoe"])["of"])
+        wait_until(lambda: not told(browsers["zoe"])["of"])
         assert told(browsers["eve"]) == {"is_asked": True, "mine": None, "of": []}
     assert len(answers(topics)) == 1

@@ -21,7 +21,8 @@ from connectors.topics import RefusedError
 from streamgp.apps.page.address import is_loopback
 from streamgp.cli.main import cli
 from streamgp.config.validation import parse_bind
-from tests.helpers.page_server import Browser, until
+from tests.helpers.page_server import Browser
+from tests.helpers.topics import wait_until
 
 pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 MAIN = "from streamgp.cli.main import main\nmain()"
@@ -162,7 +163,7 @@ def test_the_demos_page_tells_which_room_it_was() -> None:
         told = re.search(r":(\d+)/", process.stdout.readline())
         assert told is not None
         browser = Browser(int(told[1]))
-        until(lambda: browser.get("/api/next").body["card"] is not None)
+        wait_until(lambda: browser.get("/api/next").body["card"] is not None)
         card = browser.get("/api/next").body["card"]
         assert card["truth"] in {"bedroom", "hall", "kitchen", "study"}
     finally:
@@ -199,7 +200,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
         link = run("invite", config, "ann", "--url", url).output.strip()
         assert browser.join(link.rpartition("/")[2]).status == 303
         assert browser.get("/api/me").body["name"] == "ann"
-        until(lambda: browser.get("/healthz").status == 200)
+        wait_until(lambda: browser.get("/healthz").status == 200)
         stream = urllib.request.Request(
             f"{url}api/stream", headers={"Cookie": browser.cookie or ""}
         )

@@ -13,7 +13,8 @@ import pytest
 from connectors.memory import MemoryTopics
 from streamgp.apps.page import connections
 from streamgp.apps.page.access import SECURITY_HEADERS
-from tests.helpers.page_server import Served, until
+from tests.helpers.page_server import Served
+from tests.helpers.topics import wait_until
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_client_that_reads_nothing_does_not_hold_its_connection(
         connection.settimeout(0.2)
         connection.connect(("127.0.0.1", served.port))
         asked = b"".join(head(served, "/static/texts/en.json") for _ in range(100))
-        until(lambda: not takes_more(connection, asked))
+        wait_until(lambda: not takes_more(connection, asked))
 
 
 def test_a_request_for_the_head_of_a_stream_holds_nothing(served: Served) -> None:
@@ -136,7 +137,7 @@ def test_what_is_no_http_is_refused_like_anything_else(
     assert b'"error":"bad_http"' in body
     for header in SECURITY_HEADERS:
         assert header.encode() in answer
-    until(lambda: caplog.records)
+    wait_until(lambda: caplog.records)
     [line] = caplog.records
     assert (line.name, line.levelno) == ("streamgp.page", logging.WARNING)
     assert line.__dict__["fields"] == {
@@ -160,7 +161,7 @@ def test_a_bad_chunk_after_the_response_ends_the_connection_and_nothing_else(
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
         connection.sendall(b"zz\r\n")
         rest(connection)
-    until(lambda: served.page.traffic.streams.total() == 0)
+    wait_until(lambda: served.page.traffic.streams.total() == 0)
     assert served.browser().get("/healthz").status == 200
     assert caplog.records == []
 
@@ -171,5 +172,5 @@ def test_clients_that_reset_their_streams_leave_none_behind(served: Served) -> N
         connection.sendall(head(served, "/api/stream"))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
-    until(lambda: served.page.traffic.streams.total() == 0)
+    wait_until(lambda: served.page.traffic.streams.total() == 0)
     assert served.browser().get("/api/me").status == 200

@@ -16,7 +16,8 @@ from streamgp.apps.page.invites import INVITES, LINK_VALID_S
 from streamgp.apps.page.preferences import PREFERENCES
 from streamgp.apps.replay.demo_stream import MOST_OPEN, N_TAUGHT
 from streamgp.cli.page import DEFAULT_BIND, page
-from tests.helpers.page_server import Served, request, said, write
+from tests.helpers.page_server import Served, request, write
+from tests.helpers.topics import said
 
 GUIDE = Path(__file__).parents[3] / "docs" / "annotating.md"
 if not GUIDE.is_file():

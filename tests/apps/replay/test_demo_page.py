@@ -10,7 +10,7 @@ from connectors.wire.outbound import Outbound
 from streamgp.apps.replay.demo_stream import MOST_OPEN, DemoStream, shuffled
 from streamgp.apps.replay.raw_demo import ACTIVITIES
 from streamgp.interactive.messages import Challenge
-from tests.helpers.deskwork import until
+from tests.helpers.topics import wait_until
 
 WRONG_AT = 7
 
@@ -24,7 +24,7 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
     with closing(stream.topics.writer("test")) as writer:
         feed = DeskFeed(stream.topics, inbox, keyed=False)
         while n_asked < 20 and not challenged:
-            until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
+            wait_until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
             assert inbox.n_open(0.0) <= MOST_OPEN
             question = inbox.next(0.0)
             assert question is not None
@@ -54,7 +54,7 @@ def test_raw_rows_of_a_walk_are_asked_about_with_their_signal() -> None:
     stream.start()
     inbox = AnnotationInbox("ann")
     feed = DeskFeed(stream.topics, inbox, keyed=False)
-    until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
+    wait_until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
     question = inbox.next(0.0)
     assert question is not None
     request = question.request

@@ -15,7 +15,7 @@ from streamgp.apps.deployment.deployment import build_loops
 from streamgp.cli.main import cli
 from streamgp.config.load import load_worker
 from tests.helpers.deskwork import Broken
-from tests.helpers.workbench import said
+from tests.helpers.topics import said
 
 START = 1_700_000_000.0
 TOML = """\

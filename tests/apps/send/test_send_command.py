@@ -18,6 +18,7 @@ from connectors.wire.codec import decode
 from streamgp.apps.send import MOST_IN_FLIGHT, EventProducer, Pace, RowRead
 from streamgp.interactive import Event, Rejected
 from tests.helpers.deskwork import Broken, Clock, program
+from tests.helpers.topics import everything
 
 ROWS = """\
 at,who,wap1,wap2,note,room
@@ -40,12 +41,7 @@ class Folder:
         Path("rooms.csv").write_text(ROWS)
 
     def records(self) -> list[Any]:
-        reader = self.topics.reader(["events"])
-        found: list[Any] = []
-        while not reader.caught_up:
-            found += reader.poll(0.0)
-        reader.close()
-        return found
+        return everything(self.topics, "events")
 
     def events(self) -> list[Any]:
         found = [decode(record.value) for record in self.records() if record.value is not None]

@@ -18,7 +18,8 @@ from streamgp.apps.watch.statistics import Watching
 from streamgp.apps.watch.view import Around, Follower, parts, text
 from streamgp.cli.watch import _show_live
 from streamgp.interactive.messages import Challenge, LabelRequest
-from tests.helpers.small_deployment import Small, wait_until
+from tests.helpers.small_deployment import Small
+from tests.helpers.topics import wait_until
 
 
 @pytest.fixture

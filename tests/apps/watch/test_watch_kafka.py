@@ -18,7 +18,8 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
 from streamgp.interactive.messages import Event
-from tests.helpers.small_deployment import COMMANDS, wait_until
+from tests.helpers.small_deployment import COMMANDS
+from tests.helpers.topics import wait_until
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
 

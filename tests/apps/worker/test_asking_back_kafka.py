@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from connectors.topics import Outgoing, TopicName
-from connectors.wire.codec import decode, encode
+from connectors.wire.codec import encode
 from streamgp.apps import console
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.interactive import Answer, Event, LabelledExample, LabelRequest
+from tests.helpers.topics import said
 from tests.helpers.worker_process import Process
 
 
@@ -45,11 +46,8 @@ class Deployment:
         until, found = monotonic() + 60.0, []
         while len(found) < n and monotonic() < until:
             with closing(open_topics(load_deployed(self.path))) as topics:
-                reader, found = topics.reader([topic]), []
-                while not reader.caught_up:
-                    found += reader.poll(0.5)
-                reader.close()
-        return [decode(record.value) for record in found if record.value is not None]
+                found = said(topics, topic)
+        return found
 
 
 @pytest.fixture

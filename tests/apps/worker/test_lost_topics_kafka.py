@@ -21,6 +21,7 @@ from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.check import check_deployment
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, recover, restore
+from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
 KAFKA = pytest.importorskip("kafka")
@@ -116,12 +117,9 @@ class Deployed:
     def sequences(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         with closing(open_topics(load_deployed(self.config))) as topics:
-            reader = topics.reader(["consensus"])
-            while not reader.caught_up:
-                for record in reader.poll(1.0):
-                    line = line_of(record.key, record.value or b"")
-                    found.setdefault(line.key or "", []).append(line.sequence)
-            reader.close()
+            for record in everything(topics, "consensus"):
+                line = line_of(record.key, record.value or b"")
+                found.setdefault(line.key or "", []).append(line.sequence)
         return found
 
 

@@ -28,7 +28,7 @@ from streamgp.apps.worker.observe import (
 )
 from streamgp.config.load import parse_worker
 from streamgp.config.validation import ConfigError
-from tests.helpers.small_deployment import wait_until
+from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import Process
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -23,6 +23,7 @@ from streamgp.apps.deployment.deployment import load_deployed, open_topics, visi
 from streamgp.apps.watch.view import Follower
 from streamgp.apps.worker.check import check_deployment
 from tests.helpers.kafka_cases import open_transaction
+from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
 
@@ -82,11 +83,7 @@ def send_events(config: Path, n: int) -> None:
 
 def n_predictions(config: Path) -> int:
     with closing(open_topics(load_deployed(config))) as topics:
-        n, reader = 0, topics.reader(["predictions"])
-        while not reader.caught_up:
-            n += len(reader.poll(1.0))
-        reader.close()
-    return n
+        return len(everything(topics, "predictions"))
 
 
 def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list[Process]) -> None:

@@ -20,6 +20,7 @@ from streamgp.apps import console
 from streamgp.common.environment import environment
 from streamgp.interactive import Event
 from tests.helpers.blas_kernels import other_kernel
+from tests.helpers.topics import everything
 from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 CONSEQUENCE = "results agree to about 1e-9, not bitwise"
@@ -71,13 +72,10 @@ class Site:
 
     def record(self) -> dict[str, Any]:
         """Return the record about who works on the partition."""
-        reader = EmbeddedTopics(self.path / "topics").reader(("state",))
         found: dict[str, Any] = {}
-        while not reader.caught_up:
-            for record in reader.poll(0.0):
-                if record.key == b"\x1fconfiguration" and record.value is not None:
-                    found = json.loads(record.value)["value"]
-        reader.close()
+        for record in everything(EmbeddedTopics(self.path / "topics"), "state"):
+            if record.key == b"\x1fconfiguration" and record.value is not None:
+                found = json.loads(record.value)["value"]
         return found
 
     def elsewhere(self) -> None:

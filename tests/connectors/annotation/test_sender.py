@@ -7,7 +7,8 @@ import pytest
 from connectors.annotation.sender import AnswerSender
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
-from tests.helpers.deskwork import Broken, until
+from tests.helpers.deskwork import Broken
+from tests.helpers.topics import wait_until
 
 
 def outgoing(n: int) -> Outgoing:
@@ -39,12 +40,12 @@ def test_records_wait_while_the_broker_is_away_and_go_when_it_is_back() -> None:
     courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=0.0)
     topics.writes_fail = True
     courier.send(outgoing(0))
-    until(lambda: courier.trouble is not None)
+    wait_until(lambda: courier.trouble is not None)
     assert courier.trouble == "the broker\ndoes not answer"
     courier.send(outgoing(1))
     assert courier.n_unsent == 2
     topics.writes_fail = False
-    until(lambda: courier.n_unsent == 0)
+    wait_until(lambda: courier.n_unsent == 0)
     assert courier.trouble is None
     assert courier.finish(20.0) == 0
     assert values(topics.topics) == [b"0", b"1"]
@@ -54,11 +55,11 @@ def test_writer_that_fails_on_the_way_is_replaced() -> None:
     topics = Broken(MemoryTopics())
     courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=0.0)
     courier.send(outgoing(0))
-    until(lambda: courier.n_unsent == 0)
+    wait_until(lambda: courier.n_unsent == 0)
     topics.writes_fail = True
     n = topics.n_flushes
     courier.send(outgoing(1))
-    until(lambda: topics.n_flushes > n)
+    wait_until(lambda: topics.n_flushes > n)
     topics.writes_fail = False
     assert courier.finish(20.0) == 0
     assert values(topics.topics)[-1] == b"1"
@@ -70,7 +71,7 @@ def test_what_cannot_be_sent_in_time_is_counted() -> None:
     courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=60.0)
     for n in range(3):
         courier.send(outgoing(n))
-    until(lambda: courier.trouble is not None)
+    wait_until(lambda: courier.trouble is not None)
     assert courier.finish(0.0) == 3
     courier.close()
     courier._thread.join(60.0)
@@ -84,7 +85,7 @@ def test_error_of_our_own_is_raised_where_it_is_seen() -> None:
     courier = AnswerSender(broken)  # type: ignore[arg-type]
     courier.send(outgoing(0))
     with pytest.raises(TypeError, match="no writer at all"):
-        until(lambda: courier.n_unsent == 0)
+        wait_until(lambda: courier.n_unsent == 0)
 
 
 def test_a_record_is_reported_safe_only_once_the_broker_has_it() -> None:
@@ -94,9 +95,9 @@ def test_a_record_is_reported_safe_only_once_the_broker_has_it() -> None:
     safe: list[int] = []
     for n in range(3):
         courier.send(outgoing(n), lambda n=n: safe.append(n))  # type: ignore[misc]
-    until(lambda: courier.trouble is not None)
+    wait_until(lambda: courier.trouble is not None)
     assert safe == []
     topics.writes_fail = False
-    until(lambda: len(safe) == 3)
+    wait_until(lambda: len(safe) == 3)
     assert safe == [0, 1, 2]
     assert courier.finish(20.0) == 0

@@ -21,6 +21,7 @@ import pytest
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.codec import decode
 from streamgp.interactive.messages import Cancel, Expired, LabelledExample
+from tests.helpers.topics import everything
 
 N_KILLS = int(os.environ.get("STREAMGP_KILLS", "20"))
 PATIENCE_S = 60.0 + 3.0 * N_KILLS
@@ -157,11 +158,7 @@ def test_processes_that_are_killed_while_they_work_lose_and_double_nothing(storm
 
 
 def said(topics, topic):
-    reader, found = topics.reader([topic]), []
-    while not reader.caught_up:
-        found += [json.loads(record.value) for record in reader.poll(0.0)]
-    reader.close()
-    return found
+    return [json.loads(record.value) for record in everything(topics, topic)]
 
 
 # --- the programs themselves
@@ -214,7 +211,7 @@ class Programs:
 
     @property
     def n_sent(self):
-        return len(records(self.topics, "events"))
+        return len(everything(self.topics, "events"))
 
     def keep_running(self):
         """Start what has ended by itself; only the sender may, with all its rows sent."""
@@ -247,19 +244,11 @@ class Programs:
         return name, (self.directory / f"{name}.log").read_text()[-2000:]
 
 
-def records(topics, topic):
-    reader, found = topics.reader([topic]), []
-    while not reader.caught_up:
-        found += reader.poll(0.0)
-    reader.close()
-    return found
-
-
 def open_requests(topics):
     """Return the requests without an answer, a cancellation or their expiry."""
-    asked = [decode(record.value) for record in records(topics, "requests")]
+    asked = [decode(record.value) for record in everything(topics, "requests")]
     ended = {said.request_id for said in asked if isinstance(said, Cancel | Expired)}
-    ended |= {decode(record.value).request_id for record in records(topics, "answers")}
+    ended |= {decode(record.value).request_id for record in everything(topics, "answers")}
     return {said.request_id for said in asked} - ended
 
 
@@ -285,18 +274,18 @@ def test_commands_that_are_killed_while_they_work_lose_and_double_nothing(progra
         n_killed += programs.kill(chance.choice(["worker", "annotator", "sender"]))
     topics = programs.topics
     programs.wait_until(lambda: programs.n_sent == N_ROWS)
-    programs.wait_until(lambda: len(records(topics, "predictions")) >= N_ROWS)
+    programs.wait_until(lambda: len(everything(topics, "predictions")) >= N_ROWS)
     programs.wait_until(lambda: not open_requests(topics))
-    events = [decode(record.value).event_id for record in records(topics, "events")]
-    predicted = [decode(record.value).event_id for record in records(topics, "predictions")]
+    events = [decode(record.value).event_id for record in everything(topics, "events")]
+    predicted = [decode(record.value).event_id for record in everything(topics, "predictions")]
     assert predicted == events
     assert len(set(events)) == N_ROWS
-    answers = {decode(record.value).answer_id for record in records(topics, "answers")}
+    answers = {decode(record.value).answer_id for record in everything(topics, "answers")}
     answered = Counter(answer_id.split("/answer/")[0] for answer_id in answers)
     assert set(answered.values()) == {1}, answered.most_common(3)
-    lines = [decode(r.value) for r in records(topics, "consensus") if r.value is not None]
+    lines = [decode(r.value) for r in everything(topics, "consensus") if r.value is not None]
     learned = Counter((n.event_id, n.revision) for n in lines if isinstance(n, LabelledExample))
     assert set(learned.values()) == {1}
     assert {event_id for event_id, _ in learned} <= set(events)
     assert len(learned) > 30
-    assert records(topics, "dead-letters") == []
+    assert everything(topics, "dead-letters") == []

@@ -7,7 +7,8 @@ from connectors.broker import TopicsBroker
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import BrokerError
 from streamgp.interactive.messages import Event, LabelledExample, Rejected
-from tests.helpers.kafka_cases import opened, out, read_records, write
+from tests.helpers.kafka_cases import opened, out, write
+from tests.helpers.topics import everything
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_events_of_one_key_share_a_partition_and_keep_their_order(broker, topics
     for i in range(20):
         producer.send(event(i, key=("ann", "bob", "eve", "dan")[i % 4]))
     producer.close()
-    records = read_records(topics, "events")
+    records = everything(topics, "events")
     assert len({record.partition for record in records}) == 2
     for key in (b"ann", b"bob", b"eve", b"dan"):
         mine = [record for record in records if record.key == key]
@@ -53,7 +54,7 @@ def test_a_labelled_example_has_the_key_by_which_its_topic_is_compacted(broker, 
     sink = broker.sink()
     sink.send(LabelledExample(event_id="e1", sequence=1, x={}, y=1, origin="asked", learned_at=1.0))
     sink.close()
-    assert [record.key for record in read_records(topics, "consensus")] == [b"\x1fe1\x1f0"]
+    assert [record.key for record in everything(topics, "consensus")] == [b"\x1fe1\x1f0"]
 
 
 def test_a_worker_s_dead_letter_says_what_was_wrong(broker, topics):

@@ -12,7 +12,8 @@ from streamgp.config.build import build_model
 from streamgp.config.rules import section
 from streamgp.config.settings import Config
 from tests.helpers.hostile import Script, honest
-from tests.helpers.kafka_cases import opened, read_records, write
+from tests.helpers.kafka_cases import opened, write
+from tests.helpers.topics import everything
 
 FRIENDS = ("ann", "bob")
 
@@ -61,7 +62,7 @@ def said(topics, *keys):
     return {
         name: sorted(
             (record.key, record.value)
-            for record in read_records(topics, name)
+            for record in everything(topics, name)
             if record.key.split(b"\x1f")[0].decode() in keys
         )
         for name in ("predictions", "requests", "consensus")
@@ -91,10 +92,10 @@ def test_a_target_of_1e155_is_a_dead_letter_and_the_worker_goes_on(kafka, kafka_
             work(topics, group)
             work(calm, group + ".calm")
         assert said(topics, *FRIENDS) == said(calm, *FRIENDS)
-    letters = read_records(topics, "dead-letters")
+    letters = everything(topics, "dead-letters")
     sent = {
         (record.topic, record.partition, record.offset): record
-        for record in read_records(topics, "events", "answers")
+        for record in everything(topics, "events", "answers")
     }
     for letter in letters:
         found = letter_of(letter)
@@ -102,6 +103,6 @@ def test_a_target_of_1e155_is_a_dead_letter_and_the_worker_goes_on(kafka, kafka_
         assert (letter.key, letter.value) == (record.key, record.value)
     large = [letter for letter in letters if b"1e+155" in letter.value]
     assert len(large) == sum(b"1e+155" in record.value for record in sent.values())
-    predicted = [json.loads(r.value) for r in read_records(topics, "predictions")]
+    predicted = [json.loads(r.value) for r in everything(topics, "predictions")]
     ours = [p["event_id"] for p in predicted if p["key"] == "eve"]
     assert ours == ["e0", "e1", "e3", "e6", "last"]

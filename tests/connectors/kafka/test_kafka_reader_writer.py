@@ -5,7 +5,8 @@ import time
 import pytest
 
 from connectors.topics import BrokerError, RefusedError
-from tests.helpers.kafka_cases import linked, numbered, opened, out, read, read_records, write
+from tests.helpers.kafka_cases import linked, numbered, opened, out, read, write
+from tests.helpers.topics import everything
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def test_what_a_writer_has_flushed_is_read_by_everybody_from_the_start(topics):
     writer.send(out("events", b"2", 0, headers=(("a", b"b"),)))
     writer.flush()
     for _ in range(2):
-        records = read_records(topics, "events")
+        records = everything(topics, "events")
         assert [(r.topic, r.offset, r.value, r.headers) for r in records] == [
             ("events", 0, b"1", ()),
             ("events", 1, b"2", (("a", b"b"),)),

@@ -28,9 +28,9 @@ from tests.helpers.kafka_cases import (
     out,
     poll,
     read,
-    read_records,
     write,
 )
+from tests.helpers.topics import everything
 
 GOOD = json.dumps({"x": {"light": 0.5}}).encode()
 
@@ -75,7 +75,7 @@ def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_pre
     work(topics, group)
     work(topics, group)
     assert len(read(topics, "predictions")) == 2
-    letters = read_records(topics, "dead-letters")
+    letters = everything(topics, "dead-letters")
     assert [letter.value for letter in letters] == [b"{}", GOOD]  # answers are read first
     for letter in letters:
         assert letter.key == b"ann"
@@ -92,7 +92,7 @@ def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_pre
 def test_such_a_null_takes_nothing_back(topics, kafka_prefix):
     write(topics, out("consensus", None, headers=((Raw(b"\xff"), b""),)), out("events", GOOD))
     work(topics, kafka_prefix + "g")
-    [letter] = read_records(topics, "dead-letters")
+    [letter] = everything(topics, "dead-letters")
     assert (letter.value, letter_of(letter).topic) == (None, "consensus")
 
 
@@ -111,7 +111,7 @@ def test_other_bytes_that_are_no_text_are_dead_letters_with_those_bytes(
 ):
     write(topics, record, out("events", GOOD))
     work(topics, kafka_prefix + "g")
-    [letter] = read_records(topics, "dead-letters")
+    [letter] = everything(topics, "dead-letters")
     assert (letter.key, letter.value) == (record.key, record.value)
     assert tuple(letter.headers[: len(record.headers)]) == record.headers
     assert len(read(topics, "predictions")) == 1
@@ -123,7 +123,7 @@ def test_other_bytes_that_are_no_text_are_dead_letters_with_those_bytes(
 def test_a_dead_letter_names_the_topic_of_the_cluster_and_its_role(topics, kafka_prefix):
     write(topics, out("events", b"?"), out("answers", b"?"))
     work(topics, kafka_prefix + "g")
-    found = {dict(r.headers)["dlq.role"]: r for r in read_records(topics, "dead-letters")}
+    found = {dict(r.headers)["dlq.role"]: r for r in everything(topics, "dead-letters")}
     assert found.keys() == {b"events", b"answers"}
     for role, record in found.items():
         name = topics.names()[role.decode()]
@@ -149,7 +149,7 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
             producer.send(topics._names["events"], value, b"ann").get(timeout=PATIENCE_S)
         producer.close()
         work(topics, kafka_prefix + "g")
-        [letter] = read_records(topics, "dead-letters")
+        [letter] = everything(topics, "dead-letters")
         assert (letter.key, letter.value) == (b"ann", b"x" * 2**20)
         assert dict(letter.headers)["dlq.truncated"] == b"20971523"
         digest = hashlib.sha256(b"x" * (20 * 2**20)).hexdigest()

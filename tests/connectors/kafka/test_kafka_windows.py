@@ -18,7 +18,8 @@ from streamgp.apps.deployment.deployment import build_loops
 from streamgp.config.load import load_worker
 from streamgp.interactive.messages import Event
 from tests.chaos.processes import HARMS, Workers
-from tests.helpers.kafka_cases import opened, read_records
+from tests.helpers.kafka_cases import opened
+from tests.helpers.topics import everything
 
 N_KILLS = int(os.environ.get("STREAMGP_KILLS", "30"))
 KEYS = [f"user {n}" for n in range(6)]
@@ -63,7 +64,7 @@ def told_by_key(topics):
     """Return what was predicted and learned of each key, in its order."""
     found = {}
     for name in ("predictions", "consensus"):
-        for record in read_records(topics, name):
+        for record in everything(topics, name):
             if record.value is not None:
                 message = decode(record.value)
                 found.setdefault((name, message.key), []).append(message)
@@ -117,7 +118,7 @@ def storm(servers, prefix, tmp_path, *, seconds, n_harms, pause_s):
         assert found.keys() == expected.keys()
         for name in expected:
             assert found[name] == expected[name], name
-        assert not read_records(topics, "dead-letters")
+        assert not everything(topics, "dead-letters")
     return sum(workers.statuses.values())
 
 

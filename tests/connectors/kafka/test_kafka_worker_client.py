@@ -18,10 +18,10 @@ from tests.helpers.kafka_cases import (
     out,
     poll,
     read,
-    read_records,
     settle,
     write,
 )
+from tests.helpers.topics import everything
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_record_without_a_partition_goes_where_its_key_belongs(topics, group):
 
 
 def sorted_by_key(topics, name):
-    return sorted(read_records(topics, name), key=lambda record: record.key)
+    return sorted(everything(topics, name), key=lambda record: record.key)
 
 
 def test_of_a_batch_that_fails_nothing_is_visible(topics, group):
@@ -361,11 +361,11 @@ def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_m
             records = first.poll(0.2)  # none, if the other one is so late that all are done
             first.commit([out("predictions", r.value, r.partition, r.key) for r in records])
         thread.join(PATIENCE_S)
-        done = read_records(topics, "predictions")
+        done = everything(topics, "predictions")
         for link in (first, second):
             (number,) = link.assigned
             copy_all(link, n - sum(record.partition == number for record in done))
-    copied = read_records(topics, "predictions")
+    copied = everything(topics, "predictions")
     for number in (0, 1):
         assert [int(r.value) for r in copied if r.partition == number] == list(range(n))
 

@@ -15,7 +15,8 @@ from connectors.worker.compatibility import (
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
-from tests.helpers.workbench import GROUP, event, everything, newest, put, said, work, worker
+from tests.helpers.topics import everything, said
+from tests.helpers.workbench import GROUP, event, newest, put, work, worker
 
 OURS = {"fingerprint": "1f", "keyed": True}
 

@@ -10,16 +10,15 @@ from connectors.wire.codec import encode
 from connectors.worker.compatibility import UnfitTopicsError
 from streamgp import SkepticalClassifier, isgp
 from streamgp.interactive.messages import Answer, Cancel
+from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     event,
-    everything,
     idle,
     letters,
     lose_positions,
     newest,
     put,
     raw,
-    said,
     work,
     worker,
 )

@@ -18,19 +18,18 @@ from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Rejected
 from streamgp.query import AlwaysAsk, NeverChallenge
+from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     Failing,
     answer,
     contents,
     event,
-    everything,
     idle,
     letters,
     lose_positions,
     newest,
     put,
     raw,
-    said,
     work,
     worker,
 )

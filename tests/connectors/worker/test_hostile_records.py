@@ -38,6 +38,7 @@ from tests.helpers.hostile import (
     many_labels,
     phases,
 )
+from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
 # What numpy warns of in a worker's process is no error there.
@@ -92,12 +93,7 @@ class Deployment:
         writer.close()
 
     def read(self, *names: Any) -> list[Record]:
-        reader = self.topics.reader(names)
-        records = []
-        while not reader.caught_up:
-            records += reader.poll(0.0)
-        reader.close()
-        return records
+        return everything(self.topics, *names)
 
     def said(self, *keys: str) -> dict[str, list[Any]]:
         """Return of each topic what it holds of some keys, all if none is named.
@@ -354,9 +350,4 @@ def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
 
 
 def count(topics: EmbeddedTopics, name: Any) -> int:
-    reader = topics.reader([name])
-    n = 0
-    while not reader.caught_up:
-        n += len(reader.poll(0.0))
-    reader.close()
-    return n
+    return len(everything(topics, name))

@@ -29,17 +29,8 @@ from streamgp.interactive import KeyedLoops, People
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction, Rejected
 from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
-from tests.helpers.workbench import (
-    Failing,
-    answer,
-    event,
-    everything,
-    idle,
-    put,
-    raw,
-    said,
-    worker,
-)
+from tests.helpers.topics import everything, said
+from tests.helpers.workbench import Failing, answer, event, idle, put, raw, worker
 from tests.interactive.scripted import JudgingLearner
 
 

@@ -16,7 +16,8 @@ from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.helpers.kafka_cases import PATIENT
-from tests.helpers.workbench import GROUP, everything, put, said, worker
+from tests.helpers.topics import everything, said
+from tests.helpers.workbench import GROUP, put, worker
 
 UNUSABLE = {"response_s": [0.4]}
 

@@ -14,7 +14,8 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Session, WorkerSettings
 from streamgp import isgp
 from streamgp.interactive.messages import Answer
-from tests.helpers.workbench import GROUP, answer, event, everything, idle, put, raw
+from tests.helpers.topics import everything
+from tests.helpers.workbench import GROUP, answer, event, idle, put, raw
 
 HORIZON_S = 3 * PATIENCE_S
 KINDS = ["event", "answer", "correction", "taken back", "forgotten", "written over", "note"]

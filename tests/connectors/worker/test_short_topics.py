@@ -10,10 +10,10 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, ShortTopicError
-from connectors.wire.codec import decode
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
+from tests.helpers.topics import said
 
 N = 6
 
@@ -38,12 +38,7 @@ def work(topics, path):
 
 
 def predictions(topics):
-    reader = topics.reader(["predictions"])
-    found = []
-    while not reader.caught_up:
-        found += reader.poll(0.0)
-    reader.close()
-    return [decode(record.value) for record in found]
+    return said(topics, "predictions")
 
 
 def fields(caplog, name):

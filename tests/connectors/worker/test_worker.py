@@ -28,18 +28,17 @@ from streamgp.interactive.messages import (
     Prediction,
 )
 from streamgp.interactive.state.snapshot import SnapshotError
+from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     GROUP,
     Failing,
     answer,
     contents,
     event,
-    everything,
     idle,
     newest,
     put,
     raw,
-    said,
     work,
     worker,
 )

@@ -18,7 +18,8 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Challenge, Expired, LabelledExample, LabelRequest
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.helpers.kafka_cases import opened
-from tests.helpers.workbench import event, put, said
+from tests.helpers.topics import said
+from tests.helpers.workbench import event, put
 
 EXPIRES_S, HORIZON_S = 60.0, 600.0
 

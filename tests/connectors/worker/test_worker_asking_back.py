@@ -10,7 +10,8 @@ from connectors.topics import BrokerError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import Answer, Expired, LabelledExample, LabelRequest, Rejected
 from streamgp.query import AtMostPer, NeverAsk, RecentEventsAsk
-from tests.helpers.workbench import Failing, answer, contents, event, idle, put, said, work, worker
+from tests.helpers.topics import said
+from tests.helpers.workbench import Failing, answer, contents, event, idle, put, work, worker
 
 HORIZON = {"expires_after_s": 1000.0, "answer_horizon_s": 5000.0}
 

@@ -20,7 +20,8 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
 )
-from tests.helpers.workbench import idle, put, said, work, worker
+from tests.helpers.topics import everything, said
+from tests.helpers.workbench import idle, put, work, worker
 
 KEYS = ("ann", "bob")
 
@@ -137,20 +138,12 @@ def test_every_partition_has_a_budget_of_its_own():
     topics = MemoryTopics(n_partitions=8)
     put(topics, *events(60, keys=[str(n) for n in range(20)]))
     work(topics, model=model(), total_budget=AtMost(1))
-    home = {r.key: r.partition for r in _records(topics)}
+    home = {r.key: r.partition for r in everything(topics, "events")}
     per_partition = {}
     for key, ask, _ in asked(topics):
         number = home[key.encode()]
         per_partition[number] = per_partition.get(number, 0) + ask
     assert set(per_partition.values()) == {1}
-
-
-def _records(topics):
-    reader = topics.reader(("events",))
-    found = []
-    while not reader.caught_up:
-        found += reader.poll(0.0)
-    return found
 
 
 def test_a_worker_with_another_budget_for_all_keys_does_not_go_on():

@@ -19,7 +19,8 @@ from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample
 from streamgp.interactive.people import People
 from streamgp.query import AlwaysAsk, NeverChallenge
 from tests.connectors.test_topics_contract import FACTORIES
-from tests.helpers.workbench import GROUP, everything, idle, said
+from tests.helpers.topics import everything, said
+from tests.helpers.workbench import GROUP, idle
 from tests.interactive.scripted import JudgingLearner, SavedLearner
 from tests.interactive.test_quarantine import log_of, told
 

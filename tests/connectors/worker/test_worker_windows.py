@@ -13,16 +13,15 @@ from connectors.topics import BrokerError
 from connectors.worker.compatibility import UnfitTopicsError
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import Answer, Event, Prediction
+from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     Failing,
     contents,
-    everything,
     idle,
     letters,
     lose_positions,
     put,
     raw,
-    said,
     work,
     worker,
 )
