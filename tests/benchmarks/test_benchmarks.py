@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import json
 import re
 import subprocess
 import sys
@@ -21,16 +20,10 @@ from benchmarks.performance.gp_speed import benchmark as gp_speed
 from benchmarks.performance.gp_speed import steps
 from benchmarks.performance.gp_speed.steps import InverseGPClassifier
 from streamgp import GPClassifier, kernels
+from tests.helpers.benchmark_runs import document
 
 ROOT = Path(__file__).parents[2]
 GPS = {name: build for name, build in wifi.LEARNERS.items() if "River" not in name}
-
-
-def document(tmp_path, name, measure, *arguments):
-    """Run a benchmark as its command does; return the JSON it writes and its exit status."""
-    path = tmp_path / f"{name}.json"
-    status = harness.run(name, measure, about=None, argv=["--json", str(path), *arguments])
-    return json.loads(path.read_text()), status
 
 
 def check(document, name, *, quick):

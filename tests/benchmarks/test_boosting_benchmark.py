@@ -1,6 +1,5 @@
 """The reproduction of Confidence Boosting keeps to its protocol, tables to their runs."""
 
-import json
 import re
 from collections import Counter
 from functools import partial
@@ -9,13 +8,13 @@ import numpy as np
 import pytest
 from river import naive_bayes
 
-from benchmarks import _harness as harness
 from benchmarks._logs import Log
 from benchmarks.papers.boosting import benchmark as boosting
 from benchmarks.papers.boosting import experiment as game
 from benchmarks.papers.boosting import results as tables
 from streamgp import datasets
 from streamgp.pool_learning import PLANS, Round
+from tests.helpers.benchmark_runs import document
 
 PAIRS = [(game.GB, game.PASSIVE), (game.GB, game.ACTIVE)]
 PAIRS += [(game.CB, game.PASSIVE), (game.CB, game.ACTIVE)]
@@ -203,21 +202,19 @@ def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
         n_events=30,
         n_log_runs=2,
     )
-    path, pictures = tmp_path / "boosting.json", tmp_path / "pictures"
+    pictures = tmp_path / "pictures"
     measure = partial(boosting.measure, plan=plan, pictures=pictures)
-    argv = ["--quick", "--data", str(tmp_path), "--json", str(path)]
-    harness.run("boosting", measure, about=None, argv=argv)
+    result, _ = document(tmp_path, "boosting", measure, "--quick", "--data", str(tmp_path))
     shown = capsys.readouterr().out
     assert "skipped: USPS (no file" in shown
     assert "skipped: wisdm (no sensor_logs" in shown
-    document = json.loads(path.read_text())
-    cells = [row for row in document["rows"] if "method" in row]
+    cells = [row for row in result["rows"] if "method" in row]
     assert len(cells) == 2 * 2 * 2
-    assert [row["labels"] for row in document["rows"] if "weak learner" in row] == [40] * 6
-    of_logs = [row for row in document["rows"] if "wrong labels" in row]
+    assert [row["labels"] for row in result["rows"] if "weak learner" in row] == [40] * 6
+    of_logs = [row for row in result["rows"] if "wrong labels" in row]
     assert {row["learner"] for row in of_logs} == set(boosting.LEARNERS)
     assert len(of_logs) == 2 * len(boosting.LEARNERS)
-    assert len(document["acceptance"]) == 5
+    assert len(result["acceptance"]) == 5
     assert (pictures / "boosting.png").stat().st_size > 10_000
 
 

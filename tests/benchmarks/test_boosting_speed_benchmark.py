@@ -1,13 +1,12 @@
 """The benchmark runs, in the smallest way that is still true, and writes what it promises."""
 
 import importlib.util
-import json
 from functools import partial
 
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks.performance import boosting_speed
+from tests.helpers.benchmark_runs import document
 
 
 def test_boosting_speed_shows_steps_of_either_way_and_peers(tmp_path):
@@ -15,10 +14,8 @@ def test_boosting_speed_shows_steps_of_either_way_and_peers(tmp_path):
     plan = boosting_speed.Plan(
         labels=(20, 40), n_steps=5, n_rows=10, n_peers=30, peers=names, starts=False
     )
-    path = tmp_path / "boosting_speed.json"
     measure = partial(boosting_speed.measure, plan=plan)
-    harness.run("boosting_speed", measure, about=None, argv=["--json", str(path), "--quick"])
-    result = json.loads(path.read_text())
+    result, _ = document(tmp_path, "boosting_speed", measure, "--quick")
     steps = [row for row in result["rows"] if "update_us" in row]
     ways = ["numpy"] if importlib.util.find_spec("numba") is None else ["numba", "numpy"]
     assert [(row["trees"], row["labels"]) for row in steps] == [

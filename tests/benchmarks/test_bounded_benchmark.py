@@ -1,22 +1,15 @@
 """Bounded memory and drift: the streams are what they say, and both benchmarks run."""
 
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 
 from benchmarks import _array_streams as streams
-from benchmarks import _harness as harness
 from benchmarks.comparison import bounded, drift
 from streamgp import GPClassifier
 from streamgp.gp.sparse import SparseGP, WindowGP
-
-
-def document(tmp_path, name, measure, *arguments):
-    path = tmp_path / f"{name}.json"
-    status = harness.run(name, measure, about=None, argv=["--json", str(path), *arguments])
-    return json.loads(path.read_text()), status
+from tests.helpers.benchmark_runs import document
 
 
 @pytest.mark.parametrize("name", streams.STATIONARY)

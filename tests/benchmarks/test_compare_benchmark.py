@@ -1,18 +1,17 @@
 """All learners and rules in conversation: who takes part, what is counted, what is accepted."""
 
-import json
 from functools import partial
 
 import pytest
 
 import streamgp
-from benchmarks import _harness as harness
 from benchmarks._logs import read
 from benchmarks.comparison.compare import benchmark as compare
 from benchmarks.comparison.compare import entries
 from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.strategies.rules import Setting
 from streamgp import SkepticalClassifier, isgp, query
+from tests.helpers.benchmark_runs import document
 from tests.helpers.messages import label_request
 
 EVERYBODY = [(group, name) for group, one in entries.GROUPS.items() for name in one.entries]
@@ -145,10 +144,8 @@ def test_defaults_are_accepted_while_nothing_is_far_above_them():
 
 
 def measured(tmp_path, plan, pictures=None):
-    path = tmp_path / "compare.json"
     measure = partial(compare.measure, pictures=pictures, plan=plan)
-    harness.run("compare", measure, about=None, argv=["--json", str(path)])
-    return json.loads(path.read_text())["rows"]
+    return document(tmp_path, "compare", measure)[0]["rows"]
 
 
 SMALL = compare.Plan(

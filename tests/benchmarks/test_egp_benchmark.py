@@ -1,6 +1,5 @@
 """The reproduction of the paper on ensembles keeps to its protocol, tables to their runs."""
 
-import json
 import math
 import re
 from functools import partial
@@ -18,6 +17,7 @@ from benchmarks.papers.egp import problems
 from benchmarks.papers.egp import results as tables
 from benchmarks.papers.egp.experiment import Gaps, gaps
 from streamgp.base import Decision
+from tests.helpers.benchmark_runs import document
 
 BRANIN = problems.FUNCTIONS["Branin"]
 ONE = game.Cell(problem="Branin", preset="default", rule=game.RANDOM, rate=0.1)
@@ -252,13 +252,10 @@ def test_a_small_plan_has_tables_limits_and_pictures(tmp_path, capsys):
         rates=(0.1, 0.2),
         n_runs=1,
     )
-    path, pictures = tmp_path / "egp.json", tmp_path / "pictures"
+    pictures = tmp_path / "pictures"
     measure = partial(egp.measure, plan=plan, pictures=pictures)
-    harness.run(
-        "egp", measure, about=None, argv=["--quick", "--data", str(tmp_path), "--json", str(path)]
-    )
+    result, _ = document(tmp_path, "egp", measure, "--quick", "--data", str(tmp_path))
     assert "skipped: letter (no file" in capsys.readouterr().out
-    result = json.loads(path.read_text())
     lines = [(row["problem"], row["rule"]) for row in result["rows"] if "NMSE 0.1" in row]
     assert lines == [(p, rule) for p in ("Branin", "SARCOS") for rule in plan.rules]
     errors = [row for row in result["rows"] if "error 0.1" in row]

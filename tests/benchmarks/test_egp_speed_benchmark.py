@@ -1,21 +1,18 @@
 """The benchmark runs, in the smallest way that is still true, and writes what it promises."""
 
-import json
 from functools import partial
 
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks.performance import egp_speed
+from tests.helpers.benchmark_runs import document
 
 
 def test_egp_speed_shows_steps_of_one_and_seven_experts_and_peers(tmp_path):
     names = (egp_speed.ENSEMBLE, "River KNNRegressor", "scikit-learn GaussianProcessRegressor")
     plan = egp_speed.Plan(labels=(20, 40), n_steps=5, n_peers=40, peers=names)
-    path = tmp_path / "egp_speed.json"
     measure = partial(egp_speed.measure, plan=plan)
-    harness.run("egp_speed", measure, about=None, argv=["--json", str(path), "--quick"])
-    result = json.loads(path.read_text())
+    result, _ = document(tmp_path, "egp_speed", measure, "--quick")
     steps = [row for row in result["rows"] if "step_us" in row]
     assert [(row["experts"], row["labels"]) for row in steps] == [
         (1, 20), (1, 40), (7, 20), (7, 40)

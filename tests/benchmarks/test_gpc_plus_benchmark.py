@@ -1,15 +1,14 @@
 """The reproduction of the paper on privileged noise keeps to its protocol, tables to their runs."""
 
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks.papers.gpc_plus import benchmark as gpc_plus
 from benchmarks.papers.gpc_plus import experiment as game
 from benchmarks.papers.gpc_plus import problems
+from tests.helpers.benchmark_runs import document
 
 
 def rng(seed=0):
@@ -234,10 +233,7 @@ def test_the_benchmark_writes_what_it_promises(tmp_path, monkeypatch):
         checks=(10, 20),
         sizes=(30,),
     )
-    path = tmp_path / "gpc_plus.json"
-    measure = partial(gpc_plus.measure, plan=plan)
-    status = harness.run("gpc_plus", measure, about=None, argv=["--json", str(path)])
-    result = json.loads(path.read_text())
+    result, status = document(tmp_path, "gpc_plus", partial(gpc_plus.measure, plan=plan))
     assert status == 0
     problems_shown = [(row["problem"], row["method"]) for row in result["rows"] if "problem" in row]
     assert problems_shown == [("noise", "GPC"), ("noise", "GPC+")]

@@ -1,24 +1,19 @@
 """Learned and given hyperparameters: the same events, every fit counted."""
 
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks._logs import read
 from benchmarks.comparison import hyperparameters
 from streamgp import GPClassifier
+from tests.helpers.benchmark_runs import document
 
 
 def run(tmp_path, plan, *arguments):
-    path = tmp_path / "hyperparameters.json"
     measure = partial(hyperparameters.measure, plan=plan)
-    status = harness.run(
-        "hyperparameters", measure, about=None, argv=["--json", str(path), *arguments]
-    )
-    return json.loads(path.read_text()), status
+    return document(tmp_path, "hyperparameters", measure, *arguments)
 
 
 def test_each_log_has_one_row_and_missing_logs_are_reported(tmp_path, capsys):

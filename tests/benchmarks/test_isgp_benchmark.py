@@ -1,6 +1,5 @@
 """The synthetic experiment of the ISGP paper keeps to its protocol, and SRF to its stages."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from benchmarks.papers.isgp import results as tables
 from streamgp.base import Posterior
 from streamgp.datasets import GaussianClasses
 from streamgp.interactive import Challenge, LabelRequest
+from tests.helpers.benchmark_runs import document
 
 RANDOM, _, SEQUENTIAL, HARD = game.CONDITIONS
 MEANS = 5 * np.array([(0, 0), (1.05, 0.15), (2, -0.1), (0.1, 1), (0.95, 1.15), (2.1, 0.95)])
@@ -202,10 +202,8 @@ def small(**changes):
 
 
 def run(tmp_path, plan, *arguments, **options):
-    path = tmp_path / "isgp.json"
     measure = partial(isgp.measure, plan=plan, n_processes=1, **options)
-    harness.run("isgp", measure, about=None, argv=["--json", str(path), *arguments])
-    return json.loads(path.read_text())
+    return document(tmp_path, "isgp", measure, *arguments)[0]
 
 
 @pytest.mark.usefixtures("few_trees")

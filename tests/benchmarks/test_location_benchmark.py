@@ -1,6 +1,5 @@
 """The location experiment samples people's moments as described, the same for all learners."""
 
-import json
 import math
 from functools import partial
 
@@ -13,6 +12,7 @@ from benchmarks._logs import EXTRASENSORY, MissingLogError
 from benchmarks.papers.isgp import learners
 from benchmarks.papers.location import benchmark as location
 from benchmarks.papers.location import game
+from tests.helpers.benchmark_runs import document
 
 pytest.importorskip("pyarrow", reason="the log is a Parquet file")
 EASY, HARD = game.CONDITIONS
@@ -97,11 +97,8 @@ def test_papers_kernel_has_unit_variance_and_its_white_noise():
 
 
 def run(tmp_path, data, plan, *arguments, **options):
-    path = tmp_path / "location.json"
     measure = partial(location.measure, plan=plan, n_processes=1, **options)
-    argv = ["--json", str(path), "--data", str(data), *arguments]
-    harness.run("location", measure, about=None, argv=argv)
-    return json.loads(path.read_text())
+    return document(tmp_path, "location", measure, "--data", str(data), *arguments)[0]
 
 
 def test_all_learners_have_a_row_and_curves(tmp_path, data, monkeypatch):

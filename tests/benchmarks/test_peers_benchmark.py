@@ -1,6 +1,5 @@
 """All classifiers of the comparison get the same events, and scikit-learn's process equals ours."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -10,13 +9,11 @@ from benchmarks import _array_streams as streams
 from benchmarks import _harness as harness
 from benchmarks.comparison import peer_learners as learners
 from benchmarks.comparison import peers
+from tests.helpers.benchmark_runs import document
 
 
 def run(tmp_path, plan, *arguments):
-    path = tmp_path / "peers.json"
-    measure = partial(peers.measure, plan=plan)
-    status = harness.run("peers", measure, about=None, argv=["--json", str(path), *arguments])
-    return json.loads(path.read_text()), status
+    return document(tmp_path, "peers", partial(peers.measure, plan=plan), *arguments)
 
 
 def test_every_classifier_has_a_row_for_every_log_and_a_mean(tmp_path):

@@ -1,6 +1,5 @@
 """The benchmark of pool criteria: the same test for all, identities, tables, limits."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -11,6 +10,7 @@ from benchmarks.comparison.pool import benchmark, strategies
 from benchmarks.comparison.pool import problems as pools
 from benchmarks.comparison.pool.benchmark import Gaps, gaps
 from streamgp import PoolSampler
+from tests.helpers.benchmark_runs import document
 
 
 def heaps(n_classes=3, n=90, seed=0):
@@ -149,11 +149,11 @@ def test_a_small_plan_has_identities_tables_limits_and_a_picture(tmp_path, capsy
         n_labels=12,
     )
     usps(tmp_path)
-    path, pictures = tmp_path / "pool.json", tmp_path / "pictures"
+    pictures = tmp_path / "pictures"
     measure = partial(benchmark.measure, plan=plan, pictures=pictures)
-    argv = ["--quick", "--data", str(tmp_path), "--json", str(path), "--check"]
-    assert harness.run("pool", measure, about=None, argv=argv) == 0
-    result = json.loads(path.read_text())
+    argv = ["--quick", "--data", str(tmp_path), "--check"]
+    result, status = document(tmp_path, "pool", measure, *argv)
+    assert status == 0
     identities = [row["identities on"] for row in result["rows"] if "update" in row]
     assert identities == list(plan.problems)
     rows = [row for row in result["rows"] if "se 10" in row]

@@ -1,12 +1,11 @@
 """Skeptical forests and skeptical Gaussian processes: equal labels, and who doubts."""
 
-import json
 from functools import partial
 
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks.comparison import skeptical
+from tests.helpers.benchmark_runs import document
 
 
 def test_confidence_is_compared_for_other_labels_than_the_predicted_one():
@@ -21,10 +20,8 @@ def test_confidence_is_compared_for_other_labels_than_the_predicted_one():
 
 def test_all_learners_have_a_row_and_none_more_labels_unless_it_says_so(tmp_path):
     plan = skeptical.Plan(logs=("wifi_rooms", "wisdm"), n_events=150, n_seeds=1)
-    path = tmp_path / "skeptical.json"
-    argv = ["--json", str(path)]
-    harness.run("skeptical", partial(skeptical.measure, plan=plan), about=None, argv=argv)
-    rows = json.loads(path.read_text())["rows"]
+    result, _ = document(tmp_path, "skeptical", partial(skeptical.measure, plan=plan))
+    rows = result["rows"]
     assert [row["learner"] for row in rows] == [*skeptical.LEARNERS]
     assert {row["log"] for row in rows} == {"wifi_rooms, recorded"}
     isgp = rows[0]["labels"]

@@ -1,14 +1,13 @@
 """The comparison of ask rules: adapters say what their strategy says, label counts fit."""
 
-import json
 import math
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks._logs import read
 from benchmarks.comparison import conversation as knobs
 from benchmarks.comparison.conversation import Score
@@ -18,6 +17,7 @@ from benchmarks.comparison.strategies import rules
 from streamgp import SkepticalClassifier, isgp
 from streamgp.base import Posterior
 from streamgp.query.strategies import ONE_CLASS_RATE
+from tests.helpers.benchmark_runs import document
 
 ZLIOBAITE = ("FixedUncertainty", "VariableUncertainty", "RandomVariableUncertainty", "Split")
 
@@ -270,14 +270,8 @@ def test_ranks_with_and_without_challenges_stand_side_by_side():
 
 
 def measured(tmp_path, plan, *arguments):
-    path = tmp_path / "strategies.json"
-    status = harness.run(
-        "strategies",
-        lambda options: strategies.measure(options, plan),
-        about=None,
-        argv=["--json", str(path), *arguments],
-    )
-    return json.loads(path.read_text()), status
+    measure = partial(strategies.measure, plan=plan)
+    return document(tmp_path, "strategies", measure, *arguments)
 
 
 def test_benchmark_compares_what_is_there_and_names_what_is_not(tmp_path, capsys):

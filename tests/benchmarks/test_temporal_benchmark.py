@@ -1,14 +1,14 @@
 """The benchmark of the temporal filter: equal labels, and the results."""
 
-import json
 import random
+from functools import partial
 
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks import _logs
 from benchmarks.comparison import temporal
 from streamgp import SimulatedAnnotator, interactive_val_score, isgp
+from tests.helpers.benchmark_runs import document
 
 SMALL = temporal.Plan(
     recorded=("wifi_rooms", "occupancy"),
@@ -28,13 +28,8 @@ def log():
 
 
 def test_rows_are_of_both_orders_of_late_answers_and_of_the_cost(tmp_path, capsys):
-    path = tmp_path / "temporal.json"
-    arguments = ["--json", str(path), "--quick", "--seed", "3"]
-    harness.run(
-        "temporal", lambda options: temporal.measure(options, plan=SMALL), about=None,
-        argv=arguments,
-    )  # fmt: skip
-    result = json.loads(path.read_text())
+    measure = partial(temporal.measure, plan=SMALL)
+    result, _ = document(tmp_path, "temporal", measure, "--quick", "--seed", "3")
     assert (result["benchmark"], result["quick"], result["seed"]) == ("temporal", True, 3)
     rows = result["rows"]
     assert [row.get("order") for row in rows] == ["recorded", "shuffled", *[None] * 4]

@@ -11,8 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
+
+from connectors.topics import Topics
+from streamgp.apps.console import Stop
 
 MAIN = "from streamgp.cli.main import main\nmain()"
 ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -74,3 +78,16 @@ class Process:
         except BaseException:
             self.process.kill()
             raise
+
+
+class Until(Stop):
+    """Stops a worker once nothing waits."""
+
+    def __init__(self, topics: Topics, group: str) -> None:
+        super().__init__()
+        self._topics, self._group = topics, group
+        self._end = monotonic() + 120.0
+
+    def __call__(self) -> bool:
+        assert monotonic() < self._end, "not worked off in time"
+        return not any(self._topics.lags(self._group).values())

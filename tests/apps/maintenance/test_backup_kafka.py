@@ -13,29 +13,15 @@ from time import monotonic, sleep, time
 from click.testing import CliRunner
 
 from connectors.storage.backups import MANIFEST
-from connectors.topics import Outgoing, Record, TopicName, Topics
-from streamgp.apps.console import Stop
+from connectors.topics import Outgoing, Record, TopicName
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
 from tests.helpers.topics import everything
-from tests.helpers.worker_process import Process
+from tests.helpers.worker_process import Process, Until
 
 N_KEYS = 9
 N_AFTER = 150
-
-
-class Until(Stop):
-    """Stops a worker once nothing waits."""
-
-    def __init__(self, topics: Topics, group: str) -> None:
-        super().__init__()
-        self._topics, self._group = topics, group
-        self._end = monotonic() + 120.0
-
-    def __call__(self) -> bool:
-        assert monotonic() < self._end, "not worked off in time"
-        return not any(self._topics.lags(self._group).values())
 
 
 def work_off(config: Path, group: str) -> None:

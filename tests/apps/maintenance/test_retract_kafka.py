@@ -11,27 +11,15 @@ from time import monotonic, sleep, time
 
 from click.testing import CliRunner
 
-from connectors.topics import Outgoing, Topics
+from connectors.topics import Outgoing
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import retract
+from tests.helpers.worker_process import Until
 
 N = 24
 N_AFTER = 9
-
-
-class Until(Stop):
-    """Stops a worker once nothing waits."""
-
-    def __init__(self, topics: Topics, group: str) -> None:
-        super().__init__()
-        self._topics, self._group = topics, group
-        self._end = monotonic() + 120.0
-
-    def __call__(self) -> bool:
-        assert monotonic() < self._end, "not worked off in time"
-        return not any(self._topics.lags(self._group).values())
 
 
 def written(path: Path, url: str, prefix: str, group: str) -> Path:

@@ -14,19 +14,7 @@ from connectors.storage.snapshots import (
     read_snapshot,
     write_snapshot,
 )
-
-
-def run_script(script, *arguments):
-    """Run a script in a process of its own, which may fork and kill."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.helpers.scripts import run_script
 
 
 @pytest.fixture

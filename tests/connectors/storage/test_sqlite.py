@@ -5,8 +5,6 @@ import re
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +22,7 @@ from hypothesis.stateful import (
 
 from connectors.storage.snapshots import StateError
 from connectors.storage.sqlite import SqliteStore
+from tests.helpers.scripts import run_script
 
 # Where to sync costs nothing: what a killed process leaves behind is the same there.
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -47,19 +46,6 @@ def contents(store):
 
 def versions(store, key):
     return store._file.rows("SELECT COUNT(*) FROM loops WHERE key = ?", (key,))[0][0]
-
-
-def run_script(script, *arguments):
-    """Run a script in a process of its own, which may fork and kill."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_keys_are_told_apart_exactly(path):
