@@ -349,7 +349,7 @@ class _Game:
         elif isinstance(message, Cancel):
             self._queue.cancel(message)
         elif isinstance(message, Retraction):
-            self.n_taken_back += len(message.taken)
+            self.n_taken_back += len(message.own)
         elif isinstance(message, Rejected):
             self.faults[message.fault] += 1
             self.reasons.setdefault(message.fault, message.reason)

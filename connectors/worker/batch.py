@@ -269,7 +269,7 @@ class Results:
         self.keep(entity, {name: retraction_value(retraction)}, number)
         partition.n_forgotten += 1  # earlier snapshots cannot be merged
         self.retractions.append((number, retraction))
-        self.counts["taken_back"] += len(retraction.taken)
+        self.counts["taken_back"] += len(retraction.own)
 
     def _take_line(self, partition: Partition, line: LabelledExample) -> None:
         entity = self._entity(line.key)
@@ -409,8 +409,7 @@ class Deletions:
             self._relearn(partition, entity, done.log, {line.event_id for line in changed.taken})
             parts = self._kept_for_undo(history, entity, asked, done.retraction)
             self._results.keep(entity, parts, number)
-            n = len(changed.taken)
-            self._results.count_relearned(number, n, undo=asked.undo)
+            self._results.count_relearned(number, len(changed.own), undo=asked.undo)
 
     def _relearn(
         self,

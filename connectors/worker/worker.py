@@ -317,7 +317,7 @@ class Session:
             self._log.warning(
                 "taken-back",
                 partition=number,
-                n=len(retraction.taken),
+                n=len(retraction.own),
                 reason="an annotator is in quarantine from now on",
                 consequence="the learner was taught again without the labels of that annotator",
             )

@@ -449,7 +449,7 @@ class FirstAnswers:
     n_quarantines
         Number of loops, one for each key, in which the annotator is in quarantine.
     n_taken_back
-        Number of labels that were taken back there.
+        Number of the annotator's labels that were taken back there.
 
     Examples
     --------

@@ -151,7 +151,7 @@ class LabelQuality:
     def take_back(self, retraction: Retraction) -> None:
         """Record that an annotator is in quarantine; changed labels follow as lines of the log."""
         answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
-        answers.note_quarantine(len(retraction.taken))
+        answers.note_quarantine(len(retraction.own))
 
     def remove(self, part: Self) -> None:
         """Subtract what another object recorded of the same events, as if not recorded here.

@@ -284,6 +284,24 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     challenged: bool = False
     given_by: str | None = None
 
+    def said_by(self, annotator: str | None) -> Label | None:
+        """Return the last label that an annotator gave in an answer of this line, None for none.
+
+        Examples
+        --------
+        >>> line = LabelledExample(
+        ...     event_id="e1", sequence=1, x={}, y="hall", annotator="ann", origin="revised",
+        ...     learned_at=0.0, given="den", challenged=True, given_by="bob",
+        ... )
+        >>> [line.said_by(name) for name in ("ann", "bob", "eve")]
+        ['hall', 'den', None]
+
+        """
+        other = self.y if self.given is None else self.given
+        if self.annotator == annotator:
+            return other if self.origin == "aggregated" else self.y
+        return other if self.challenged and self.given_by == annotator else None
+
 
 class Retraction(FrozenStruct, frozen=True, kw_only=True):
     """Labels of one annotator that were retracted from one loop.
@@ -300,7 +318,8 @@ class Retraction(FrozenStruct, frozen=True, kw_only=True):
     at
         When they were retracted.
     taken
-        The lines of the consensus log that were removed or changed, as they were before.
+        The lines of the consensus log that were removed or changed, as they were before; `own` are
+        those of the annotator.
     made
         Event and revision of the lines that were written in their place.
 
@@ -316,6 +335,48 @@ class Retraction(FrozenStruct, frozen=True, kw_only=True):
     def key(self) -> str | None:
         """Key of the loop; for one loop of all keys, that of the first line."""
         return self.taken[0].key if self.taken else None
+
+    @property
+    def own(self) -> tuple[LabelledExample, ...]:
+        """The lines in `taken` with which the annotator has lost a label.
+
+        The others have only changed: a correction by another annotator that became a first answer,
+        a second answer that is weighed no more, a label given before `since`; or they repeat a
+        label of the annotator that stood again when another annotator's was retracted.
+
+        Examples
+        --------
+        >>> first = LabelledExample(
+        ...     event_id="e1", sequence=1, x={}, y="den", annotator="bob", origin="asked",
+        ...     learned_at=0.0,
+        ... )
+        >>> confirmed = LabelledExample(
+        ...     event_id="e1", revision=1, sequence=2, x={}, y="den", annotator="ann",
+        ...     origin="revised", learned_at=1.0,
+        ... )
+        >>> retraction = Retraction(annotator="bob", since=None, at=2.0, taken=(first, confirmed))
+        >>> len(retraction.taken), [line.annotator for line in retraction.own]
+        (2, ['bob'])
+
+        """
+        found, before = [], dict[str, LabelledExample]()
+        for line in self.taken:
+            is_meant = self.since is None or line.learned_at >= self.since
+            is_said = line.said_by(self.annotator) is not None
+            if is_meant and is_said and not _repeats(line, before.get(line.event_id)):
+                found.append(line)
+            before[line.event_id] = line
+        return tuple(found)
+
+
+def _repeats(line: LabelledExample, before: LabelledExample | None) -> bool:
+    """Whether a line says that the label of the one before stands again.
+
+    An annotator who gives a label again leaves no line.
+    """
+    if before is None or line.origin != "revised" or line.challenged:
+        return False
+    return line.annotator == before.annotator and line.y == before.said_by(line.annotator)
 
 
 class Expired(FrozenStruct, frozen=True, kw_only=True):

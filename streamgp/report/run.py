@@ -165,7 +165,7 @@ class AnnotatorCounts:
     estimate from all answers together at the end, and `insistence` that of the share of wrong
     answers that the annotator upholds when challenged; both None where they are not estimated.
     `n_quarantines` is the number of loops in which the annotator is in quarantine, `n_taken_back`
-    that of labels taken back there.
+    that of their labels taken back there.
     """
 
     name: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -19,6 +20,7 @@ from streamgp.interactive import (
     LabelledExample,
     Rejected,
     Relearned,
+    Retraction,
     examples_in,
 )
 from streamgp.interactive.people import People
@@ -268,6 +270,20 @@ def test_a_label_that_another_annotator_has_confirmed_stays_when_the_first_is_re
     assert [name for name, *_ in loop.model.state()["annotators"]] == ["ann"]
 
 
+def test_a_label_belongs_to_the_annotator_who_gave_it_and_counts_once():
+    loop, log = spoken(("bob", "hall"), ("ann", "hall"))
+    bobs = loop.retract("bob", log, now=9.0)
+    assert len(bobs.retraction.taken) == 2  # the confirmation is a first answer now
+    assert [(line.annotator, line.y) for line in bobs.retraction.own] == [("bob", "hall")]
+    loop, log = spoken(("ann", "hall"), ("bob", "den"))
+    bobs = loop.retract("bob", log, now=9.0)
+    anns = loop.retract("ann", bobs.log, now=10.0)
+    assert [line.y for line in anns.retraction.taken] == ["hall", "hall"]  # it stood again
+    assert [line.sequence for line in anns.retraction.own] == [1]
+    loop, log = spoken(("ann", "hall"), ("bob", "den"), ("ann", "hall"))
+    assert len(loop.retract("ann", log, now=9.0).retraction.own) == 2
+
+
 def test_who_says_what_has_corrected_them_keeps_it_when_the_correction_is_retracted():
     loop, log = spoken(("ann", "hall"), ("sue", "den"), ("ann", "den"))
     assert loop.retract("sue", log, now=9.0).messages == []
@@ -477,6 +493,34 @@ def test_a_line_loses_the_answers_of_the_annotator_alone(line, left):
         [left] if left else []
     )
     assert taken == ([] if found == lines(line) else lines(line))
+
+
+@pytest.mark.parametrize(
+    ("told", "labels"),
+    [
+        ([contested("ann", "a", "bob", "b")], ["b"]),
+        ([contested("bob", "a", "ann", "b")], ["a"]),
+        ([contested("bob", "a", "bob", "b")], ["a"]),
+        ([first("ann", "a"), second("bob", "a", "b")], ["b"]),
+        ([first("ann", "a"), second("bob", "b")], ["b"]),
+        ([first("bob", "a"), second("ann", "a", "b")], ["a"]),
+        ([first("bob", "a"), second("ann", "b"), second(None, "a")], ["a"]),
+        ([first("bob", "a"), correction("ann", "b"), correction("bob", "a")], ["a", "a"]),
+    ],
+)
+def test_a_retraction_tells_the_labels_that_the_annotator_has_lost(told, labels):
+    _, taken = without(lines(*told), "bob")
+    own = Retraction(annotator="bob", since=None, at=9.0, taken=tuple(taken)).own
+    assert [line.said_by("bob") for line in own] == labels
+
+
+def test_a_label_given_before_the_moment_is_not_lost():
+    told = lines(first("bob", "a"), correction("bob", "b"))
+    early = replace(told[1], learned_at=0.5)
+    _, taken = without([replace(told[0], learned_at=2.0), early], "bob", 1.0)
+    assert len(taken) == 2
+    [own] = Retraction(annotator="bob", since=1.0, at=9.0, taken=tuple(taken)).own
+    assert own.y == "a"
 
 
 def test_details_stay_with_the_answer_with_which_they_came():

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import click
 
@@ -39,6 +39,7 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Message,
+    Retraction,
 )
 
 Kind: TypeAlias = Literal[
@@ -73,7 +74,7 @@ class Step:
         The annotator who answered, or who gave the label.
     label, before
         The label, None for none, and the one before; for a challenge, the suggested and the given
-        label.
+        label; for one that was put back, the one that stands nevertheless, if another does.
     probability_wrong
         The probability that the label was wrong, as estimated by the learner at that time.
     error_rate
@@ -180,7 +181,7 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
             message = _message(record, record.value, keyed)
             if isinstance(message, LabelledExample):
                 event = message.key, message.event_id
-                lines.setdefault(event, {})[message.sequence] = message
+                lines.setdefault(event, {}).setdefault(message.sequence, message)
                 put_back.setdefault(event, _PutBack()).note_line(record, message)
             elif isinstance(message, Answer):
                 # An answer counts once, however often it was sent.
@@ -189,11 +190,11 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
                     steps.append(_said(message))
             elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
                 steps += _of_question(message)
-    for history in histories.values():
-        for step, line in _retracted(history):
-            steps.append(step)
-            # A line removed from the log was still learned.
-            lines.setdefault((line.key, line.event_id), {}).setdefault(line.sequence, line)
+    # The earliest last: it holds the lines as they were learned.
+    for retraction in reversed(_retractions(histories.values())):
+        steps += _retracted(retraction)
+        for line in retraction.taken:  # a line removed from the log was still learned
+            lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
     for event, about in lines.items():
         found = put_back.get(event, _PutBack()).found
@@ -213,8 +214,20 @@ def told(story: Sequence[Step]) -> str:
     """
     key = "" if story[0].key is None else f" of {printable(repr(story[0].key))}"
     lines = [f"event {printable(story[0].event_id)}{key}"]
-    lines += [f"  {clock_time(step.at)}  {printable(_words(step))}" for step in story]
+    lines += [f"  {clock_time(step.at)}  {printable(_words(step))}" for step in _once(story)]
     return "\n".join(lines)
+
+
+def _once(story: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps to tell: of labels that were taken back together, only the last."""
+    last: dict[tuple[float, str | None], Step] = {}
+    steps = list(story)
+    for step in steps:
+        if step.what == "retracted":
+            last[step.at, step.annotator] = step
+    for step in steps:
+        if step.what != "retracted" or last[step.at, step.annotator] is step:
+            yield step
 
 
 def table(steps: Iterable[Step]) -> str:
@@ -224,7 +237,7 @@ def table(steps: Iterable[Step]) -> str:
     for step in steps:
         of = counts.setdefault(step.annotator, Counter())
         event = step.key, step.event_id
-        if step.what in ("doubted", "reinstated"):
+        if step.what == "doubted" or (step.what == "reinstated" and step.before is None):
             whose[event] = step.annotator
         if step.what == "learned":
             before = whose.get(event, step.annotator)
@@ -377,39 +390,69 @@ def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
     return rates
 
 
+class _Undone(NamedTuple):
+    """An undo of a retraction: the last label that came back, and the line that stands then.
+
+    `until` is the highest line number by then, and `at` the time.
+    """
+
+    until: int
+    at: float
+    annotator: str | None
+    label: Label | None
+    stands: LabelledExample
+
+
 class _PutBack:
-    """Lines of one event that were removed from the log and put back by an undo.
+    """Labels of one event that were removed from the log and put back by an undo.
 
     Attributes
     ----------
     found
-        For each undo the last line, when it was written, and the highest line number by then.
+        The undos.
 
     """
 
-    # _numbers  number of the last line written under each record key
-    # _out      record keys without a line now
-    # _is_open  whether nothing has been removed since the last line came back
+    # _first    the line under each record key, as it was learned
+    # _now      the same, as it is now; without those removed
+    # _is_open  whether nothing was removed or changed since the last label came back
     def __init__(self) -> None:
-        self.found: list[tuple[int, float, LabelledExample]] = []
-        self._numbers: dict[bytes | None, int] = {}
-        self._out: set[bytes | None] = set()
+        self.found: list[_Undone] = []
+        self._first: dict[bytes | None, LabelledExample] = {}
+        self._now: dict[bytes | None, LabelledExample] = {}
         self._is_open = False
 
     def note_null(self, record: Record) -> None:
         """Record that a line was removed."""
-        self._out.add(record.key)
+        self._now.pop(record.key, None)
         self._is_open = False
 
     def note_line(self, record: Record, line: LabelledExample) -> None:
-        """Record a line."""
-        if record.key in self._out and self._numbers[record.key] == line.sequence:
-            if self._is_open:
-                self.found.pop()
-            self.found.append((max(self._numbers.values()), record.at, line))
-            self._is_open = True
-        self._numbers[record.key] = line.sequence
-        self._out.discard(record.key)
+        """Record a line: a new one, one that a retraction has changed, or one that is back."""
+        first, before = self._first.get(record.key), self._now.get(record.key)
+        self._now[record.key] = line
+        if first is None or first.sequence != line.sequence:
+            self._first[record.key] = line
+        elif line != first:
+            self._is_open = False
+        elif line != before:
+            self._put_back(record.at, line, before)
+
+    def _put_back(self, at: float, line: LabelledExample, before: LabelledExample | None) -> None:
+        stands = max(self._now.values(), key=lambda each: each.sequence)
+        if self._is_open and before is not None:
+            self.found[-1] = self.found[-1]._replace(stands=stands)
+        who = line.annotator
+        if before is not None:
+            # It was there, but without one of the two answers of a challenge.
+            who = line.given_by if before.annotator == who else who
+            if not line.challenged or before.challenged:
+                return
+        if self._is_open:
+            self.found.pop()
+        until = max(each.sequence for each in self._first.values())
+        self.found.append(_Undone(until, at, who, line.said_by(who), stands))
+        self._is_open = True
 
 
 def _event_of_null(record: Record, keyed: bool) -> tuple[str | None, str] | None:
@@ -424,23 +467,25 @@ def _event_of_null(record: Record, keyed: bool) -> tuple[str | None, str] | None
 def _learned(
     lines: Sequence[LabelledExample],
     rates: _Rates,
-    put_back: Sequence[tuple[int, float, LabelledExample]],
+    put_back: Sequence[_Undone],
 ) -> Iterator[Step]:
     before: Label | None = None
     waiting = list(put_back)
 
     def reinstated(until: float) -> Iterator[Step]:
         nonlocal before
-        while waiting and waiting[0][0] < until:
-            _, at, line = waiting.pop(0)
-            before = line.y
+        while waiting and waiting[0].until < until:
+            undone = waiting.pop(0)
+            line, before = undone.stands, undone.stands.y
+            is_theirs = (undone.annotator, undone.label) == (line.annotator, line.y)
             yield Step(
-                at=at,
+                at=undone.at,
                 key=line.key,
                 event_id=line.event_id,
                 what="reinstated",
-                annotator=line.annotator,
-                label=line.y,
+                annotator=undone.annotator,
+                label=undone.label,
+                before=None if is_theirs else line.y,
             )
 
     for line in lines:
@@ -468,22 +513,24 @@ def _learned(
     yield from reinstated(inf)
 
 
-def _retracted(history: History) -> Iterator[tuple[Step, LabelledExample]]:
+def _retractions(histories: Iterable[History]) -> list[Retraction]:
     try:
-        for entity in history.entities():
-            for retraction in history.retractions(entity):
-                for line in retraction.taken:
-                    step = Step(
-                        at=retraction.at,
-                        key=line.key,
-                        event_id=line.event_id,
-                        what="retracted",
-                        annotator=retraction.annotator,
-                        label=line.y,
-                    )
-                    yield step, line
+        found = [each.retractions(entity) for each in histories for entity in each.entities()]
     except HistoryError:
-        return  # `streamgp check` reports problems of `state`
+        return []  # `streamgp check` reports problems of `state`
+    return sorted((each for some in found for each in some), key=lambda each: each.at)
+
+
+def _retracted(retraction: Retraction) -> Iterator[Step]:
+    for line in retraction.own:
+        yield Step(
+            at=retraction.at,
+            key=line.key,
+            event_id=line.event_id,
+            what="retracted",
+            annotator=retraction.annotator,
+            label=line.said_by(retraction.annotator),
+        )
 
 
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
@@ -513,7 +560,8 @@ def _words(step: Step) -> str:
         case "retracted":
             return f"{label} was taken back with all other labels of {who}"
         case "reinstated":
-            return f"{label} of {who} was put back"
+            stands = "" if step.before is None else f"; {before} stands"
+            return f"{label} of {who} was put back{stands}"
         case "learned":
             if step.label is None:
                 return f"{before} was taken back: the event has no label"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, time, time_ns
@@ -131,7 +131,7 @@ def retract_labels(
                 plan.owners = sorted({*plan.owners, *contested})
             if not plan.owners:
                 raise click.ClickException(_nothing(annotator, undo=undo, since=since))
-            click.echo(_told(plan, annotator, undo=undo))
+            click.echo(_told(plan, annotator, since, undo=undo))
             if dry_run:
                 return
             click.echo(_ABOUT_UNDO if undo else _ABOUT)
@@ -189,7 +189,8 @@ def _plan_of_lines(
         left, taken = without(history.lines(owner[1]), annotator, since)
         if taken:
             plan.owners.append(owner)
-            plan.n_labels += len(taken)
+            gone = Retraction(annotator=annotator, since=since, at=time(), taken=tuple(taken))
+            plan.n_labels += len(gone.own)
             _count_events(plan, {line.event_id for line in taken}, left)
     return plan
 
@@ -214,7 +215,7 @@ def _plan_of_undo(
         if retraction is not None:
             _, back = with_again(history.lines(owner[1]), retraction)
             plan.owners.append(owner)
-            plan.n_labels += len(back)
+            plan.n_labels += len(replace(retraction, taken=tuple(back)).own)
     return plan
 
 
@@ -279,7 +280,7 @@ def _nothing(annotator: str, *, undo: bool, since: float | None) -> str:
     return f"no learner holds a label of {name}{when}; nothing was taken back"
 
 
-def _told(plan: Plan, annotator: str, *, undo: bool) -> str:
+def _told(plan: Plan, annotator: str, since: float | None, *, undo: bool) -> str:
     labels = f"{number(plan.n_labels, 'label')} of {printable(repr(annotator))}"
     where = f"in {number(len(plan.owners), 'learner')}"
     if undo:
@@ -288,6 +289,8 @@ def _told(plan: Plan, annotator: str, *, undo: bool) -> str:
         f"{labels} {where}: {number(plan.n_gone, 'event')} would have no label, "
         f"{number(plan.n_stand, 'event')} one of another annotator"
     )
+    if since is not None and plan.n_stand:
+        text += ", or an earlier one"
     if plan.n_contested:
         text += (
             f"\nin {number(plan.n_contested, 'learner')} labels that are contested and not learned "

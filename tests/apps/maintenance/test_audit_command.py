@@ -172,6 +172,74 @@ def test_labels_that_were_put_back_stand_in_the_story(small: Small) -> None:
     assert "(no name)" not in small.done("audit")
 
 
+def sentences(small: Small, event_id: str) -> list[str]:
+    text = small.done("audit", "--event", event_id)
+    return [line.split("  ")[2] for line in text.splitlines() if line.startswith("  ")]
+
+
+def test_labels_of_one_event_that_were_taken_back_together_are_told_once(small: Small) -> None:
+    small.add('\n[people]\nsupervisors = ["eve"]\n')
+    said = small.said("answers")[0]
+    assert isinstance(said, Answer)
+    for n, who in enumerate(("ann", "eve")):
+        small.put(
+            Answer(
+                answer_id=f"c{n}", event_id="e0", key="k1", y="bath", annotator=who,
+                supersedes=f"c{n - 1}" if n else said.answer_id,
+                answered_at=said.answered_at + n * 1e-3,
+            )
+        )  # fmt: skip
+        small.work()
+    small.done_beside_a_worker("retract", "--annotator", "ann", "--yes")
+    told = sentences(small, "e0")
+    assert told[-1] == "'bath' was taken back with all other labels of ann"
+    assert sum("taken back" in each for each in told) == 1
+    # The correction that is a first answer now is told as it was learned.
+    assert "'bath' of ann was learned in place of 'hall' (revised)" in told
+    assert "'bath' of eve was learned (revised)" in told
+    small.done_beside_a_worker("retract", "--annotator", "ann", "--undo", "--yes")
+    assert sentences(small, "e0")[-1] == "'bath' of ann was put back; 'bath' stands"
+    assert not [row for row in rows(small) if row["what"] == "retracted"]
+
+
+def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: Small) -> None:
+    small.add('\n[people]\nsupervisors = ["eve"]\n')
+    small.put(small.event("e3", "k1", x={"light": 3.0}))
+    small.work()
+    request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
+    small.answer(request, "den", annotator="bob")
+    small.work()
+    challenge = [m for m in small.said("requests") if isinstance(m, Challenge)][-1]
+    small.answer(challenge, "hall", annotator="eve")
+    small.work()
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
+    assert sentences(small, "e3")[-1] == "'den' was taken back with all other labels of bob"
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
+    assert sentences(small, "e3")[-1] == "'den' of bob was put back; 'hall' stands"
+
+
+def test_a_correction_of_a_label_that_a_quarantine_took_back_is_not_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    small.add('[people]\nsupervisors = ["ann"]\n')
+    for n in range(60):
+        event, by, y = told(n)
+        small.put(replace(event, key="k1"))
+        answer = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", key="k1", y=y, annotator=by, answered_at=float(n)
+        )
+        small.put(answer)
+        if by == "eve" and n < 30:
+            small.put(
+                replace(answer, answer_id=f"c{n}", supersedes=f"a{n}", annotator="ann", y="hall")
+            )
+    small.work()
+    what = {row["what"] for row in rows(small)}
+    assert "retracted" in what
+    assert "reinstated" not in what
+
+
 def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Small) -> None:
     def replaced() -> dict[str, str]:
         *rows, _, _ = map(str.split, small.done("audit").splitlines())

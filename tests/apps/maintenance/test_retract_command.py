@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from time import time
@@ -296,6 +297,40 @@ def test_labels_of_others_about_the_same_event_stand_again(small: Small) -> None
     assert proba(small)[1] == N
     retracted(small, "--annotator", "bob", "--undo")
     assert [line.y for line in lines(small) if line.event_id == "e0"] == [first.y, "bath"]
+
+
+def test_a_label_that_is_only_confirmed_by_another_annotator_is_not_counted(small: Small) -> None:
+    labels_given(small, "ann", keys=("k1",))
+    answers = [m for m in small.said("answers") if isinstance(m, Answer)]
+    for n, first in enumerate(answers[:2]):
+        small.put(
+            replace(
+                first, answer_id=f"c{n}", request_id=None, supersedes=first.answer_id,
+                annotator="bob", answered_at=first.answered_at + 1.0,
+            )
+        )  # fmt: skip
+    small.work()
+    said = retracted(small, "--annotator", "ann")
+    assert said.startswith(f"{N} labels of 'ann' in 1 learner: {N - 2} events would have no label")
+    assert said.endswith(f"took back {N} labels of 'ann'\n")
+    said = retracted(small, "--annotator", "ann", "--undo")
+    assert said.startswith(f"{N} labels of 'ann' in 1 learner can be put back")
+    assert said.endswith(f"put back {N} labels of 'ann'\n")
+
+
+def test_a_label_from_before_may_stand_again(small: Small) -> None:
+    labels_given(small, "ann", keys=("k1",))
+    [first] = [m for m in small.said("answers") if isinstance(m, Answer) and m.event_id == "e0"]
+    later = first.answered_at + 0.5
+    correction = replace(
+        first, answer_id="c", request_id=None, supersedes=first.answer_id, y="bath",
+        answered_at=later,
+    )  # fmt: skip
+    small.put(correction)
+    small.work()
+    since = datetime.fromtimestamp(later - 0.25, UTC).isoformat()
+    said = retracted(small, "--annotator", "ann", "--since", since)
+    assert ", 1 event one of another annotator, or an earlier one\n" in said
 
 
 def test_retractions_of_the_same_events_are_undone_in_turn(small: Small) -> None:
