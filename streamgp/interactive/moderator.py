@@ -334,7 +334,7 @@ class Moderator(SavedModerator):
             # An annotator confirms the label: it is not doubted again.
             record.label = replace(record.label, origin="upheld")
             record.stand(label.answer_id, label.annotator)
-        elif answer is not None and before != "doubted":
+        elif answer is not None and not record.is_learned:
             record.label = None
             record.stand(answer.answer_id, answer.annotator)
         record.state = outcome.next
@@ -685,7 +685,7 @@ def _input_of(record: Record, answer: Answer) -> Input:
             return "revoke" if answer.declined else "amend"
         return "takeback" if answer.declined else "restate" if is_same else "replace"
     if answer.declined:
-        request = record.open_request
+        request = record.request
         if request is not None and request_id not in (None, request.request_id):
             raise MisfitError("ended", _reason(record, answer))
         return "decline"

@@ -124,6 +124,8 @@ class Row(NamedTuple):
     messages: str
 
 
+_WITHOUT_LABEL: Final = "declined withdrawn refused expired cancelled"
+
 TABLE: Final = (
     Row("unknown", "event", "?", "asked", "Prediction LabelRequest"),
     Row("unknown", "event+", "!", "challenged", "Prediction Challenge"),
@@ -183,17 +185,19 @@ TABLE: Final = (
     Row("learned kept", "replace", "", "learned", "LabelledExample"),
     Row("learned kept doubted uncompared", "takeback", "", "withdrawn", "LabelledExample"),
     Row("compared", "takeback", "", "withdrawn", "Cancel LabelledExample"),
-    Row("declined withdrawn refused", "restate replace", "!", "challenged", "Challenge"),
-    Row("declined withdrawn refused", "restate replace", "#", "refused", "unlearnable"),
-    Row("declined withdrawn refused", "restate replace", "", "learned", "LabelledExample"),
+    Row(_WITHOUT_LABEL, "restate replace", "!", "challenged", "Challenge"),
+    Row(_WITHOUT_LABEL, "restate replace", "#", "refused", "unlearnable"),
+    Row(_WITHOUT_LABEL, "restate replace", "", "learned", "LabelledExample"),
     Row("refused", "takeback", "", "declined", ""),
-    Row("declined withdrawn", "takeback", "", SAME, ""),
+    Row("declined withdrawn expired cancelled", "takeback", "", SAME, ""),
     Row("*", "restate replace takeback", "", SAME, "unknown"),
     # Questions that end without an answer: a contested label is learned as it was given.
     Row("asked", "decline", "", "declined", ""),
     Row("challenged", "decline", "#", "refused", "unlearnable"),
     Row("challenged", "decline", "", "learned", "LabelledExample"),
     Row("doubted compared", "decline", "", "learned", ""),
+    # It was under way when the question ended: there is nothing left to decline, nor to tell.
+    Row("expired cancelled kept uncompared", "decline", "", SAME, ""),
     Row("seen", "decline", "", SAME, "unknown"),
     Row("*", "decline", "", SAME, "ended"),
     Row("asked", "cancel", "", "cancelled", "Cancel"),

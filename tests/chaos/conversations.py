@@ -243,6 +243,14 @@ class Talk:
         return self._contest(answer)
 
     def _decline(self, request_id: str | None, answer_id: str) -> bool:
+        if self.state in ("expired", "cancelled", "kept"):
+            # The question had ended by then: there is nothing left to decline.
+            last = self._challenge if self.state == "kept" else self._label
+            if request_id not in (None, last):
+                return False
+            if self.state != "kept":
+                self._standing = answer_id
+            return True
         if self._open is None or request_id not in (None, self._open):
             return False
         self._end()
@@ -264,7 +272,7 @@ class Talk:
             return self._contest(answer)
         else:
             self._end()
-            if self.state != "withdrawn":
+            if self.state not in ("withdrawn", "expired", "cancelled"):
                 self.state = "declined"
         self._word, self._standing = None, answer_id
         return True

@@ -206,6 +206,21 @@ def test_a_challenge_of_a_label_that_was_given_twice_is_about_the_time_it_names(
     assert talk.answer(confirmed) == "accepted"
 
 
+def test_declining_a_question_that_has_ended_is_taken_and_changes_nothing():
+    asked = Asked()
+    asked.ask("e/label", 60.0)
+    asked.expire("e/label", 61.0)
+    talk = Talk("e", None, asked)
+    late = {"request_id": "e/label", "declined": True}
+    assert talk.answer({**late, "answer_id": "a1"}) == "accepted"
+    assert talk.answer({**late, "answer_id": "a2", "request_id": None}) == "accepted"
+    assert talk.answer({"answer_id": "a3", "supersedes": "a2", "declined": True}) == "accepted"
+    assert (talk.state, talk.n_lines, talk.ended) == ("expired", 0, {})
+    assert talk.answer({"answer_id": "a4", "supersedes": "a3", "y": "hall"}) == "accepted"
+    assert (talk.state, talk.n_lines) == ("learned", 1)
+    assert talk.answer({**late, "answer_id": "a5"}) == "refused"
+
+
 def test_an_answer_that_the_learner_refuses_ends_its_question_without_a_line():
     asked = Asked()
     asked.ask("e/challenge/1", 90.0, given=1.0)

@@ -123,6 +123,11 @@ class Conversation:
         self.to_asked()
         self.now = 20.0
         self.loop.on_time(self.now)
+        self.decline_too_late()
+
+    def decline_too_late(self):
+        self.answer(None, "label")
+        self.standing = f"a{self.n_answers}"
 
     def to_declined(self):
         if self.second:
@@ -136,6 +141,7 @@ class Conversation:
     def to_cancelled(self):
         self.to_asked()
         self.loop.on_cancel("e/label", self.now)
+        self.decline_too_late()
 
     def to_challenged(self):
         if self.second:
@@ -392,6 +398,33 @@ def test_repeating_an_answer_changes_nothing_in_any_state(state):
         [rejected] = conversation.answer("z", "label")
         assert (rejected.fault, rejected.subject) == ("duplicate", f"a{n + 1}")
         assert conversation.state == state
+
+
+@pytest.mark.parametrize("state", ["expired", "cancelled", "kept", "uncompared"])
+@pytest.mark.parametrize("names_it", [True, False])
+def test_declining_a_question_that_has_just_ended_is_no_fault_and_ends_nothing(state, names_it):
+    conversation = Conversation(state)
+    last = {"kept": "challenge/1", "uncompared": "label/second"}.get(state, "label")
+    assert conversation.answer(None, last if names_it else None, annotator="zoe") == []
+    assert conversation.state == state
+    if state in ("expired", "cancelled"):  # the next one to answer is welcome, or the same one
+        [line] = conversation.answer("b", "label", annotator="bob")
+        assert (line.y, line.annotator, line.origin) == ("b", "bob", "asked")
+    else:
+        record = conversation.loop._memory.get("e")
+        assert (record.standing, record.label.y) == (conversation.standing, "a")
+        [rejected] = conversation.answer(None, "label")
+        assert (rejected.fault, conversation.state) == ("ended", state)
+
+
+@pytest.mark.parametrize("state", ["expired", "cancelled"])
+def test_who_declined_a_question_that_had_ended_can_still_give_the_label(state):
+    conversation = Conversation(state)
+    assert conversation.input("takeback") == []
+    assert conversation.state == state
+    conversation.standing = f"a{conversation.n_answers}"
+    [line] = conversation.input("replace")
+    assert (line.y, line.late, line.origin) == ("c", state == "expired", "asked")
 
 
 def test_an_answer_to_a_challenge_taken_back_has_ended():
