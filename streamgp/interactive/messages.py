@@ -252,7 +252,8 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     if it was changed and 0 if not. It is None where no first answer was learned: in corrections
     and withdrawals, and after a challenge of a label that had already been learned.
 
-    `std` is the standard deviation stated with a number, if any.
+    `std` is the standard deviation stated with a number, if any; where its annotator has confirmed
+    the number without stating one, the one stated before.
 
     `challenged` is whether the first answer was challenged and answered again, if that answer was
     learned here for the first time. In that case `given_by` is the annotator of the first answer,

@@ -780,6 +780,11 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
     if privileged is None and before is not None:
         # What is known of the earlier label also holds for a correction without details.
         privileged = before.privileged
+    std = answer.std
+    if std is None and before is not None and answer.y == before.y:
+        # A number that its own annotator confirms is as exact as they have said; another annotator
+        # measures in another way.
+        std = before.std if answer.annotator == before.annotator else None
     return GivenLabel(
         y=as_label(answer.y),
         origin=origin,
@@ -792,5 +797,5 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
             record.state in ("expired", "cancelled", "kept") and record.is_late(answer.answered_at)
         ),
         privileged=privileged,
-        std=answer.std,
+        std=std,
     )

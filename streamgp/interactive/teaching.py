@@ -151,9 +151,12 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
     """Return the context of a label for a learner that is taught from the log."""
     if line is None:
         return LabelContext(privileged=example.privileged, asked=False)
+    annotator = line.given_by if line.challenged else line.annotator
+    # Stated with the first answer if that was not challenged, or confirmed by its annotator.
+    is_of_first = not challenged or (line.origin == "upheld" and line.annotator == annotator)
     return LabelContext(
-        annotator=line.given_by if line.challenged else line.annotator,
-        std=None if challenged else line.std,
+        annotator=annotator,
+        std=line.std if is_of_first else None,
         privileged=example.privileged,
         # What came with a correction says nothing about the answer that it corrects.
         given_privileged=line.privileged or {},

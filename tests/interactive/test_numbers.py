@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from streamgp.interactive import (
     KeyedLoops,
     LabelledExample,
     LabelRequest,
+    People,
     Prediction,
     Rejected,
     RunStatistics,
@@ -143,6 +145,65 @@ def test_a_stated_uncertainty_reaches_model_log_and_snapshot():
     assert InteractiveLoop.restore(twin.snapshot(), model()).snapshot() == twin.snapshot()
     line = twin.on_cancel(challenge.request_id, 101.0)[1]
     assert (line.origin, line.std) == ("asked", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("by", "off", "stated", "expected"),
+    [
+        ("ann", 0.0, None, 0.01),
+        ("ann", 0.0, 0.5, 0.5),
+        ("ann", 1.0, None, None),
+        ("sue", 0.0, None, None),
+        ("sue", 0.0, 0.5, 0.5),
+    ],
+)
+@pytest.mark.parametrize("is_learned", [False, True])
+def test_a_number_that_its_annotator_confirms_is_as_exact_as_was_said(
+    by, off, stated, expected, is_learned
+):
+    loop, _, _ = converse(
+        InteractiveLoop(model(), people=People(supervisors=frozenset(["sue"]))), n=60
+    )
+    x = {"a": 0.0, "b": 0.0}
+    loop.on_event(Event(event_id="new", x=x, occurred_at=100.0), 100.0)
+    first = Answer(
+        answer_id="a", event_id="new", y=loop.model.predict_one(x) + 25.0, annotator="ann",
+        answered_at=100.0, std=0.01,
+    )  # fmt: skip
+    [challenge] = loop.on_answer(first, 100.0)
+    second = replace(
+        first, answer_id="b", y=first.y + off, std=stated, annotator=by, supersedes="a"
+    )
+    if is_learned:
+        loop.on_cancel(challenge.request_id, 100.0)
+    lines = loop.on_answer(second, 100.0)
+    if is_learned and by == "ann" and not off:
+        assert lines == []
+        return
+    [line] = lines
+    assert (line.y, line.std) == (second.y, expected)
+
+
+def test_a_learner_that_is_taught_a_confirmed_number_knows_how_exact_it_was():
+    rest = {"sequence": 1, "x": {"a": 0.0}, "learned_at": 0.0, "probability_wrong": 0.0}
+    known = [
+        LabelledExample(event_id=f"e{n}", y=float(n), origin="asked", **(rest | {"sequence": n}))
+        for n in range(6)
+    ]
+
+    def scatter(**line):
+        learner, last = model(), {"event_id": "new", **rest, "sequence": 9, "y": 60.0, **line}
+        list(teach(learner, [*known, LabelledExample(**last)]))
+        return learner.scatter("ann")
+
+    about = {"annotator": "ann", "std": 40.0}
+    challenged = {"challenged": True, "given_by": "ann", "origin": "upheld"}
+    without = scatter(annotator="ann", **challenged)
+    assert scatter(**about, **challenged) < without
+    # What came with another number, or another annotator's, says nothing about the first answer.
+    assert scatter(**{**about, **challenged, "annotator": "sue"}) == without
+    changed = {**challenged, "origin": "revised", "given": 60.0, "y": 61.0}
+    assert scatter(**about, **changed) == scatter(annotator="ann", **changed)
 
 
 def test_a_label_that_is_no_number_cannot_be_learned():
