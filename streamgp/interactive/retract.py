@@ -112,6 +112,7 @@ def without(
     Returns
     -------
     What is left of the lines in force, and the lines that were taken out or changed, as they were.
+    Privileged information that a correction took over from an answer goes with that answer.
     For a first answer, the probability that it was wrong is 0 until a learner has judged it.
 
     Examples
@@ -417,14 +418,17 @@ def _without(
     taken: list[LabelledExample] = []
     first: LabelledExample | None = None  # the last line so far that is not about a second answer
     stands: LabelledExample | None = None  # what is left of such lines
+    before: LabelledExample | None = None  # the line before
     for line in lines:
         is_meant = since is None or line.learned_at >= since
         found = _line_without(line, annotator) if is_meant else line
         if found is not None and taken:  # an answer before it is gone, or another one
             if line.origin == "aggregated":
                 found = _as_second(found, first, stands, is_alone=not left)
-            elif not left:
-                found = _as_first(found)  # the answer that it corrects is gone
+            else:
+                found = _with_details(found, before, _last(left))
+                if not left:
+                    found = _as_first(found)  # the answer that it corrects is gone
         if found != line:
             taken.append(line)
         if found is not None:
@@ -435,6 +439,7 @@ def _without(
             left.clear()
         if line.origin != "aggregated":
             first, stands = line, found or stands
+        before = line
     return left, taken
 
 
@@ -460,6 +465,29 @@ def _line_without(line: LabelledExample, annotator: str) -> LabelledExample | No
 def _as_first(line: LabelledExample) -> LabelledExample:
     """Return a line as if it were about the first answer on its event."""
     return replace(line, origin="asked", probability_wrong=0.0)
+
+
+def _with_details(
+    line: LabelledExample, before: LabelledExample | None, left: LabelledExample | None
+) -> LabelledExample:
+    """Return a correction with the details of what it corrects now, if it took them over.
+
+    A correction without details of its own has those of the label before it, which belong to
+    whoever gave them. The log tells this by equality alone.
+
+    Parameters
+    ----------
+    line
+        The correction.
+    before
+        The line before it, as it was.
+    left
+        The line before it that is left, None if there is none.
+
+    """
+    if before is None or line.privileged is None or line.privileged != before.privileged:
+        return line
+    return replace(line, privileged=None if left is None else left.privileged)
 
 
 def _as_second(

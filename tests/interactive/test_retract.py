@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
+from streamgp import (
+    GPClassifier,
+    GPRegressor,
+    PrivilegedGPClassifier,
+    SkepticalClassifier,
+    SkepticalRegressor,
+    isgp,
+)
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -551,6 +558,72 @@ def test_details_stay_with_the_answer_with_which_they_came():
 )
 def test_the_first_correction_that_is_left_is_a_first_answer_where_that_is_gone(told, left):
     assert [(y, origin) for y, _, origin, *_ in left_by(told)] == left
+
+
+A, B = {"confidence": 0.3}, {"confidence": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        # Taken over from the one whose answers are gone, or from one before.
+        ([first("bob", "a", privileged=B), correction("ann", "b", privileged=B)], [None]),
+        (
+            [
+                first("ann", "a", privileged=A),
+                correction("bob", "b", privileged=B),
+                correction("sue", "c", privileged=B),
+                correction("ann", "d", privileged=B),
+            ],
+            [A, A, A],
+        ),
+        (
+            [
+                first("ann", "a", privileged=A),
+                correction("bob", "b", privileged=A),
+                correction("sue", "c", privileged=A),
+            ],
+            [A, A],
+        ),
+        (
+            [
+                first("ann", "a"),
+                second("bob", "b", privileged=B),
+                correction("ann", "c", privileged=B),
+            ],
+            [None, None],
+        ),
+        # Their own.
+        ([first("bob", "a", privileged=B), correction("ann", "b", privileged=A)], [A]),
+        ([first("bob", "a"), correction("ann", "b", privileged=A)], [A]),
+        # The log does not tell with which of two answers to a challenge they came.
+        ([contested("ann", "a", "bob", "b", privileged=B)], [B]),
+    ],
+)
+def test_details_that_a_correction_took_over_go_with_the_answer_with_which_they_came(told, left):
+    assert [details for *_, details in left_by(told)] == left
+
+
+def test_a_learner_forgets_the_details_of_an_annotator_in_the_corrections_of_others():
+    learner = SkepticalClassifier(
+        PrivilegedGPClassifier(), query=AlwaysAsk(), challenge=NeverChallenge(), warm_up=0, seed=1
+    )
+    loop, log = InteractiveLoop(learner, people=People(owners=False)), []
+    loop.on_event(Event(event_id="e1", x={"u": 0.0}, occurred_at=0.0), 0.0)
+    about = {"event_id": "e1", "answered_at": 1.0}
+    log += loop.on_answer(
+        Answer(answer_id="a", y="hall", annotator="bob", privileged=B, **about), 1.0
+    )
+    log += loop.on_answer(
+        Answer(answer_id="b", y="den", annotator="ann", supersedes="a", **about), 1.0
+    )
+    assert [line.privileged for line in log] == [B, B]
+    done = loop.retract("bob", log, now=2.0)
+    assert [(e.y, e.privileged) for e in loop.model.examples()] == [("den", None)]
+    assert all(line.privileged is None for line in done.log)
+    undone = loop.reinstate(done.retraction, done.log, now=3.0)
+    assert undone.log == log
+    assert [(e.y, e.privileged) for e in loop.model.examples()] == [("den", B)]
 
 
 PREVAILED = second("sue", "b", privileged=MINE)
