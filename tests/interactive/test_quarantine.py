@@ -132,6 +132,19 @@ def test_an_annotator_who_is_trusted_later_is_heard_again():
     assert kinds(again.on_answer(answer(0, EVE), 0.0)) == ["LabelledExample"]
 
 
+def test_who_is_no_longer_trusted_is_in_quarantine_again_and_the_next_request_says_so():
+    loop = loop_with()
+    loop.on_answer(answer(0, EVE), 0.0)
+    for trusted, excluded in (([EVE], ()), ([], (EVE,))):
+        learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
+        people = People(trusted=frozenset(trusted))
+        loop = InteractiveLoop.from_parts(loop.parts(), [], learner, people=people)
+        _, request = loop.on_event(event(8 + len(excluded)), 5.0)
+        assert request.excluded == excluded
+    assert kinds(loop.on_answer(answer(8, EVE), 6.0)) == ["quarantined"]
+    assert kinds(loop.on_answer(answer(8, ANN), 6.0)) == ["LabelledExample"]
+
+
 def test_contested_labels_of_an_annotator_in_quarantine_are_never_learned():
     loop = loop_with(contests=True)
     loop.model.against = {}
