@@ -360,24 +360,28 @@ class Retraction(FrozenStruct, frozen=True, kw_only=True):
         (2, ['bob'])
 
         """
-        found, before = [], dict[str, LabelledExample]()
+        found, before = [], dict[str, list[LabelledExample]]()
         for line in self.taken:
             is_meant = self.since is None or line.learned_at >= self.since
             is_said = line.said_by(self.annotator) is not None
-            if is_meant and is_said and not _repeats(line, before.get(line.event_id)):
+            about = before.setdefault(line.event_id, [])
+            if is_meant and is_said and not _repeats(line, about):
                 found.append(line)
-            before[line.event_id] = line
+            about.append(line)
         return tuple(found)
 
 
-def _repeats(line: LabelledExample, before: LabelledExample | None) -> bool:
-    """Whether a line says that the label of the one before stands again.
+def _repeats(line: LabelledExample, before: Sequence[LabelledExample]) -> bool:
+    """Whether a line says that its annotator's label stands again, as a retraction does.
 
-    An annotator who gives a label again leaves no line.
+    `before` are the lines about the event before it. An annotator who gives the label that stands
+    again leaves no line.
     """
-    if before is None or line.origin != "revised" or line.challenged:
+    if not before or line.origin != "revised" or line.challenged or line.y != before[-1].y:
         return False
-    return line.annotator == before.annotator and line.y == before.said_by(line.annotator)
+    answers = (each for each in reversed(before) if each.origin != "aggregated")
+    answer = next(answers, None)
+    return answer is not None and (answer.annotator, answer.y) == (line.annotator, line.y)
 
 
 class Expired(FrozenStruct, frozen=True, kw_only=True):
