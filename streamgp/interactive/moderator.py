@@ -235,6 +235,8 @@ class Moderator(SavedModerator):
         record.second = None
         if record.state != "learned" or second.to in self.quarantined:
             return None
+        if record.labelled_by != second.to:  # it was corrected, or taken back and given anew
+            return None
         record.second = replace(second, after=None)
         return self._ask_second(record, now)
 

@@ -99,6 +99,21 @@ def test_the_same_annotator_is_asked_when_twenty_more_labels_are_learned():
     assert not [call for call in conversation.learner.calls if call[0] == "note_second"]
 
 
+@pytest.mark.parametrize("is_given_anew", [False, True])
+def test_nobody_is_asked_again_about_a_label_that_is_now_another_annotators(is_given_anew):
+    conversation = talk(replace(REPEAT, supervisors=frozenset([EVE])))
+    asked(conversation)
+    if is_given_anew:
+        conversation.answer("e", None, annotator=ANN, supersedes="a1")
+        line = conversation.answer("e", "b", annotator=BOB)
+    else:
+        line = conversation.answer("e", "b", annotator=EVE, supersedes="a1")
+    assert line_of(line)[0] == "b"
+    for n in range(2 * moderator.LATER):
+        conversation.event(f"f{n}", at=float(n), y="a")
+    assert conversation.loop.open_requests() == []
+
+
 @pytest.mark.parametrize("annotator", [ANN, None])
 @pytest.mark.parametrize("request_", ["label/second", None])
 @pytest.mark.parametrize("y", ["a", None])
