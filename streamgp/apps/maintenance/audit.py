@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -51,7 +51,7 @@ _MOST_NAMES = 20
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
-    "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated",
+    "asked", "said", "refused", "ended", "doubted", "retracted", "learned", "reinstated",
 )  # fmt: skip
 
 
@@ -69,7 +69,8 @@ class Step:
         `asked`: a label was requested. `said`: an annotator answered. `refused`: the answer could
         not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
         `learned`: a label became current, or was removed. `retracted`: a label was taken back with
-        all others of its annotator. `reinstated`: it was put back with them.
+        all others of its annotator. `reinstated`: it was put back with them, or stands again as one
+        of another annotator was taken back.
     annotator
         The annotator who answered, or who gave the label.
     label, before
@@ -190,15 +191,20 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
                     steps.append(_said(message))
             elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
                 steps += _of_question(message)
+    restated: dict[tuple[str | None, str], set[int]] = {}
     # The earliest last: it holds the lines as they were learned.
     for retraction in reversed(_retractions(histories.values())):
         steps += _retracted(retraction)
+        for event_id, revision in retraction.made:
+            name = retraction.key if keyed else None, event_id
+            restated.setdefault(name, set()).add(revision)
         for line in retraction.taken:  # a line removed from the log was still learned
             lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
     for event, about in lines.items():
         found = put_back.get(event, _PutBack()).found
-        steps += _learned([about[sequence] for sequence in sorted(about)], rates, found)
+        again = restated.get((event[0] if keyed else None, event[1]), set())
+        steps += _learned([about[sequence] for sequence in sorted(about)], rates, found, again)
     return sorted(steps, key=lambda step: (step.at, _ORDER.index(step.what)))
 
 
@@ -468,6 +474,7 @@ def _learned(
     lines: Sequence[LabelledExample],
     rates: _Rates,
     put_back: Sequence[_Undone],
+    restated: Collection[int],
 ) -> Iterator[Step]:
     before: Label | None = None
     waiting = list(put_back)
@@ -492,6 +499,18 @@ def _learned(
         yield from reinstated(line.sequence)
         if line.revision == 0:
             before = None  # it belongs to an earlier event with the same id
+        if line.revision in restated and line.y is not None:
+            before = line.y
+            yield Step(
+                at=line.learned_at,
+                key=line.key,
+                event_id=line.event_id,
+                what="reinstated",
+                annotator=line.annotator,
+                label=line.y,
+                detail="stands again",
+            )
+            continue
         notes = [
             line.origin,
             "challenged" if line.challenged else "",
@@ -561,7 +580,7 @@ def _words(step: Step) -> str:
             return f"{label} was taken back with all other labels of {who}"
         case "reinstated":
             stands = "" if step.before is None else f"; {before} stands"
-            return f"{label} of {who} was put back{stands}"
+            return f"{label} of {who} {step.detail or 'was put back'}{stands}"
         case "learned":
             if step.label is None:
                 return f"{before} was taken back: the event has no label"

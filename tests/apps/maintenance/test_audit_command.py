@@ -218,6 +218,26 @@ def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: S
     assert sentences(small, "e3")[-1] == "'den' of bob was put back; 'hall' stands"
 
 
+def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: Small) -> None:
+    small.add('\n[people]\nsupervisors = ["eve"]\n')
+    said = small.said("answers")[0]
+    assert isinstance(said, Answer)
+    correction = replace(
+        said, answer_id="c", request_id=None, supersedes=said.answer_id, y="bath",
+        annotator="eve", answered_at=said.answered_at + 1e-3,
+    )  # fmt: skip
+    small.put(correction)
+    small.work()
+    small.done_beside_a_worker("retract", "--annotator", "eve", "--yes")
+    assert sentences(small, "e0")[-2:] == [
+        "'bath' was taken back with all other labels of eve",
+        "'hall' of ann stands again",
+    ]
+    counts = {each.split()[0]: each.split()[1:] for each in small.done("audit").splitlines()}
+    assert counts["eve"] == ["2", "1", "0", "0", "1", "1"]
+    assert counts["ann"] == ["2", "2", "0", "1", "0", "0"]
+
+
 def test_a_correction_of_a_label_that_a_quarantine_took_back_is_not_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
