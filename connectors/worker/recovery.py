@@ -9,10 +9,10 @@ from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import Place, ShortTopicError, WorkerClient
-from connectors.wire.state_records import History
+from connectors.wire.state_records import CONFIGURATION, History, parts_of
 from connectors.worker.compatibility import check_environment
 from connectors.worker.logging import WorkerLog, in_ms
-from connectors.worker.losses import vanished
+from connectors.worker.losses import Losses, vanished
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import differences, differences_text
@@ -37,6 +37,8 @@ class Restorer:
         Log of the progress.
     positions
         Returns the offsets at which the group continues; called if a partition has no records.
+    n_partitions
+        Returns the number of partitions of each topic; called likewise.
     strict
         Whether to refuse partitions that were processed in another numerical environment.
 
@@ -52,6 +54,7 @@ class Restorer:
         log: WorkerLog,
         *,
         positions: Callable[[], Mapping[Place, int]],
+        n_partitions: Callable[[], int],
         strict: bool = False,
     ) -> None:
         self._client = client
@@ -61,6 +64,7 @@ class Restorer:
         self._clock = clock
         self._log = log
         self._positions = positions
+        self._n_partitions = n_partitions
         self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
@@ -84,7 +88,9 @@ class Restorer:
             while behind:
                 behind = self._catch_up(behind)
                 from_disk = [number for number in from_disk if partitions[number].starts]
-            self._check_vanished([n for n, each in partitions.items() if each.environment is None])
+            unsigned = [n for n, each in partitions.items() if each.environment is None]
+            if unsigned:
+                self._check_new(unsigned)
             self._compare_environments(partitions)
         except BaseException:
             for partition in partitions.values():
@@ -137,12 +143,23 @@ class Restorer:
                 behind[number] = partition
         return behind
 
-    def _check_vanished(self, unsigned: Sequence[int]) -> None:
-        """Refuse partitions in which the group has processed inputs but nothing is left."""
-        positions = self._positions() if unsigned else {}
+    def _check_new(self, unsigned: Sequence[int]) -> None:
+        """Refuse partitions without records that are not new.
+
+        Either the group has processed inputs and nothing is left, or a command was interrupted
+        before it marked them. The latter shows in the other partitions only.
+        """
+        positions = self._positions()
         for number in unsigned:
             if (lost := vanished(number, positions)) is not None:
                 raise lost
+        others = {n: History() for n in range(self._n_partitions()) if n not in unsigned}
+        for record in self._client.history({number: {} for number in others}, self._show_life):
+            if record.topic == "state" and parts_of(record.key) == ("", CONFIGURATION):
+                others[record.partition].take(record)
+        for number, history in others.items():
+            if (cut := Losses(number, history).error()) is not None:
+                raise cut
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
         """Log, or refuse, partitions that were processed in another numerical environment."""
@@ -163,6 +180,9 @@ class Restorer:
                 fields=found[text],
                 consequence="results agree to about 1e-9, not bitwise",
             )
+
+    def _show_life(self, _n_done: int, _n_all: int) -> None:
+        self._log.show_life()
 
     def _progress(self, n_done: int, n_all: int) -> None:
         self._log.show_life()

@@ -232,6 +232,7 @@ class Session:
             clock,
             self._log,
             positions=lambda: topics.positions(settings.group),
+            n_partitions=topics.n_partitions,
             strict=settings.strict,
         )
         self._progress = ProgressReports(client, self._log)

@@ -7,7 +7,8 @@ annotators see the same questions.
 
 A restore first marks every partition, and signs it with the configuration at the end: whatever
 happens in between, no worker continues with an incomplete restore, and the same command completes
-it.
+it. Where it was interrupted among the marks, workers of the partitions without one see those of the
+others.
 
 """
 
@@ -78,6 +79,8 @@ from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.state.serialize import HEAD
 
 _N_TRIES = 3
+_BACKUP = "backup"
+"""Name of the checksum of the backup in the mark of a partition that is being restored."""
 
 
 # --- taking a backup
@@ -340,8 +343,10 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
             records = _moved(histories, contents, loops, there.group, n_partitions)
         except (HistoryError, DecodeError, UnfitTopicsError) as error:
             raise click.ClickException(f"{directory}: {error}") from None
-        _check_empty(there)
-        _check_positions(there, manifest, directory, is_alike=len(histories) == n_partitions)
+        completed = _completed(there, manifest.checksum, n_partitions)
+        _check_positions(
+            there, manifest, directory, completed, is_alike=len(histories) == n_partitions
+        )
         click.echo(
             f"{directory}: {_told(histories.values(), contents)}, of {clock_time(manifest.at)}\n"
             f"it covers the inputs before these offsets: {_offsets_told(manifest)}"
@@ -351,11 +356,19 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
                 "the total budget of each partition starts over: the number of partitions has "
                 "changed"
             )
+        if completed:
+            click.echo(
+                f"an interrupted restore has completed {number(len(completed), 'partition')} of "
+                f"{n_partitions}; only the others are written"
+            )
         if not (yes or confirm(f"write this to {there.url}?")):
             click.echo("changed nothing")
             return
         check_idle(there, "restore")
-        write_state(there, marks(list(signed), {**signed[0], "fingerprint": BEING_RESTORED}))
+        signed = {n: each for n, each in signed.items() if n not in completed}
+        records = [record for record in records if record.partition not in completed]
+        mark = {"fingerprint": BEING_RESTORED, _BACKUP: manifest.checksum}
+        write_state(there, marks(list(signed), {**next(iter(signed.values())), **mark}))
         write_state(there, [record for record in records if record.value is not None])
         # Workers will read these as inputs.
         write_all(there, [record for record in records if record.value is None], program="upkeep")
@@ -449,27 +462,49 @@ def _line(record: Outgoing, outbox: Outbound, partition: int) -> Outgoing:
     return replace(record, partition=partition, headers=written.headers)
 
 
-def _check_empty(there: Deployment) -> None:
-    """Refuse topics in which something was learned, except by an interrupted restore."""
+def _completed(there: Deployment, backup: str, n_partitions: int) -> set[int]:
+    """Return the partitions that an interrupted restore of a backup has completed.
+
+    Partitions are signed only once everything is written, so signed ones beside marked ones are
+    complete, and workers may have continued there. Topics in which anything else was learned are
+    refused.
+    """
     held: dict[int, History] = {}
     with closing(there.topics.reader(tuple(COMPACTED))) as reader:
         for record in all_of(reader, what="looking"):
             if record.value is not None:
                 held.setdefault(record.partition, History()).take(record)
-    for partition, history in sorted(held.items()):
-        if (history.configuration or {}).get("fingerprint") != BEING_RESTORED:
-            raise click.ClickException(
-                f"topics {there.name_of('state')} and {there.name_of('consensus')} are not empty "
-                f"(partition {partition}): restore into new topics (another prefix in [topics], or "
-                "another directory), or delete both and make them again with --create-topics"
-            )
+    signed = {n: history.configuration or {} for n, history in held.items()}
+    marked = {n for n, each in signed.items() if each.get("fingerprint") == BEING_RESTORED}
+    if any(signed[n].get(_BACKUP) != backup for n in marked):
+        raise click.ClickException(
+            "an earlier `streamgp restore` of another backup was interrupted: run it again with "
+            f"that one, or delete topics {there.name_of('state')} and {there.name_of('consensus')} "
+            "and make them again with --create-topics"
+        )
+    others = sorted(held.keys() - marked)
+    is_last_step = bool(marked) and len(held) == n_partitions and all(signed.values())
+    if others and not is_last_step:
+        raise click.ClickException(
+            f"topics {there.name_of('state')} and {there.name_of('consensus')} are not empty "
+            f"(partition {others[0]}): restore into new topics (another prefix in [topics], or "
+            "another directory), or delete both and make them again with --create-topics"
+        )
+    return set(others)
 
 
 def _check_positions(
-    there: Deployment, manifest: Manifest, directory: Path, *, is_alike: bool
+    there: Deployment,
+    manifest: Manifest,
+    directory: Path,
+    completed: Collection[int],
+    *,
+    is_alike: bool,
 ) -> None:
     """Refuse a group that has processed inputs that the backup does not cover."""
     for (topic, partition), position in sorted(there.topics.positions(there.group).items()):
+        if partition in completed:
+            continue
         known = manifest.positions[topic].get(partition, 0) if is_alike else 0
         if topic != "consensus" and position > known:
             raise click.ClickException(

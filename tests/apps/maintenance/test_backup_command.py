@@ -438,3 +438,81 @@ def test_an_interrupted_restore_stops_all_workers_until_it_is_repeated(
     assert len(predictions(small, 40)) == N - 40
     values = {record.key: record.value for record in small.records("consensus")}
     assert all(values[record.key] == record.value for record in expected if record.value)
+
+
+def interrupt(
+    small: Small,
+    backed_up: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    n_partitions: int,
+    n_lacking: int,
+) -> None:
+    """Restore into new topics, interrupted before the last records."""
+    n_left, status = 1_000_000, 0
+    for _ in range(2):
+        small.topics = OpenTopics(n_partitions)
+        cut: Any = Cut(small.topics.writer, n_left)
+        with monkeypatch.context() as patched:
+            patched.setattr(small.topics, "writer", cut)
+            assert small.call("restore", str(backed_up), "--yes").exit_code == status
+        n_left, status = n_left - cut.n_left - n_lacking, 75
+
+
+@pytest.mark.parametrize(("n_partitions", "n_signed"), [(2, 1), (3, 1), (3, 2)])
+def test_a_restore_interrupted_among_its_signatures_is_completed_while_workers_went_on(
+    small: Small,
+    backed_up: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    n_partitions: int,
+    n_signed: int,
+) -> None:
+    sent = inputs(small)[40:]
+    small.put(*sent)
+    small.work()
+    expected = predictions(small, 40)
+    interrupt(small, backed_up, monkeypatch, n_partitions, n_partitions - n_signed)
+    small.put(*sent)
+    # A worker of the first partition alone may work: what it needs is complete.
+    others = [
+        small.topics.client(group="streamgp", instance=f"{name}", max_records=1)
+        for name in [f"z{n}" for n in range(1, n_partitions)]
+    ]
+    small.worker().run(lambda: small.topics.lags("streamgp")["events", 0] == 0)
+    for other in others:
+        other.close(leave=True)
+    said = small.done("restore", backed_up, "--yes")
+    assert f"has completed {n_signed} partition{'s' * (n_signed > 1)} of {n_partitions}" in said
+    small.work()
+    assert predictions(small, 40) == expected
+    assert "are not empty (partition 0)" in small.wrong("restore", str(backed_up), "--yes")
+
+
+def test_a_partition_that_a_restore_was_about_to_mark_is_refused(
+    small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.topics = OpenTopics(2)
+    cut: Any = Cut(small.topics.writer, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "writer", cut)
+        assert small.call("restore", str(backed_up), "--yes").exit_code == 75
+    with (
+        # The other worker has the partition with the mark.
+        closing(small.topics.client(group="streamgp", instance="a", max_records=1)),
+        pytest.raises(LostRecordsError, match="partition 0: an earlier `streamgp restore` was"),
+    ):
+        small.work()
+    small.done("restore", backed_up, "--yes")
+
+
+def test_an_interrupted_restore_of_another_backup_is_refused(
+    small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.put(*inputs(small)[40:80])
+    small.work()
+    later = small.path / "later"
+    small.done("backup", later)
+    interrupt(small, backed_up, monkeypatch, 2, 2)
+    assert "of another backup was interrupted: run it again with that one" in small.wrong(
+        "restore", later, "--yes"
+    )
+    small.done("restore", backed_up, "--yes")
