@@ -36,6 +36,7 @@ from connectors.topics import (
     RefusedError,
     TopicName,
 )
+from connectors.wire.state_records import WHOLE_BYTES
 
 # --- Required settings of the topics, and problems of existing ones.
 #
@@ -56,6 +57,7 @@ _SEGMENT_BYTES = 64 * 2**20
 _COMPACTED_WITHIN_MS = DAY_MS
 # A challenge contains its event and three neighbours.
 _OUTPUTS_PER_INPUT = 5
+_LARGEST_PART = WHOLE_BYTES + 64 * 2**10
 _FORBIDDEN = 29
 _RIGHTS: dict[TopicName, tuple[str, ...]] = {
     "events": ("READ",),
@@ -131,6 +133,12 @@ def misfits(name: TopicName, called: str, settings: Settings) -> list[str]:
     >>> misfits("state", "state", {"state": {"delete.retention.ms": "60000"}})
     ['topic state has delete.retention.ms=60000, expected at least 86400000']
 
+    A learner of small inputs may have a large state:
+
+    >>> limits = {"events": 2000, "state": 10_000}
+    >>> misfits("state", "state", {n: {"max.message.bytes": str(b)} for n, b in limits.items()})
+    ['topic state has max.message.bytes=10000, expected at least 4259840 for the state of a ...
+
     """
     own = settings[name]
     lines = []
@@ -146,11 +154,13 @@ def misfits(name: TopicName, called: str, settings: Settings) -> list[str]:
         )
     limits = [_limit(settings, each) for each in SENT_BY_OTHERS]
     needed = min(MAX_RECORD_BYTES, _OUTPUTS_PER_INPUT * max(limits))
+    why = "inputs of the size that events and answers may have"
+    if name == "state" and needed < _LARGEST_PART:
+        needed, why = _LARGEST_PART, "the state of a learner, however small its inputs are"
     limit = own.get("max.message.bytes")
     if name not in SENT_BY_OTHERS and limit is not None and int(limit) < needed:
         lines.append(
-            f"topic {called} has max.message.bytes={limit}, expected at least {needed} for "
-            "inputs of the size that events and answers may have"
+            f"topic {called} has max.message.bytes={limit}, expected at least {needed} for {why}"
         )
     return lines
 

@@ -123,7 +123,8 @@ class Connection:
             case kafka_errors.MessageSizeTooLargeError():
                 return RefusedError(
                     f"broker {where} refused to {doing}: a record is larger than max.message.bytes "
-                    "of its topic; `streamgp check` says which topic should take more"
+                    "of its topic; `streamgp check` says which topic should take more, "
+                    f"{MAX_RECORD_BYTES} is enough for all"
                 )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")

@@ -43,7 +43,8 @@ PIECES = "/piece/"
 N_PIECES = "streamgp.pieces"
 """Name in the value of a part that was cut; it has the number of its pieces as value."""
 
-_WHOLE_BYTES = 4 * 2**20
+WHOLE_BYTES = 4 * 2**20
+"""The largest part that is written as one record."""
 _PIECE = 2**19  # characters
 
 
@@ -193,7 +194,7 @@ def records_of_part(entity: str, name: str, value: Any | None, partition: int) -
     if value is None:
         return [state(entity, name, None, partition)]
     data = _encoded(entity, name, value)
-    if len(data) <= _WHOLE_BYTES:
+    if len(data) <= WHOLE_BYTES:
         return [Outgoing(topic="state", partition=partition, key=_joined(entity, name), value=data)]
     text = _encoder.encode(value).decode()
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
