@@ -311,18 +311,37 @@ def _try_server(
                 return _handshake(plain, login)
             with context.wrap_socket(plain, server_hostname=host) as encrypted:
                 return _handshake(encrypted, login)
-        except ssl.SSLCertVerificationError as error:
-            raise _RefusedError(
-                f"shows a certificate that is not trusted ({error.verify_message.rstrip('.')}); is "
-                "ca_file right?"
-            ) from error
         except ssl.SSLError as error:
-            said = (error.reason or str(error)).lower().replace("_", " ")
-            return f"TLS failed ({said}); does it speak TLS, and want a client certificate?"
+            return _tls_failure(error)
         except TimeoutError:
             return "connected, but no answer"
         except OSError as error:
             return f"connected, but then: {error.strerror or error}"
+
+
+_OTHER_NAME = "write the broker's address as in its certificate"
+_CURES = {  # by OpenSSL's X509_V_ERR_...
+    9: "is the clock of this machine right?",  # not yet valid
+    10: "renew it on the broker",  # expired
+    62: _OTHER_NAME,  # of another host
+    64: _OTHER_NAME,  # of another IP address
+}
+
+
+def _tls_failure(error: ssl.SSLError) -> str:
+    """Return why TLS failed, where another try may help."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        cure = _CURES.get(error.verify_code, "is ca_file right?")
+        raise _RefusedError(
+            f"shows a certificate that is not trusted ({error.verify_message.rstrip('.')}); {cure}"
+        ) from error
+    said = (error.reason or str(error)).lower().replace("_", " ")
+    if "alert" in said and "certificate" in said:
+        raise _RefusedError(
+            f"does not accept the certificate of this client ({said}); has cert_file expired, or "
+            "is it missing, or of an authority that the broker does not trust?"
+        ) from error
+    return f"TLS failed ({said}); does it speak TLS, and want a client certificate?"
 
 
 def _handshake(
