@@ -309,6 +309,9 @@ class MemoryWorkerClient:
         """Return an empty mapping."""
         return {}
 
+    def silence(self) -> None:
+        """Return None: nothing is asked over a network."""
+
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Leave; what was polled and not committed is delivered again, here or elsewhere."""
         with self._logs.news:

@@ -206,6 +206,22 @@ class StalledPartition(msgspec.Struct, frozen=True, kw_only=True):
     still_s: float
 
 
+class Silence(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that does not answer.
+
+    Parameters
+    ----------
+    since_s
+        For how many seconds.
+    reason
+        Why, as far as is known.
+
+    """
+
+    since_s: float
+    reason: str
+
+
 class WorkerClient(Protocol):
     """A worker's client for the topics: atomic for what it reads and writes."""
 
@@ -288,6 +304,10 @@ class WorkerClient(Protocol):
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return what keeps partitions from being read, as far as the broker tells."""
+        ...
+
+    def silence(self) -> Silence | None:
+        """Return for how long the broker has not answered; None while it answers."""
         ...
 
     def close(self, *, leave: bool = False) -> None:

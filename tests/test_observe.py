@@ -100,6 +100,8 @@ tests:
         values: 0+4x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 0x60
+      - series: streamgp_broker_away_seconds{ONE}
+        values: 0 40 0x60
       - series: streamgp_oldest_question_age_seconds{ONE}
         values: 3600x60
       - series: streamgp_quarantined_annotators{ONE, annotator=""}
@@ -108,6 +110,7 @@ tests:
       - {eval_time: 25m, alertname: StreamgpQuarantine}
       - {eval_time: 25m, alertname: StreamgpWorkerDown}
       - {eval_time: 25m, alertname: StreamgpNoCommit}
+      - {eval_time: 25m, alertname: StreamgpBrokerAway}
       - {eval_time: 25m, alertname: StreamgpLagGrows}
       - {eval_time: 25m, alertname: StreamgpDeadLetters}
       - {eval_time: 25m, alertname: StreamgpStuckPartition}
@@ -128,6 +131,8 @@ tests:
         values: 0+6x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 1x60
+      - series: streamgp_broker_away_seconds{ONE}
+        values: 0+30x60
       - series: streamgp_oldest_question_age_seconds{ONE}
         values: 90000x60
       - series: streamgp_quarantined_annotators{ONE, annotator=""}
@@ -154,6 +159,11 @@ tests:
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: w}
             exp_annotations: {summary: w has inputs but has committed nothing for a minute}
+      - eval_time: 25m
+        alertname: StreamgpBrokerAway
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp, instance: w}
+            exp_annotations: {summary: w has had no answer from the broker for 25m 0s}
       - eval_time: 25m
         alertname: StreamgpLagGrows
         exp_alerts:

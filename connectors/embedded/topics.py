@@ -400,6 +400,9 @@ class EmbeddedWorkerClient:
         """Return an empty dict."""
         return {}
 
+    def silence(self) -> None:
+        """Return None: nothing is asked over a network."""
+
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Release the directory; what was polled and not committed is delivered again."""
         if self._lock is not None:

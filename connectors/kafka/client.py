@@ -131,19 +131,18 @@ class Connection:
             case _:
                 return BrokerError(f"broker {where} failed to {doing}: {brief(error)}")
 
+    def why_away(self, error: BaseException, doing: str) -> str:
+        """Return why the broker does not answer: what a new connection meets, or else `error`."""
+        until = time.monotonic() + self.timeouts.request_s
+        try:
+            probe(self.servers, context=self._context, login=self._login(), until=until)
+        except BrokerError as met:
+            return str(met)
+        return str(self.broker_error(error, doing))
+
     def _make(self, kind: Callable[..., Any], options: dict[str, Any]) -> Any:
         until = time.monotonic() + self.timeouts.connect_s
-        security = self.security
-        who = {
-            "security_protocol": security.protocol,
-            "sasl_mechanism": security.mechanism,
-            "sasl_plain_username": security.username,
-            "sasl_plain_password": security.password,
-        }
-        login = None
-        if security.mechanism is not None:
-            login = security.mechanism, partial(get_sasl_mechanism(security.mechanism), **who)
-        probe(self.servers, context=self._context, login=login, until=until)
+        probe(self.servers, context=self._context, login=self._login(), until=until)
         try:
             return kind(
                 bootstrap_servers=list(self.servers),
@@ -151,11 +150,24 @@ class Connection:
                 bootstrap_timeout_ms=_ms(max(1.0, until - time.monotonic())),
                 reconnect_backoff_max_ms=1000,
                 ssl_context=self._context,
-                **who,
+                **self._who(),
                 **{"client_id": "streamgp", **options},
             )
         except CLIENT_ERRORS as error:
             raise self.broker_error(error, "connect") from error
+
+    def _who(self) -> dict[str, str | None]:
+        security = self.security
+        return {
+            "security_protocol": security.protocol,
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.password,
+        }
+
+    def _login(self) -> tuple[str, Callable[[], Login]] | None:
+        name = self.security.mechanism
+        return None if name is None else (name, partial(get_sasl_mechanism(name), **self._who()))
 
 
 def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result:

@@ -38,6 +38,7 @@ from connectors.topics import (
     Progress,
     Record,
     RefusedError,
+    Silence,
     StalledPartition,
     TopicName,
 )
@@ -244,6 +245,10 @@ class KafkaWorkerClient:
         ask = partial(self._administration.obstacles, list(places))
         return within(self._timeouts.request_s, "describe transactions", ask)
 
+    def silence(self) -> Silence | None:
+        """Return for how long the broker has not answered; None while it answers."""
+        return self._monitor.silence
+
     def close(self, *, leave: bool = False) -> None:
         """End; what was polled and not committed is delivered again, here or elsewhere.
 
@@ -426,6 +431,7 @@ class TopicMonitor:
     """Compares topics with their initial state, over its own connection."""
 
     # _fault  why the worker must end
+    # _silent  since when no check has been answered, on the monotonic clock, and why
     # _n_odd  how many checks in a row have found topics missing or replaced: a single-node
     #         broker that restarts believes for a moment that it has none
 
@@ -441,6 +447,7 @@ class TopicMonitor:
         self._shapes = shapes
         self._every_s = connection.timeouts.look_s
         self._fault: BrokerError | None = None
+        self._silent: tuple[float, str] | None = None
         self._n_odd = 0
         self._is_over = Event()
         self._thread = Thread(target=self._watch, name="streamgp: topic monitor", daemon=True)
@@ -460,6 +467,14 @@ class TopicMonitor:
         """
         if self._fault is not None:
             raise self._fault
+
+    @property
+    def silence(self) -> Silence | None:
+        """For how long no check has been answered; None if the last one was."""
+        silent = self._silent  # the thread may replace it
+        return (
+            None if silent is None else Silence(since_s=monotonic() - silent[0], reason=silent[1])
+        )
 
     def close(self) -> None:
         """End the thread, which closes its own connection."""
@@ -482,10 +497,15 @@ class TopicMonitor:
         self._administration.close()
 
     def _look(self) -> None:
+        asked_at = monotonic()
         try:
             found = self._administration.shapes()
-        except CLIENT_ERRORS:
-            return  # the broker is unreachable; the worker will notice where it matters
+        except CLIENT_ERRORS as error:
+            # A worker with something to write notices; one without only waits.
+            since = asked_at if self._silent is None else self._silent[0]
+            self._silent = since, self._connection.why_away(error, "describe topics")
+            return
+        self._silent = None
         try:
             check_same(self._names, self._shapes, found)
             self._n_odd = 0

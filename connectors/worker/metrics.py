@@ -345,6 +345,8 @@ class WorkerMetrics:
         Number of waiting records in each input partition, by the topic's name on the broker.
     stuck
         Those of these partitions that have records but yield none.
+    broker_away_s
+        For how many seconds the broker has not answered; 0 while it does.
     keys
         Number of keys by where their loops are: `ready` in memory, or `evicted`.
     is_ready
@@ -390,6 +392,7 @@ class WorkerMetrics:
         self.committed_at: float | None = None
         self.lags: dict[tuple[str, int], int] = {}
         self.stuck: frozenset[tuple[str, int]] = frozenset()
+        self.broker_away_s = 0.0
         self.keys = {"ready": 0, "evicted": 0}
         self.is_ready = False
         self.questions: dict[int, OpenQuestions] = {}
@@ -491,6 +494,8 @@ class WorkerMetrics:
             if n is not None
         }
         self.stuck = frozenset((names[topic], number) for topic, number in stuck)
+        silence = client.silence()
+        self.broker_away_s = 0.0 if silence is None else silence.since_s
         all_loops = [partition.loops for partition in partitions]
         n_ready = sum(len(loops.loops) for loops in all_loops)
         n_keys = sum(loops.n_keys for loops in all_loops)

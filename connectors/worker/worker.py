@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
 
-from connectors.stalls import WakingClock
+from connectors.stalls import STALL_S, WakingClock
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import (
     BrokerError,
@@ -27,6 +27,7 @@ from connectors.topics import (
     Outgoing,
     Place,
     Record,
+    Silence,
     StalledPartition,
     Topics,
     WorkerClient,
@@ -69,6 +70,7 @@ class ProgressReports:
     # _said_at   when the warning about a partition was last written
     # _called    names of these partitions' topics on the broker
     # _asked_at  when the client was last asked
+    # _away_at   when the warning about a broker that does not answer was last written
 
     def __init__(self, client: WorkerClient, log: WorkerLog) -> None:
         self._client = client
@@ -76,6 +78,7 @@ class ProgressReports:
         self._said_at: dict[Place, float] = {}
         self._called: dict[Place, str] = {}
         self._asked_at = 0.0
+        self._away_at: float | None = None
 
     @property
     def stuck(self) -> Iterable[Place]:
@@ -90,8 +93,25 @@ class ProgressReports:
         now = monotonic()
         if now - self._asked_at >= _LOOK_EVERY_S:
             self._asked_at = now
+            self._say_away(self._client.silence(), now)
             self._say_stalled(
                 {(each.topic, each.partition): each for each in self._client.stalled()}
+            )
+
+    def _say_away(self, silence: Silence | None, now: float) -> None:
+        if silence is None:
+            if self._away_at is not None:
+                self._away_at = None
+                self._log.info("broker-back")
+        elif silence.since_s >= STALL_S and (
+            self._away_at is None or now - self._away_at >= REPEAT_S
+        ):
+            self._away_at = now
+            self._log.warning(
+                "broker-away",
+                away_s=round(silence.since_s),
+                reason=silence.reason,
+                consequence="waits for it; how many records wait is not known",
             )
 
     def _say_begun(self, begun: Sequence[OffsetReset]) -> None:

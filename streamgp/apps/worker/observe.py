@@ -164,6 +164,13 @@ FAMILIES = (
         lambda m: _by_place({place: float(place in m.stuck) for place in {*m.lags, *m.stuck}}),
     ),
     Family(
+        "broker_away_seconds",
+        "gauge",
+        "Time for which the broker has not answered; 0 while it does.",
+        (),
+        lambda m: _one(m.broker_away_s),
+    ),
+    Family(
         "prediction_confidence",
         "histogram",
         "Probabilities of the labels predicted.",
