@@ -521,7 +521,7 @@ class MemoryReader:
     """Reads topics in memory; `positions` are those of its group, if it has one."""
 
     # _offsets  the next offset of each partition
-    # _goals    their ends when the reader was opened
+    # _goals    their ends when the reader was opened, or looked again
 
     def __init__(
         self,
@@ -559,6 +559,11 @@ class MemoryReader:
         """Whether everything that was there when the reader was opened has been read."""
         with self._logs.news:
             return all(self._offsets[place] >= goal for place, goal in self._goals.items())
+
+    def look_again(self) -> None:
+        """Let `caught_up` count what has come since the reader was opened, too."""
+        with self._logs.news:
+            self._goals = {place: self._logs.end(*place) for place in self._goals}
 
     @property
     def is_at_end(self) -> bool:

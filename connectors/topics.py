@@ -362,6 +362,10 @@ class Reader(Protocol):
         """Whether everything that was there when the reader was opened has been read."""
         ...
 
+    def look_again(self) -> None:
+        """Let `caught_up` count what has come since the reader was opened, too."""
+        ...
+
     def commit(self) -> None:
         """Let the group's next reader start after what was polled.
 

@@ -450,7 +450,7 @@ class EmbeddedReader:
     """Reads topics of an embedded broker; with a group, from where it has committed."""
 
     # _offsets        next offset of each topic
-    # _ends_at_start  the topics' ends when the reader was opened
+    # _goals  the topics' ends when the reader was opened, or looked again
 
     def __init__(
         self, directory: Path, topics: Iterable[TopicName], *, from_end: bool, group: str | None
@@ -458,9 +458,9 @@ class EmbeddedReader:
         self._database = Database(database_in(directory))
         self._group = group
         with self._database.reading():
-            self._ends_at_start = {topic: self._database.end(TABLES[topic]) for topic in topics}
+            self._goals = {topic: self._database.end(TABLES[topic]) for topic in topics}
             known = {} if group is None else self._database.reader_positions(group)
-        starts = self._ends_at_start if from_end else dict.fromkeys(self._ends_at_start, 0)
+        starts = self._goals if from_end else dict.fromkeys(self._goals, 0)
         self._offsets = {topic: known.get(topic, start) for topic, start in starts.items()}
 
     def poll(self, timeout_s: float) -> list[Record]:
@@ -470,7 +470,12 @@ class EmbeddedReader:
     @property
     def caught_up(self) -> bool:
         """Whether everything that was there when the reader was opened has been read."""
-        return all(self._offsets[topic] >= goal for topic, goal in self._ends_at_start.items())
+        return all(self._offsets[topic] >= goal for topic, goal in self._goals.items())
+
+    def look_again(self) -> None:
+        """Let `caught_up` count what has come since the reader was opened, too."""
+        with self._database.reading():
+            self._goals = {topic: self._database.end(TABLES[topic]) for topic in self._goals}
 
     def commit(self) -> None:
         """Let the group's next reader start after what was polled."""

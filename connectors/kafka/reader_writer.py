@@ -50,6 +50,7 @@ class KafkaReader:
 
     """
 
+    # _places  all partitions
     # _ends    end offsets at the start, of the partitions not yet read up to there
     # _polled  next offsets of the partitions polled since the last commit
 
@@ -67,7 +68,8 @@ class KafkaReader:
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
         counts = administration.counts(names)
-        places = [
+        self._administration = administration
+        self._places = places = [
             TopicPartition(names[name], number)
             for name, count in counts.items()
             for number in range(count)
@@ -96,6 +98,10 @@ class KafkaReader:
             if at is not None and at >= end:
                 del self._ends[place]
         return not self._ends
+
+    def look_again(self) -> None:
+        """Let `caught_up` count what has come since the reader was opened, too."""
+        self._ends = self._administration.ends(self._places)
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records; an empty list if none came in time."""

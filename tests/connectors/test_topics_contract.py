@@ -379,6 +379,21 @@ def test_a_reader_knows_when_it_has_caught_up_with_what_was_there(topics):
     reader.close()
 
 
+def test_a_reader_that_looks_again_catches_up_with_what_came_since(topics):
+    write(topics, event(1), answer(1))
+    reader = topics.reader(["events", "answers"])
+    take(reader, 2)
+    reader.poll(0.0)
+    write(topics, event(2))
+    assert reader.caught_up
+    reader.look_again()
+    assert not reader.caught_up
+    assert ids(take(reader, 1)) == ["e2"]
+    reader.poll(0.0)
+    assert reader.caught_up
+    reader.close()
+
+
 def test_a_reader_with_a_group_goes_on_where_the_group_has_committed(topics, group):
     write(topics, event(1), event(2))
     with closing(topics.reader(["events"], group=group)) as first:

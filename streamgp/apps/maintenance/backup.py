@@ -39,7 +39,6 @@ from connectors.topics import (
     Checkpoint,
     Outgoing,
     Place,
-    Reader,
     Record,
     partition_of,
 )
@@ -78,12 +77,15 @@ from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.state.serialize import HEAD
 
-_N_TRIES = 3
+_N_TRIES = 6
 _BACKUP = "backup"
 """Name of the checksum of the backup in the mark of a partition that is being restored."""
 
 
 # --- taking a backup
+
+_Waiting: TypeAlias = tuple[int, str, str]
+"""An open question: its partition, the entity of its learner, and its id."""
 
 
 def back_up(config_file: Path, directory: Path, *, broker: str | None = None) -> None:
@@ -102,11 +104,7 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
         loops = build_loops(there.config, source=str(config_file))
         at = time()
         try:
-            checkpoint, contents, histories = _consistent_contents(there)
-            for partition, history in histories.items():
-                if history.configuration is not None:
-                    check_signed(partition, history.configuration, loops.configuration, there.group)
-            waiting = _waiting(histories, loops, at)
+            checkpoint, contents, histories, waiting = _consistent_contents(there, loops, at)
         except HistoryError as error:
             raise click.ClickException(damage(error, there.config)) from None
         except UnfitTopicsError as error:
@@ -157,43 +155,108 @@ def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> 
 
 
 def _consistent_contents(
-    there: Deployment,
-) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History]]:
-    """Return a checkpoint and its records, after checking that they belong together.
+    there: Deployment, loops: LoopSettings, at: float
+) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History], set[_Waiting]]:
+    """Return a checkpoint, its records, and the questions open then, once they belong together.
 
-    In rare cases the broker compacts away records that were replaced between the checkpoint and the
-    reading; then another checkpoint is taken.
+    A broker that compacts may remove records that were replaced between the checkpoint and the
+    reading. Therefore nearly everything is read before the checkpoint; if something is missing from
+    the rest, another checkpoint is taken.
     """
     for n in range(1, _N_TRIES + 1):
-        checkpoint = there.topics.checkpoint(there.group)
         with closing(there.topics.reader(tuple(COMPACTED))) as reader:
-            contents = _contents(reader, checkpoint)
-        histories = _histories(contents)
+            contents = _Contents()
+            for record in all_of(reader, what="reading"):
+                contents.take(record)
+            checkpoint = there.topics.checkpoint(there.group)
+            contents.begin_rest(checkpoint)
+            reader.look_again()
+            for record in all_of(reader, what="reading"):
+                contents.take(record)
+        are_at_work = there.n_workers() > 0
+        if are_at_work and contents.has_gaps():
+            continue
+        found = contents.found()
+        histories = _histories(found)
+        for partition, history in histories.items():
+            if history.configuration is not None:
+                check_signed(partition, history.configuration, loops.configuration, there.group)
         try:
             _check_whole(histories)
-        except UnfitTopicsError:
-            if n == _N_TRIES or not there.n_workers():
+            return checkpoint, found, histories, _waiting(histories, loops, at)
+        except (HistoryError, UnfitTopicsError):
+            if n == _N_TRIES or not are_at_work:
                 raise
-            continue
-        break
-    return checkpoint, contents, histories
+    raise click.ClickException(
+        "the broker compacts state and consensus faster than they can be read; try again when less "
+        "comes in, or stop the workers first"
+    )
 
 
-def _contents(reader: Reader, checkpoint: Checkpoint) -> dict[Place, list[Outgoing]]:
-    """Return the current records before a checkpoint, in order."""
-    last: dict[Place, dict[bytes, Record]] = {place: {} for place in checkpoint.ends}
-    for record in all_of(reader, what="reading"):
+class _Contents:
+    """Current records before a checkpoint, which comes after most of them were read."""
+
+    # _last        by place and key, the last record before the checkpoint, in their order
+    # _checkpoint  the checkpoint, None before it
+    # _latest      by place, the last record before the checkpoint
+    # _rest        the places with records in the rest
+    # _n_gaps      how often records are missing before a record of the rest
+    def __init__(self) -> None:
+        self._last: dict[Place, dict[bytes, Record]] = {}
+        self._checkpoint: Checkpoint | None = None
+        self._latest: dict[Place, Record] = {}
+        self._rest: set[Place] = set()
+        self._n_gaps = 0
+
+    def begin_rest(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def take(self, record: Record) -> None:
         place = (record.topic, record.partition)
-        if record.offset < checkpoint.ends[place] and record.key is not None:
-            last[place].pop(record.key, None)
-            last[place][record.key] = record
-    contents = {
-        place: [_outgoing(record) for record in kept.values() if _counts(record, checkpoint)]
-        for place, kept in last.items()
-    }
-    for request in checkpoint.waiting:
-        contents["consensus", request.partition or 0].append(request)
-    return contents
+        checkpoint = self._checkpoint
+        if checkpoint is not None:
+            if record.offset >= checkpoint.ends[place]:
+                return
+            before = self._latest.get(place)
+            self._n_gaps += before is not None and _is_gap(before, record.offset, record.at)
+            self._rest.add(place)
+        self._latest[place] = record
+        if record.key is not None:
+            last = self._last.setdefault(place, {})
+            last.pop(record.key, None)
+            last[record.key] = record
+
+    def has_gaps(self) -> bool:
+        """Return whether records may be missing that were written shortly before the checkpoint."""
+        assert self._checkpoint is not None
+        ends = self._checkpoint.ends
+        return self._n_gaps > 0 or any(
+            _is_gap(self._latest[place], ends[place], None) for place in self._rest
+        )
+
+    def found(self) -> dict[Place, list[Outgoing]]:
+        """Return the records that count."""
+        checkpoint = self._checkpoint
+        assert checkpoint is not None
+        contents = {
+            place: [
+                _outgoing(record)
+                for record in self._last.get(place, {}).values()
+                if _counts(record, checkpoint)
+            ]
+            for place in checkpoint.ends
+        }
+        for request in checkpoint.waiting:
+            contents["consensus", request.partition or 0].append(request)
+        return contents
+
+
+def _is_gap(before: Record, offset: int, at: float | None) -> bool:
+    """Return whether records are missing between a record and the next offset.
+
+    The end of a transaction takes an offset, too; the records of one have the same time.
+    """
+    return offset - before.offset - 1 > (at != before.at)
 
 
 def _counts(record: Record, checkpoint: Checkpoint) -> bool:
@@ -210,10 +273,6 @@ def _outgoing(record: Record) -> Outgoing:
     return Outgoing(
         topic=record.topic, partition=record.partition, key=record.key, value=record.value
     )
-
-
-_Waiting: TypeAlias = tuple[int, str, str]
-"""An open question: its partition, the entity of its learner, and its id."""
 
 
 def _waiting(histories: Mapping[int, History], loops: LoopSettings, at: float) -> set[_Waiting]:

@@ -516,3 +516,62 @@ def test_an_interrupted_restore_of_another_backup_is_refused(
         "restore", later, "--yes"
     )
     small.done("restore", backed_up, "--yes")
+
+
+class Busy:
+    """Takes checkpoints while workers go on, and the broker compacts what they have replaced."""
+
+    def __init__(self, small: Small, n_before: int, n_times: int, *, n_after: int = 20) -> None:
+        self.n_after = n_after
+        self.small = small
+        self.checkpoint = small.topics.checkpoint
+        self.left = inputs(small)[40:]
+        self.n_before, self.n_times, self.n_taken = n_before, n_times, 0
+
+    def __call__(self, group: str) -> Any:
+        self.n_taken += 1
+        if self.n_taken > self.n_times:
+            return self.checkpoint(group)
+        self._work(self.n_before)
+        taken = self.checkpoint(group)
+        self._work(self.n_after)
+        self.small.topics.compact()
+        return taken
+
+    def _work(self, n: int) -> None:
+        self.small.put(*self.left[:n])
+        self.left = self.left[n:]
+        self.small.work()
+
+
+@pytest.mark.usefixtures("backed_up")
+@pytest.mark.parametrize(("n_before", "n_times"), [(0, 1), (20, 1), (20, 2), (0, 5)])
+def test_a_backup_is_whole_though_the_broker_compacts_what_workers_replace_meanwhile(
+    small: Small, monkeypatch: pytest.MonkeyPatch, n_before: int, n_times: int
+) -> None:
+    later = small.path / "later"
+    with monkeypatch.context() as patched:
+        busy = Busy(small, n_before, n_times)
+        patched.setattr(small.topics, "checkpoint", busy)
+        patched.setattr(small.topics, "n_members", lambda _: 1)
+        small.done("backup", later)
+    assert busy.n_taken == (1 if n_before == 0 else n_times + 1)
+    start = json.loads((later / MANIFEST).read_text())["positions"]["events"]
+    left = [r for r in small.records("events") if r.offset >= start[str(r.partition)]]
+    small.put(*busy.left)
+    small.work()
+    expected = predictions(small, N - len(left) - len(busy.left))
+    small.topics = OpenTopics(2)
+    small.done("restore", later, "--yes")
+    small.put(*inputs(small)[N - len(left) - len(busy.left) :])
+    small.work()
+    assert predictions(small, 0) == expected
+
+
+def test_a_broker_that_compacts_faster_than_it_can_be_read_is_told(
+    small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small.topics, "checkpoint", Busy(small, 12, 9, n_after=12))
+    monkeypatch.setattr(small.topics, "n_members", lambda _: 1)
+    said = small.wrong("backup", backed_up.with_name("later"))
+    assert "faster than they can be read; try again when less comes in, or stop the workers" in said
