@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from threading import Event, Thread
 from time import monotonic, perf_counter
 
 from connectors.stalls import STALL_S, WakingClock
@@ -29,6 +30,7 @@ from connectors.topics import (
     Record,
     Silence,
     StalledPartition,
+    TopicName,
     Topics,
     WorkerClient,
 )
@@ -165,6 +167,60 @@ class ProgressReports:
             )
 
 
+# --- Reports of an input that takes too long.
+
+
+class SlowInputs:
+    """Thread that writes to a worker's log which input keeps it from all others.
+
+    A learner or a rule that does not come to an end keeps the worker from everything, until its
+    supervisor restarts it and it meets the same input again.
+
+    Parameters
+    ----------
+    log
+        The log.
+    names
+        Names of the topics on the broker.
+
+    Attributes
+    ----------
+    current
+        The input being processed; set by the worker, None between batches.
+
+    """
+
+    # _clock  time spent working: a process that was stopped has not been slow
+    def __init__(self, log: WorkerLog, names: Mapping[TopicName, str]) -> None:
+        self.current: Record | None = None
+        self._log = log
+        self._names = names
+        self._clock = WakingClock(2 * _LOOK_EVERY_S)
+        self._is_over = Event()
+        Thread(target=self._watch, name="streamgp: slow inputs", daemon=True).start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_over.set()
+
+    def _watch(self) -> None:
+        seen, since, due = None, 0.0, STALL_S
+        while not self._is_over.wait(_LOOK_EVERY_S):
+            record, now = self.current, self._clock()
+            if record is not seen:
+                seen, since, due = record, now, STALL_S
+            elif record is not None and now - since >= due:
+                due += REPEAT_S
+                self._log.warning(
+                    "slow-input",
+                    topic=self._names.get(record.topic, record.topic),
+                    partition=record.partition,
+                    offset=record.offset,
+                    busy_s=round(now - since),
+                    consequence="all inputs of this worker wait for the learner or a rule",
+                )
+
+
 # --- One membership in the group, from joining to leaving.
 #
 # A session follows the assignment of partitions and processes their inputs. It ends with any error,
@@ -256,6 +312,7 @@ class Session:
             strict=settings.strict,
         )
         self._progress = ProgressReports(client, self._log)
+        self._slow = SlowInputs(self._log, self._names)
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
         self._moved_at = self._awake()
 
@@ -280,7 +337,9 @@ class Session:
         decoded = [batch.decode(record) for record in records]
         watch.end("decode")
         for record, content in zip(records, decoded, strict=True):
+            self._slow.current = record
             batch.take(record, content)
+        self._slow.current = None
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)
@@ -303,11 +362,13 @@ class Session:
 
     def leave(self) -> None:
         """Leave the group, so that others take the partitions over at once."""
+        self._slow.close()
         self._summary.write()
         self._client.close(leave=True)
 
     def close(self) -> None:
         """End the session; what was not committed is left to others."""
+        self._slow.close()
         self._summary.write()
         for partition in self._partitions.values():
             with suppress(StateError):
