@@ -42,6 +42,7 @@ from connectors.topics import (
     StalledPartition,
     TopicName,
 )
+from connectors.wire.outbound import size_of
 
 _SLICE_S = 0.1
 _RETRY_MS = 2
@@ -204,6 +205,8 @@ class KafkaWorkerClient:
             if not isinstance(error, BrokerError):  # otherwise it would hang, or nothing is open
                 with suppress(*CLIENT_ERRORS):
                     within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
+            if isinstance(error, kafka_errors.KafkaTimeoutError):
+                raise self._fail(self._too_slow(outgoing), "commit") from error
             raise self._fail(error, "commit") from error
         self._polled.clear()
         return ends
@@ -349,6 +352,14 @@ class KafkaWorkerClient:
         else:
             self._broken = self._connection.broker_error(error, doing)
         return self._broken
+
+    def _too_slow(self, outgoing: Sequence[Outgoing]) -> BrokerError:
+        n_bytes = sum(size_of(record) for record in outgoing)
+        return BrokerError(
+            f"broker {','.join(self._connection.servers)} did not answer in time to commit a "
+            f"batch of {n_bytes / 1e3:.0f} kB; if this repeats, make worker.batch smaller, or "
+            "raise the quota of this client (producer_byte_rate)"
+        )
 
     def _has_successor(self) -> bool:
         """Return whether the group knows another member under our name."""

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
+import connectors.kafka.worker_client as link_module
+from connectors.kafka.client_import import kafka_errors
 from connectors.topics import BrokerError, FencedError, ShortTopicError
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
@@ -256,6 +258,20 @@ def test_of_a_batch_that_fails_nothing_is_visible(topics, group):
             link.commit([out("predictions", b"x"), out("state", b"y", 7)])
     assert read(topics, "predictions", "state") == []
     assert topics.lags(group)["events", 0] == 3
+
+
+def test_a_batch_that_is_not_stored_in_time_is_told_with_what_to_do(topics, group, monkeypatch):
+    def delayed(*_, **__):
+        raise kafka_errors.KafkaTimeoutError("12005 ms have passed")  # as with a quota
+
+    write(topics, *numbered("events", 1))
+    with linked(topics, group) as link:
+        poll(link, 1)
+        monkeypatch.setattr(link_module, "transact", delayed)
+        with pytest.raises(BrokerError) as caught:
+            link.commit([out("predictions", b"x" * 20_000)])
+    assert "did not answer in time to commit a batch of 20 kB; if this repeats" in str(caught.value)
+    assert "make worker.batch smaller" in str(caught.value)
 
 
 def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
