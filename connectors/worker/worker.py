@@ -230,6 +230,7 @@ class SlowInputs:
 LONGEST_WAIT_S = 1.0
 _QUIET_S = 60.0
 _PATIENCE_S = 5.0
+_AHEAD_S = 60.0
 _MOST_TOLD = 5
 """The largest number of failures of one batch with lines of their own."""
 
@@ -271,6 +272,7 @@ class Session:
     """
 
     # _partitions  the loops of every partition that is ours
+    # _ahead_at    when the warning about records dated ahead was last written
     # _awake       clock of the time spent waiting
     # _moved_at    when the last answer was read, or a partition restored, on that clock
 
@@ -313,6 +315,7 @@ class Session:
         )
         self._progress = ProgressReports(client, self._log)
         self._slow = SlowInputs(self._log, self._names)
+        self._ahead_at: float | None = None
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
         self._moved_at = self._awake()
 
@@ -322,6 +325,7 @@ class Session:
         watch = Stopwatch()
         records = self._client.poll(self._wait())
         self._progress.look()
+        self._compare_clocks(records)
         watch.end("poll")
         if self._follow_assignment() and not records:
             return  # the assignment may have changed again: poll before timers fire
@@ -425,6 +429,24 @@ class Session:
                     characters=hidden_characters(label)[:5],
                     consequence="a label may look like another one",
                 )
+
+    def _compare_clocks(self, records: Sequence[Record]) -> None:
+        """Warn of answers dated ahead of our clock; the broker says when they were written."""
+        answers = [record for record in records if record.topic == "answers"]
+        if not answers:
+            return
+        record = max(answers, key=lambda record: record.at)
+        ahead_s, now = record.at - self._clock(), monotonic()
+        if ahead_s <= _AHEAD_S or (self._ahead_at is not None and now - self._ahead_at < REPEAT_S):
+            return
+        self._ahead_at = now
+        self._log.warning(
+            "clock-differs",
+            **self._place(record),
+            ahead_s=round(ahead_s),
+            reason="the record is dated ahead of this worker's clock: one of the two is wrong",
+            consequence="answers that name no time count as given then, perhaps too late",
+        )
 
     def _answers_come(self, records: Sequence[Record]) -> bool:
         """Return whether answers are waiting that may have been given long ago.
