@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.apps.worker.process import build_loops
+from streamgp.apps.deployment.deployment import build_loops
 from streamgp.config.load import parse_worker
 from tests.helpers.small_deployment import TEXT, Small
 
@@ -36,7 +36,9 @@ def test_an_answer_dated_ahead_is_reported_once(
     for request in small.said("requests"):
         small.answer(request, "hall")  # type: ignore[arg-type]
     work()
-    said = [record.fields for record in caplog.records if record.message == "clock-differs"]
+    said = [
+        record.__dict__["fields"] for record in caplog.records if record.message == "clock-differs"
+    ]
     assert len(said) == n_said
     for line in said:
         assert line["topic"] == "answers"

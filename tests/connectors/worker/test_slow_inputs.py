@@ -25,7 +25,9 @@ def test_an_input_that_takes_too_long_is_named_once_and_others_are_not(
     take, end = Batch.take, monotonic() + 60.0
 
     def said() -> list[dict[str, Any]]:
-        return [record.fields for record in caplog.records if record.message == "slow-input"]
+        return [
+            record.__dict__["fields"] for record in caplog.records if record.message == "slow-input"
+        ]
 
     def slow(self: Batch, record: Any, content: Any) -> None:
         while record.offset == 1 and not said() and monotonic() < end:
