@@ -274,7 +274,11 @@ class Administration:
         counts = {name: len((topics[name] or {})["partitions"]) for name in there}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{self._names[name]} {count}" for name, count in counts.items())
-            lines.append(f"topics must have the same number of partitions, found {found}")
+            lines.append(
+                f"topics must have the same number of partitions, found {found}; before anything "
+                "is learned, give all of them as many, after that make seven new ones "
+                "([topics] prefix), as keys have moved"
+            )
         for name in there:
             lines += misfits(name, self._names[name], settings)
         return lines
