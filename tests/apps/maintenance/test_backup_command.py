@@ -571,7 +571,7 @@ def test_a_backup_is_whole_though_the_broker_compacts_what_workers_replace_meanw
 def test_a_broker_that_compacts_faster_than_it_can_be_read_is_told(
     small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small.topics, "checkpoint", Busy(small, 11, 9, n_after=9))
+    monkeypatch.setattr(small.topics, "checkpoint", Busy(small, 9, 9, n_after=9))
     monkeypatch.setattr(small.topics, "n_members", lambda _: 1)
     said = small.wrong("backup", backed_up.with_name("later"))
     assert "faster than they can be read; try again when less comes in, or stop the workers" in said
