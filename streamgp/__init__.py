@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streamgp.learners.privileged_gp import PrivilegedGPClassifier
     from streamgp.pool_learning import active_learning_rounds
     from streamgp.presets import isgp, srf
+    from streamgp.query.drift_test import DriftTest
     from streamgp.query.pool import PoolSampler
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
@@ -46,6 +47,7 @@ _HOMES = {
     "AnnotatorPanel": "streamgp.simulation",
     "ConfidenceBoostingClassifier": "streamgp.learners.boosting",
     "Decision": "streamgp.base",
+    "DriftTest": "streamgp.query.drift_test",
     "Posterior": "streamgp.base",
     "EnsembleGPClassifier": "streamgp.learners.ensemble_gp",
     "EnsembleGPRegressor": "streamgp.learners.ensemble_gp",
@@ -84,6 +86,7 @@ __all__ = [
     "AnnotatorPanel",
     "ConfidenceBoostingClassifier",
     "Decision",
+    "DriftTest",
     "EnsembleGPClassifier",
     "EnsembleGPRegressor",
     "GPClassifier",

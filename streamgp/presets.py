@@ -6,6 +6,7 @@ from streamgp.base import Preset, check_preset
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query.drift_test import DriftTest
 from streamgp.query.skeptical_classifier import SkepticalClassifier
 from streamgp.query.strategies import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
 from streamgp.query.temporal import TemporalFilter
@@ -21,10 +22,12 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     `default` has a realistic noise variance (0.5), scales and clips the features itself and
     challenges labels that are wrong with probability above 0.1. It is exact up to 500 examples and
     keeps 500 points from then on, so that time and memory stay the same for as long as it runs
-    (docs/bounded.md). Its predictions pass through a filter over time (docs/temporal.md). `paper`
-    is exactly the published algorithm: noise 1e-16, length scale 2 on unscaled features, both
-    decisions by a coin flip. With so little noise it cannot take the same point twice, and follows
-    every wrong label among close points: let it learn only what it asks for.
+    (docs/bounded.md). Its predictions pass through a filter over time (docs/temporal.md). A test
+    for concept drift asks now and then where it is sure, and makes it forget what is outdated
+    (docs/drift.md). `paper` is exactly the published algorithm: noise 1e-16, length scale 2 on
+    unscaled features, both decisions by a coin flip. With so little noise it cannot take the same
+    point twice, and follows every wrong label among close points: let it learn only what it asks
+    for.
 
     Parameters
     ----------
@@ -55,8 +58,14 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     if preset == "default":
         learner = GPClassifier(max_points=MAX_POINTS)
         rules = SkepticalAsk(), SkepticalChallenge()
-        temporal = TemporalFilter()
-        return SkepticalClassifier(learner, *rules, temporal=temporal, rescale=True, seed=seed)
+        return SkepticalClassifier(
+            learner,
+            *rules,
+            temporal=TemporalFilter(),
+            drift_test=DriftTest(),
+            rescale=True,
+            seed=seed,
+        )
     learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
     return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
 

@@ -106,6 +106,7 @@ SECTIONS = {
     "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
     "[temporal]": settings.Temporal,
+    "[drift_test]": settings.Drift,
     "[questions]": settings.Questions,
     "[people]": settings.People,
     "[annotator]": settings.Annotator,
@@ -303,7 +304,7 @@ EXAMPLES = [
     (path, code, output)
     for path in sorted(DOCS.rglob("*.md"))
     for code, output in re.findall(
-        r"^```python\n(.*?)^```\n+```text\n(.*?)^```$",
+        r"^```python\n((?:(?!```)[^\n]*\n)*)^```\n+```text\n(.*?)^```$",
         path.read_text(encoding="utf-8"),
         re.M | re.S,
     )

@@ -201,8 +201,8 @@ def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
     metavar="NEW.toml",
     type=click.Path(path_type=Path),
     help="File with the changes: any of preset, seed, warm_up, rescale, [learner], [temporal], "
-    "[query], [challenge], [review], [reservoir] and [budget]. Each replaces the one in "
-    "CONFIG.toml. Other sections are ignored.",
+    "[drift_test], [query], [challenge], [review], [reservoir] and [budget]. Each replaces the one "
+    "in CONFIG.toml. Other sections are ignored.",
 )
 @click.option(
     "--take-over",

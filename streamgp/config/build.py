@@ -57,6 +57,7 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     (200, 'NeverChallenge')
 
     """
+    from streamgp.query.drift_test import DriftTest
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
     from streamgp.query.temporal import TemporalFilter
@@ -74,10 +75,17 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     retrospective = {kind: _build(kind, config, source) for kind in _RETROSPECTIVE}
     _check_retrospective(retrospective, config, learner, source)
     temporal = TemporalFilter() if config.temporal.enabled else None
+    drift = config.drift_test
+    drift_test = DriftTest(drift.at_least, drift.run_length) if drift.enabled else None
     rescale = config.rescale or False
     try:
         return SkepticalClassifier(
-            learner, **shared, **retrospective, temporal=temporal, rescale=rescale
+            learner,
+            **shared,
+            **retrospective,
+            temporal=temporal,
+            drift_test=drift_test,
+            rescale=rescale,
         )
     except ValueError as error:  # a user's own pipeline that does not fit warm_up or rescale
         raise ConfigError(f"{source}: {error}") from error

@@ -448,6 +448,8 @@ def _check_numbers(config: Config, source: str) -> None:
         raise ConfigError(f"{source}: windows {where}: that of a window is the most frequent one")
     if config.temporal.enabled:
         raise ConfigError(f"{source}: temporal.enabled {where}: it is for labels")
+    if config.drift_test.enabled:
+        raise ConfigError(f"{source}: drift_test.enabled {where}: it is for labels")
     if config.rescale:
         raise ConfigError(f"{source}: rescale {where}: it is for labels")
     for path, annotator in _annotators(config):

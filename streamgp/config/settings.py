@@ -80,6 +80,14 @@ class Temporal(Section, frozen=True, kw_only=True):
     enabled: bool | None = None
 
 
+class Drift(Section, frozen=True, kw_only=True):
+    """The test for concept drift, see `streamgp.DriftTest`; for labels."""
+
+    enabled: bool | None = None
+    at_least: Share = 0.005
+    run_length: Annotated[float, Meta(gt=1)] = 10_000.0
+
+
 class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
@@ -204,6 +212,7 @@ class Config(Section, frozen=True, kw_only=True):
     rescale: Rescale | None = None
     learner: Learner = Learner()
     temporal: Temporal = Temporal()
+    drift_test: Drift = Drift()
     query: Query | None = None
     challenge: Challenge | None = None
     review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
@@ -255,6 +264,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
         rescale=name == "default" and target == "label",
         learner=learner,
         temporal=Temporal(enabled=name == "default" and target == "label"),
+        drift_test=Drift(enabled=name == "default" and target == "label"),
         query=query,
         challenge=challenge,
         budget=budget,
@@ -302,6 +312,13 @@ def resolved(config: Config) -> Config:
         config,
         learner=learner,
         temporal=Temporal(enabled=_first(config.temporal.enabled, given.temporal.enabled)),
+        drift_test=replace(
+            config.drift_test,
+            # It believes what a learner says of itself, and most are surer than they should be.
+            enabled=_first(
+                config.drift_test.enabled, given.drift_test.enabled and learner.name == "gp"
+            ),
+        ),
         warm_up=_first(config.warm_up, given.warm_up),
         # Its benefit was measured for the Gaussian process only.
         rescale=_first(config.rescale, given.rescale and learner.name == "gp"),

@@ -78,6 +78,15 @@ drift = {drift}
 # follow each other in time. Questions and challenges do not depend on it.
 enabled = {temporal}
 
+[drift_test]
+# Whether to test for concept drift: some events of which the learner is sure are asked about, more
+# while the answers are surprising; after a change it forgets what is outdated. For labels.
+enabled = {drift_test}
+# Least probability of asking about an event.
+at_least = {drift_at_least}
+# Number of labels between false alarms, on average.
+run_length = {drift_run_length}
+
 [query]
 # When to ask for a label: the query strategy. The rules, and their settings:
 {queries}
@@ -398,6 +407,9 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         learn_hyperparameters=shown(config.learner.learn_hyperparameters),
         drift=shown(config.learner.drift),
         temporal=shown(config.temporal.enabled),
+        drift_test=shown(config.drift_test.enabled),
+        drift_at_least=shown(config.drift_test.at_least),
+        drift_run_length=shown(config.drift_test.run_length),
         query=_rule(config.query),
         challenge=_rule(config.challenge),
         budget=shown("unlimited"),

@@ -1,11 +1,12 @@
 """A learner, the raw examples that it was taught, and the scaling between the two.
 
 Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes when it is
-taught the examples on record, in their order, through the statistics in use. So all that has to be
-saved of it are the examples, what running transformers have made of each, and hyperparameters that
-it has learned. The same holds for a learner that retains only some of its examples, such as the
-latest or those since a drift; when one of them is relabelled or forgotten, all are learned and
-drifts are detected again. What to ask and whom to believe is not decided here.
+taught the examples on record, in their order, through the statistics in use; outdated ones, the
+earliest, are left out. So all that has to be saved of it are the examples, how many are outdated,
+what running transformers have made of each, and hyperparameters that it has learned. The same holds
+for a learner that retains only some of its examples, such as the latest or those since a drift;
+when one of them is relabelled or forgotten, all are learned and drifts are detected again. What to
+ask and whom to believe is not decided here.
 
 """
 
@@ -16,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import is_
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -180,10 +182,11 @@ class ExampleStore(ABC, Generic[B]):
     """
 
     # _belief_method  the learner's method that returns its belief, for the kind of target
-    # learner    a function of _examples, _labels, the statistics in use and its own state
+    # learner    a function of the examples in force, _labels, the statistics in use, its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
+    # _n_outdated how many examples, the earliest, are on record only, and unknown to the learner
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them, what the learner sees of them and the belief: a
@@ -208,6 +211,7 @@ class ExampleStore(ABC, Generic[B]):
         self._examples: dict[str | tuple[int], Example] = {}
         self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
+        self._n_outdated = 0
         self._labels: dict[Label, Label] = {}
         self.n_taught = 0
         self._passed_over = False
@@ -368,6 +372,9 @@ class ExampleStore(ABC, Generic[B]):
         if type(old.y) is type(y) and old == new:
             return
         self._count_label(y)
+        if self._is_outdated(event_id):
+            self._note_change()
+            return
         # There may now be room for an example that is only on record; and what the learner made of
         # examples that it does not retain depends on all of them.
         is_label_only = old.privileged == new.privileged
@@ -395,8 +402,16 @@ class ExampleStore(ABC, Generic[B]):
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
+        is_outdated = self._is_outdated(event_id)
         del self._examples[event_id]
         self._extracted.pop(event_id, None)
+        self._n_outdated -= is_outdated
+        if not is_outdated:
+            self._rebuild()
+
+    def outdate(self, n_kept: int) -> None:
+        """Make the learner forget all examples but the latest ones; all stay on record."""
+        self._n_outdated = max(self._n_outdated, len(self._examples) - n_kept)
         self._rebuild()
 
     def examples(self) -> list[Example]:
@@ -409,6 +424,8 @@ class ExampleStore(ABC, Generic[B]):
         learned = self._state()
         # Omitted if there is none, as before learners had a state: old snapshots stay the same.
         extra: State = {} if learned is None else {"learner": learned}
+        if self._n_outdated:
+            extra["n_outdated"] = self._n_outdated
         if self._extracted:
             extra["extracted"] = [
                 [key if isinstance(key, str) else key[0], plain_features(extracted)]
@@ -442,6 +459,7 @@ class ExampleStore(ABC, Generic[B]):
             for key, features in state.get("extracted", ())
         }
         self._extracted = {key: extracted[key] for key in self._examples if key in extracted}
+        self._n_outdated = min(int(state.get("n_outdated", 0)), len(self._examples))
         self._rebuild(state.get("learner"))
 
     def as_held(self, examples: Sequence[Example]) -> list[Example]:
@@ -469,13 +487,12 @@ class ExampleStore(ABC, Generic[B]):
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
-        examples = list(self._examples.values())
+        current = self._current()
+        examples = list(current.values())
         if not examples:
             return []
         here = _comparable(self._seen(x))
-        seen = [
-            _comparable(self.scaling.transform(self._extracted_of(key))) for key in self._examples
-        ]
+        seen = [_comparable(self.scaling.transform(self._extracted_of(key))) for key in current]
         columns = Columns()
         for features in (here, *seen):
             if columns.known_vector(features) is None:
@@ -525,6 +542,15 @@ class ExampleStore(ABC, Generic[B]):
         """Return the features of an event as the learner sees them."""
         scaling = self.scaling
         return scaling.transform(scaling.extract(without_numpy(x)))
+
+    def _current(self) -> Mapping[str | tuple[int], Example]:
+        """Return the examples that are not outdated."""
+        if not self._n_outdated:
+            return self._examples
+        return dict(islice(self._examples.items(), self._n_outdated, None))
+
+    def _is_outdated(self, key: str) -> bool:
+        return key in self._examples and key not in self._current()
 
     def _extracted_of(self, key: str | tuple[int]) -> Features:
         """Return what running transformers made of an example, at its time."""
@@ -594,7 +620,7 @@ class ExampleStore(ABC, Generic[B]):
             if self._is_restorable:
                 self._prime(learner, state)
             self._passed_over = False
-            for key, example in self._examples.items():
+            for key, example in self._current().items():
                 try:
                     self._teach(learner, key, example, self._extracted_of(key))
                 except MemoryError:
@@ -680,6 +706,8 @@ class ClassExampleStore(ExampleStore[Belief]):
     ) -> tuple[Answers, Answers, list[Label]]:
         """Return the latest answers of one annotator and of the others, judged by the others.
 
+        Those about outdated examples are left out.
+
         The beliefs about the annotator's events are those of a fresh learner that is taught the
         latest labels of the others alone, through the statistics now in use; those about the events
         of the others are as in `answered`. Changes nothing.
@@ -700,7 +728,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
-        for key, example in self._examples.items():
+        for key, example in self._current().items():
             first = example.answer or SettledAnswer(y=None)
             second = first.second
             if first.annotator == annotator:

@@ -155,6 +155,10 @@ def compares_experts(value: object) -> bool:
     return isinstance(value, _of_experts())
 
 
+# Of what asks besides the rules.
+_OTHER_REASONS: Mapping[str, str] = {"DriftTest": "to test whether what was learned is still true"}
+
+
 @cache
 def reasons() -> dict[str, str]:
     """Return the reason shown to the annotator, by the recorded name of the rule that decided.
@@ -165,12 +169,13 @@ def reasons() -> dict[str, str]:
     'every event is asked about'
 
     """
-    return {
+    of_rules = {
         recorded_name(one.cls): one.reason
         for kind in _RULES
         for one in rules(kind).values()
         if one.reason is not None
     }
+    return {**of_rules, **_OTHER_REASONS}
 
 
 # --- Learners.

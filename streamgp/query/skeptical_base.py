@@ -175,6 +175,11 @@ def check_seeded(model: base.Estimator) -> None:
             )
 
 
+def _of_labels(state: State) -> State:
+    """Return the parts of a learner's state that are functions of the labels taught."""
+    return {name: part for name, part in state.items() if name in ("annotators", "drift")}
+
+
 B = TypeVar("B")
 T = TypeVar("T", bound=ErrorRate)
 
@@ -459,14 +464,14 @@ class Skeptical(ABC, Generic[B, T]):
         """Return a model that has observed the same events but was taught no label.
 
         Scaling, budgets, the temporal filter and rules that learn keep their present state;
-        hyperparameters are those of a new model.
+        hyperparameters and a drift test are those of a new model.
         """
         this: Any = self
         fresh, state = this.clone(), self.state()
         initial = fresh.state()
         untaught = {
             **state,
-            "annotators": initial["annotators"],
+            **_of_labels(initial),
             "taught": self._store.untaught(state["taught"], initial["taught"]),
         }
         fresh.load_state(untaught, ())
@@ -484,7 +489,7 @@ class Skeptical(ABC, Generic[B, T]):
         state, theirs = self.state(), other.state()
         return {
             **state,
-            "annotators": theirs["annotators"],
+            **_of_labels(theirs),
             # Events are not observed, and examples not numbered, a second time.
             "taught": {
                 **theirs["taught"],

@@ -41,6 +41,7 @@ from streamgp.common.uncertainty import most_probable
 from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
+from streamgp.query.drift_test import DriftTest, RunningDriftTest
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
@@ -112,6 +113,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         A filter that carries beliefs from event to event, for streams of events that follow each
         other in time; None for none. Predictions and probabilities come from it. What is asked,
         challenged and suggested is decided by the learner's belief about the event alone.
+    drift_test
+        A test for concept drift, which asks about a few more events and makes the learner forget
+        what is outdated; None for none. It needs no drift detection in the learner.
     rescale
         Whether numbers are also clipped at 3 standard deviations, and their scale is renewed after
         2, 4, 8, ... times `warm_up` events, as in `isgp()`; with "recent", after every
@@ -128,6 +132,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Number of labelled examples on record.
     temporal_in_use
         The temporal filter in use, None for none.
+    n_drifts
+        Number of drifts that the test has found.
 
     Examples
     --------
@@ -148,6 +154,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # _chooser      chooses among the latest events, None if off
     # _rule_learns  whether the query strategy learns from the answers
     # _stream       the temporal filter in use, None for none
+    # _drift        the drift test in use, None for none
     _error_estimate_type = ErrorRate
     _store: ClassExampleStore
 
@@ -162,6 +169,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         review: Review | None = None,
         reservoir: RecentEventsAsk | None = None,
         temporal: TemporalFilter | None = None,
+        drift_test: DriftTest | None = None,
         rescale: Rescale = False,
         seed: int | None = None,
     ) -> None:
@@ -191,9 +199,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self._chooser = None if reservoir is None else RecentEventChooser(reservoir)
         if not (temporal is None or isinstance(temporal, TemporalFilter)):
             raise TypeError(f"temporal must be a TemporalFilter or None, got {temporal!r}")
+        if not (drift_test is None or isinstance(drift_test, DriftTest)):
+            raise TypeError(f"drift_test must be a DriftTest or None, got {drift_test!r}")
         self.temporal = temporal
+        self.drift_test = drift_test
         self.rescale = rescale
         self._stream = None if temporal is None else FilteredStream(temporal)
+        self._drift = None if drift_test is None else RunningDriftTest(drift_test)
         self.seed = seed
         self._set_up()
         scaling = scaling_for(transformers, warm_up, rescale=rescale)
@@ -212,6 +224,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def temporal_in_use(self) -> TemporalFilter | None:
         """The temporal filter in use, None for none; `temporal` is its template."""
         return None if self._stream is None else self._stream.filter
+
+    @property
+    def n_drifts(self) -> int:
+        """Number of drifts that the test has found."""
+        return 0 if self._drift is None else self._drift.n_drifts
 
     # --- predicting and asking
 
@@ -567,14 +584,17 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
         else:
             w = self._judged(x, given, annotator, given_privileged)
-        believed = self._store.belief(x) if self._rule_learns and asked else None
+        belief = self._store.belief(x) if self._rule_learns or self._drift is not None else {}
+        rate = self.error_rate(annotator)
         if answer is None:
             upheld = y == given if challenged else None
-            answer = SettledAnswer(y=given, annotator=annotator, upheld=upheld)
+            # As a log tells it: one of two equal labels, True and 1, is the final one.
+            first = y if y == given else given
+            answer = SettledAnswer(y=first, annotator=annotator, upheld=upheld)
         self._store.teach(x, y, event_id, privileged=privileged, answer=answer)
-        if believed is not None:
+        if self._rule_learns and asked:
             try:
-                self._query_rule.hear(believed, y)
+                self._query_rule.hear(belief, y)
             except (ValueError, TypeError) as error:  # the example has been learned already
                 raise LearnerFailedError(
                     f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
@@ -583,12 +603,23 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             self._stream.label(
                 x,
                 y,
-                error_rate=self.error_rate(annotator),
+                error_rate=rate,
                 reconsidered=challenged,
                 event_id=event_id,
                 n_since=n_since,
             )
         self._error_estimate_to_update(annotator).note(w)
+        if self._drift is not None:
+            n_current = self._drift.learn(
+                belief,
+                y,
+                annotator=annotator,
+                error_rate=rate,
+                reconsidered=challenged,
+                alone=len(self._error_estimates) == 1,
+            )
+            if n_current is not None:
+                self._store.outdate(n_current)
         return w
 
     def relabel_one(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
@@ -817,6 +848,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             state["query"] = state_of(self._query_rule)
         if self._stream is not None:
             state["temporal"] = self._stream.state()
+        if self._drift is not None:
+            state["drift"] = self._drift.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -830,14 +863,20 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             self._query_rule.load_state(state["query"])
         if self._stream is not None:
             self._stream.load_state(state["temporal"])
+        if self._drift is not None:
+            self._drift.load_state(state["drift"])
 
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
-        rules = (self.review, self.reservoir, self.temporal)
+        rules = (self.review, self.reservoir, self.temporal, self.drift_test)
         rescale = ["rescale" if self.rescale is True else self.rescale] if self.rescale else []
         return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
     # --- inside
+
+    def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:
+        wish = super()._apply_query_rule(belief, draw)
+        return wish if self._drift is None else self._drift.decided(wish, draw)
 
     def _believed_of(self, event_id: str, labels: Sequence[Label]) -> list[float]:
         """Return the belief in labels of a learned event, without its own label if possible."""

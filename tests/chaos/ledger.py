@@ -278,9 +278,7 @@ class Ledger:
             asked.cancelled[request_id] += 1
         else:
             expires_at = value.get("expires_at")
-            asked.ask(
-                request_id, expires_at, record.at, value.get("given"), value["requested_at"]
-            )
+            asked.ask(request_id, expires_at, record.at, value.get("given"), value["requested_at"])
             if expires_at is not None and self._expires_after_s is not None:
                 # An event is remembered longer by the delay with which a question was written.
                 delay_s = expires_at - value["requested_at"] - self._expires_after_s

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river.compose import Discard
 
-from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp import DriftTest, GPClassifier, SkepticalClassifier, isgp
 from streamgp.common.counter_rng import uniform
 from streamgp.interactive import (
     Answer,
@@ -350,8 +350,8 @@ def test_a_loop_that_lacks_lines_of_its_log_keeps_what_it_has_learned():
 class NamesBob(SkepticalClassifier):
     """A learner that names bob once it has observed a number of events."""
 
-    def __init__(self, model, warm_up=16, seed=3, review=None, n=40):
-        super().__init__(model, warm_up=warm_up, seed=seed, review=review)
+    def __init__(self, model, warm_up=16, seed=3, review=None, drift_test=None, n=40):
+        super().__init__(model, warm_up=warm_up, seed=seed, review=review, drift_test=drift_test)
         self.n = n
 
     def annotators(self):
@@ -370,7 +370,8 @@ class NamesBob(SkepticalClassifier):
 def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_nothing(seed, n):
     def model():
         review = LeaveOneOutReview(0.2, every=3)
-        return NamesBob(GPClassifier(), review=review, n=n)
+        test = DriftTest(run_length=1.05)  # finds drifts where there are none
+        return NamesBob(GPClassifier(), review=review, drift_test=test, n=n)
 
     spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
     loop, story, messages, log = InteractiveLoop(model(), **spans), Story(seed), [], []

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import (
+    DriftTest,
     GPClassifier,
     GPRegressor,
     PrivilegedGPClassifier,
@@ -44,7 +45,10 @@ seeds = st.integers(0, 10**6)
 
 def model():
     review = LeaveOneOutReview(0.2, every=3)
-    return SkepticalClassifier(GPClassifier(), warm_up=16, review=review, seed=3)
+    # Drifts are found now and then where there are none.
+    return SkepticalClassifier(
+        GPClassifier(), warm_up=16, review=review, drift_test=DriftTest(run_length=1.05), seed=3
+    )
 
 
 def played(seed, n=80):
@@ -60,7 +64,8 @@ def rebuilt(known, words):
     """A model with the scaling of another one, taught `words`: x, first and last word, ..."""
     fresh, state = known.clone(), known.state()
     taught = {**fresh.state()["taught"], "scaling": state["taught"]["scaling"]}
-    fresh.load_state({**state, "annotators": [], "taught": taught}, ())
+    drift = fresh.state()["drift"]
+    fresh.load_state({**state, "annotators": [], "drift": drift, "taught": taught}, ())
     for event_id, x, (annotator, first), last, challenged, privileged in words:
         fresh.settle_one(
             x,
@@ -108,7 +113,8 @@ def known_of(learner):
     """What labels have taught a model, to compare bitwise."""
     probe = {"u": 1.0, "v": 2.0, "n": 1}
     state = learner.state()
-    return repr((learner.examples(), state["annotators"], learner.own_proba_one(probe)))
+    of_labels = state["annotators"], state["drift"], state["taught"].get("n_outdated")
+    return repr((learner.examples(), of_labels, learner.own_proba_one(probe)))
 
 
 @examples(5)
@@ -188,7 +194,12 @@ def test_the_learner_is_as_if_the_annotator_had_never_spoken(seed, n):
     loops = [
         InteractiveLoop(
             SkepticalClassifier(
-                GPClassifier(), query=AlwaysAsk(), challenge=NeverChallenge(), warm_up=0, seed=1
+                GPClassifier(),
+                query=AlwaysAsk(),
+                challenge=NeverChallenge(),
+                drift_test=DriftTest(run_length=1.05),
+                warm_up=0,
+                seed=1,
             )
         )
         for _ in range(2)

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats, utils
 
-from streamgp import GPClassifier, SkepticalClassifier, TemporalFilter, budgets, isgp, query
+from streamgp import (
+    DriftTest,
+    GPClassifier,
+    SkepticalClassifier,
+    TemporalFilter,
+    budgets,
+    isgp,
+    query,
+)
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -258,8 +266,14 @@ def test_another_configuration_is_refused(data):
 
 def test_a_configuration_written_in_another_way_is_the_same(data):
     learner = GPClassifier(noise_variance=0.5, max_points=500)
-    temporal = TemporalFilter()
-    model = SkepticalClassifier(learner, warm_up=200, temporal=temporal, rescale=True, seed=3)
+    model = SkepticalClassifier(
+        learner,
+        warm_up=200,
+        temporal=TemporalFilter(),
+        drift_test=DriftTest(at_least=0.005),
+        rescale=True,
+        seed=3,
+    )
     assert InteractiveLoop.restore(data, model).model is model
     assert model.n_learned > 0
 

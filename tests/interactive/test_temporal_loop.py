@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import naive_bayes
 
-from streamgp import GPClassifier, KeyedLoops, SkepticalClassifier, TemporalFilter, isgp
+from streamgp import DriftTest, GPClassifier, KeyedLoops, SkepticalClassifier, TemporalFilter, isgp
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -43,6 +43,13 @@ MODELS = {
         temporal=TemporalFilter(),
         warm_up=8,
         rescale=True,
+        seed=3,
+    ),
+    "drift test": lambda: SkepticalClassifier(
+        GPClassifier(),
+        temporal=TemporalFilter(),
+        drift_test=DriftTest(0.2, run_length=1.05),
+        warm_up=8,
         seed=3,
     ),
     "naive Bayes": lambda: SkepticalClassifier(

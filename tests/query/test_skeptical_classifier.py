@@ -24,6 +24,7 @@ from river import (
 )
 
 from streamgp import (
+    DriftTest,
     GPClassifier,
     GPRegressor,
     NotPositiveDefiniteError,
@@ -829,6 +830,7 @@ def test_every_argument_is_readable_under_its_name():
         "review": LeaveOneOutReview(),
         "reservoir": RecentEventsAsk(),
         "temporal": TemporalFilter(),
+        "drift_test": DriftTest(),
         "rescale": True,
         "seed": 3,
     }
@@ -987,3 +989,11 @@ def test_a_label_never_heard_before_is_doubted_only_where_that_is_wanted():
     assert doubted[1]
     assert 0.2 < doubted[0] < 0.2 / (0.2 + 0.8 / 22)
     assert decided(doubts_new=False)[2] == believed[2] != doubted[2]
+
+
+def test_of_two_equal_labels_the_final_one_is_on_record():
+    """A line of the log does not say that the first one was `True`."""
+    model = isgp(seed=1)
+    model.settle_one({"u": 0.0}, 1, given=True, challenged=True)
+    answer = model.examples()[0].answer
+    assert (type(answer.y), answer.upheld) == (int, True)

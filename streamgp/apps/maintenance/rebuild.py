@@ -248,8 +248,8 @@ def _milliseconds(seconds: float, n: int) -> str:
 
 
 LEARNER_SETTINGS = (
-    "preset", "seed", "warm_up", "rescale", "learner", "temporal", "query", "challenge", "review",
-    "reservoir", "budget", "questions",
+    "preset", "seed", "warm_up", "rescale", "learner", "temporal", "drift_test", "query",
+    "challenge", "review", "reservoir", "budget", "questions",
 )  # fmt: skip
 """Sections of a worker's configuration that define a learner."""
 BEING_REBUILT = "being rebuilt"

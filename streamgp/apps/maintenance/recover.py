@@ -62,11 +62,11 @@ from streamgp.interactive.state.snapshot import SnapshotError
 _ABOUT = """\
 comes back: {n} with their sequence and revisions; questions and challenges that ended in a label;
   how often each annotator errs, from the challenged answers; who is in quarantine, from retracted
-  and refused answers; the scaling, from the labelled events
+  and refused answers; the scaling, from the labelled events; concept drifts, from the labels
 cannot come back: open questions and events without a label (answers to them become dead letters,
   and the ids of these events are no longer known); names of answers (a label that came with its
-  event can be corrected, others cannot); spent budgets, what rules and drift detectors have
-  seen, answers that wait for their event, and all counts: these start over
+  event can be corrected, others cannot); spent budgets, what rules have seen, answers
+  that wait for their event, and all counts: these start over
 learners may predict slightly differently than before"""
 
 

@@ -242,6 +242,8 @@ class Played:
         Accuracy and questions over time.
     reliability
         Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
+    n_drifts
+        Number of concept drifts that the learners have found.
 
     """
 
@@ -250,6 +252,7 @@ class Played:
     result: RunResult
     points: Points
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
+    n_drifts: int = 0
 
     def row(self, name: str) -> Row:
         """Return the row of the table."""
@@ -284,17 +287,23 @@ def reliability_of(
 
     Empty if targets are numbers, and with more than 100 learners, which would take too long.
     """
+    return combined(learner.estimate_annotators() for learner in _classifiers(loop, keys))
+
+
+def n_drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> int:
+    """Return the number of concept drifts that the learners have found; as `reliability_of`."""
+    return sum(learner.n_drifts for learner in _classifiers(loop, keys))
+
+
+def _classifiers(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> list[Any]:
+    """Return the skeptical classifiers of up to 100 loops; none of more."""
     if isinstance(loop, InteractiveLoop):
         learners: list[Any] = [loop.model]
     elif loop.n_keys > _MOST_LEARNERS:
-        return {}
+        return []
     else:
         learners = [loop.learner(key) for key in (keys if loop.keyed else [None])]
-    return combined(
-        learner.estimate_annotators()
-        for learner in learners
-        if hasattr(learner, "estimate_annotators")
-    )
+    return [learner for learner in learners if hasattr(learner, "estimate_annotators")]
 
 
 def baseline_rows(statistics: RunStatistics) -> list[Row]:

@@ -170,13 +170,10 @@ def _fall(played: Counted) -> Fall | None:
 
 
 def _against_drift(config: Config) -> str:
-    """Return which settings are for concept drift, if they are there and not in use."""
-    if config.learner.name != "gp" or config.learner.drift or config.learner.window is not None:
+    """Return which setting is for concept drift, if it is not in use."""
+    if resolved(config).drift_test.enabled:
         return ""
-    return (
-        "\nif it is concept drift, drift = true in [learner] may help, with "
-        'rule = "skeptical" and at_least = 0.1 in [query]'
-    )
+    return "\nif it is concept drift, enabled = true in [drift_test] may help"
 
 
 def counts_of_keys(played: Counted) -> dict[str, Any]:
@@ -227,6 +224,11 @@ def results_text(config: Config, played: Played) -> str:
         text = table(rows, first=config.log.key, numbers=numbers)
     gain, fall = _gain(played), _fall(played)
     advice = [] if gain is None else [str(gain)]
+    if played.n_drifts:
+        advice.append(
+            f"{number(played.n_drifts, 'concept drift')} found; labels before the last one of a "
+            "key are outdated"
+        )
     if fall is not None:
         advice.append(f"{fall}{_against_drift(config)}")
     agreement = agreement_lines(played.statistics.agreement)

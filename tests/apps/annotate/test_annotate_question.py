@@ -159,7 +159,8 @@ def test_every_rule_that_asks_has_words() -> None:
         for kind in ("query", "challenge", "review", "reservoir")
         for rule in rules(kind).values()
     }
-    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
+    asking = named | {"DriftTest"}
+    assert asking - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
     assert {*reasons(), ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR} == set(CODES)
     assert set(CODES.values()) <= set(TEXTS)
     assert "because two labels are about equally likely\n" in printed(

@@ -366,7 +366,7 @@ def test_file_that_names_no_other_learner_is_refused(small: Small) -> None:
     path = new_file(small, "[loop]\nexpires_after_s = 60\n")
     assert small.wrong("rebuild", "--learner", path) == (
         f"{path}: names no other learner; expected one or more of preset, seed, warm_up, rescale, "
-        "learner, temporal, query, challenge, review, reservoir, budget, questions"
+        "learner, temporal, drift_test, query, challenge, review, reservoir, budget, questions"
     )
 
 

@@ -787,12 +787,15 @@ def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> No
     log = write(tmp_path / "log.csv", map(",".join, lines))
     arguments = [log, "--label", "room", "--ignore", "phone,at"]
     said = replay(*arguments).stdout
+    assert "\n1 concept drift found; labels before the last one of a key are outdated\n" in said
+    assert "[drift_test]" not in said
+    config = tmp_path / "without.toml"
+    config.write_text("[drift_test]\nenabled = false\n")
+    said = replay(*arguments, "--config", config).stdout
     assert "\naccuracy fell from 1.000 in quarter 2 of the events to 0.008 in the last\n" in said
-    assert "drift = true in [learner]" in said
+    assert "\nif it is concept drift, enabled = true in [drift_test] may help\n" in said
     assert "another 50 labels" not in said
-    config = tmp_path / "drift.toml"
-    config.write_text('[learner]\ndrift = true\n[query]\nrule = "skeptical"\nat_least = 0.1\n')
-    assert "drift = true" not in replay(*arguments, "--config", config).stdout
+    assert "found" not in said
 
 
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:

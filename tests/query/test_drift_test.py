@@ -1,0 +1,337 @@
+"""The drift test: its sum by hand, its error rates by simulation, and what it makes of a change."""
+
+import json
+import math
+import random
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import evaluate, metrics
+from river.naive_bayes import GaussianNB
+
+from streamgp import DriftTest, GPClassifier, Posterior, SkepticalClassifier, isgp
+from streamgp.base import Decision
+from streamgp.datasets import WiFiRooms
+from streamgp.query import Entropy, NeverAsk, SkepticalAsk
+from streamgp.query.drift_test import RunningDriftTest, surprise
+from tests.helpers.laws import examples
+
+# --- the sum
+
+
+@pytest.mark.parametrize(
+    ("right", "e", "n_classes"), [(0.9, 0.1, 2), (0.7, 0.3, 2), (0.9, 0.2, 5), (0.5, 0.1, 3)]
+)
+def test_surprise_is_the_ratio_of_two_mixtures(right, e, n_classes):
+    others = [f"y{k}" for k in range(1, n_classes)]
+    belief = {"y0": right, **{y: (1.0 - right) / len(others) for y in others}}
+
+    def seen(q, y):
+        """Sum over all truths: the predicted one has probability q, each other one an equal share.
+
+        An annotator who errs says any of the others.
+        """
+        prior = {truth: q if truth == "y0" else (1.0 - q) / len(others) for truth in belief}
+        said = {t: 1.0 - e if t == "y0" else e / len(others) for t in belief}  # "y0", given t
+        same = sum(prior[truth] * said[truth] for truth in belief)
+        return same if y == "y0" else 1.0 - same
+
+    for y in ("y0", "y1"):
+        expected = math.log(seen(min(right, 0.5), y) / seen(right, y))
+        assert surprise(belief, y, error_rate=e) == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_unknown_label_and_one_before_all_predictions_tell_nothing():
+    assert surprise({}, "day", error_rate=0.1) == 0.0
+    assert surprise({"night": 1.0}, "day", error_rate=0.1) == 0.0
+    assert surprise(Posterior(mean={}, variance=1.0), "day", error_rate=0.1) == 0.0
+
+
+def test_a_posterior_that_knows_nothing_is_never_surprised():
+    belief = Posterior(mean={"day": 0.0, "night": 0.0}, variance=1.0)
+    assert surprise(belief, "day", error_rate=0.1) == pytest.approx(0.0)
+    assert surprise(belief, "night", error_rate=0.1) == pytest.approx(0.0)
+
+
+def test_an_answer_upheld_in_a_challenge_surprises_more():
+    belief = {"day": 0.9, "night": 0.1}
+    asked_once, upheld = (
+        surprise(belief, "night", error_rate=0.2, reconsidered=again) for again in (False, True)
+    )
+    assert upheld > asked_once > 0.0
+
+
+@given(st.lists(st.floats(-1.0, 1.5), max_size=60), st.floats(1.5, 50.0))
+def test_the_sum_is_the_largest_of_all_suffixes(steps, run_length):
+    """Page's sum is the largest of 0 and all sums of the latest steps."""
+    running, since = RunningDriftTest(DriftTest(run_length=run_length)), []
+    for step in steps:
+        since.append(step)
+        suffixes = list(accumulate(reversed(since)))
+        largest = max(0.0, *suffixes)
+        found = running.note(step)
+        if largest < math.log(run_length) - 1e-9:
+            assert found is None
+        if found is not None:
+            # The change is where the sum of what follows is largest: the longest such suffix.
+            assert suffixes[found - 1] == pytest.approx(largest)
+            since = []
+
+
+def noted(*told, alone=False):
+    running = RunningDriftTest(DriftTest(run_length=100))
+    return running, [running.note(surprise, who, alone=alone) for surprise, who in told]
+
+
+def test_one_annotator_alone_is_not_believed_against_the_others():
+    running, found = noted(*[(2.0, "eve"), (-0.5, "ann"), (-0.5, "bob")] * 20)
+    assert set(found) == {None}
+    assert running.least == 0.005  # although the sum is at its largest
+    assert running.state()["sum"] == pytest.approx(math.log(100.0) - 1.0)
+
+
+def test_one_annotator_is_not_believed_while_the_others_are_silent_but_more_is_asked():
+    running, found = noted(*[(2.0, "eve")] * 9)
+    assert set(found) == {None}
+    assert running.least == 0.3
+    assert running.note(0.1, "ann", alone=False) == 10
+
+
+def test_one_annotator_is_enough_if_there_is_no_other():
+    assert noted(*[(2.0, "eve")] * 3, alone=True)[1] == [None, None, 3]
+
+
+def test_labels_without_an_annotator_are_those_of_others():
+    assert noted(*[(2.0, None)] * 3)[1] == [None, None, 3]
+    assert noted(*[(2.0, "eve"), (-0.1, None)] * 9)[1] == [None] * 18
+    assert noted(*[(2.0, "eve"), (0.1, None)] * 3)[1][-2:] == [5, None]
+
+
+def test_the_sum_that_was_disputed_counts_once_the_others_agree():
+    running, found = noted(*[(2.0, "eve"), (-0.5, "ann")] * 6)
+    assert set(found) == {None}
+    again = [running.note(2.0, "ann", alone=False) for _ in range(2)]
+    assert again == [None, 14]
+
+
+@pytest.mark.parametrize("right", [0.6, 0.8, 0.95])
+def test_false_alarms_are_as_rare_as_promised(right):
+    """If the beliefs are as stated, the mean time to an alarm is at least `run_length`."""
+    rng, run_length, e = random.Random(1), 50, 0.1
+    lengths = []
+    for _ in range(300):
+        running, n = RunningDriftTest(DriftTest(run_length=run_length)), 0
+        while running.n_drifts == 0 and n < 20 * run_length:
+            n += 1
+            truth = "day" if rng.random() < right else "night"
+            wrong = "night" if truth == "day" else "day"
+            y = wrong if rng.random() < e else truth
+            running.note(surprise({"day": right, "night": 1.0 - right}, y, error_rate=e))
+        lengths.append(n)
+    assert sum(lengths) / len(lengths) > run_length
+
+
+def test_a_worthless_belief_is_found_within_some_labels():
+    rng, delays = random.Random(2), []
+    for _ in range(200):
+        running, n = RunningDriftTest(DriftTest()), 0
+        while running.n_drifts == 0:
+            n += 1
+            y = rng.choice(["day", "night"])
+            running.note(surprise({"day": 0.98, "night": 0.02}, y, error_rate=0.1))
+        delays.append(n)
+    assert sum(delays) / len(delays) < 30
+
+
+# --- asking
+
+
+def test_it_asks_with_at_least_its_own_probability():
+    running = RunningDriftTest(DriftTest(at_least=0.1))
+    no = Decision.of(0.0, 0.05, "NeverAsk")
+    assert running.least == pytest.approx(0.1)
+    assert running.decided(no, 0.05).criterion == "DriftTest"
+    assert running.decided(no, 0.1) is no
+    yes = Decision.of(0.5, 0.05, "SkepticalAsk")
+    assert running.decided(yes, 0.05) is yes
+
+
+def test_it_asks_more_while_labels_are_surprising():
+    running = RunningDriftTest(DriftTest(at_least=0.01))
+    rates = [running.least]
+    for _ in range(5):
+        assert running.note(1.0) is None
+        rates.append(running.least)
+    assert rates == pytest.approx([0.01 * math.exp(n) for n in range(4)] + [0.3, 0.3])
+    assert RunningDriftTest(DriftTest(at_least=0.5)).least == 0.5
+
+
+@pytest.mark.parametrize("rule", [NeverAsk(), Entropy(threshold=9.0)], ids=repr)
+def test_a_rule_that_never_asks_asks_at_the_rate_of_the_test(rule):
+    model = SkepticalClassifier(GPClassifier(), rule, drift_test=DriftTest(0.05), seed=1)
+    for y in ("day", "night"):
+        model.learn_one({"light": 0.0}, y)
+    n = sum(model.predict_one({"light": 0.0})[1] for _ in range(2000))
+    assert 70 < n < 130  # of 100 expected
+
+
+@pytest.mark.parametrize("bad", [{"at_least": 1.1}, {"at_least": "1"}, {"run_length": 1.0}])
+def test_settings_out_of_range_are_refused(bad):
+    with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
+        DriftTest(**bad)
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(TypeError, match="drift_test must be a DriftTest or None, got True"):
+        SkepticalClassifier(GPClassifier(), drift_test=True)
+
+
+# --- a change
+
+
+def world(n, changes, seed):
+    """Events whose label depends on the light; from each change on, the other way round."""
+    rng = random.Random(seed)
+    for i in range(n):
+        light = rng.uniform(-1.0, 1.0)
+        turned = sum(i >= at for at in changes) % 2
+        yield {"light": light}, ("day", "night")[(light > 0.0) ^ turned]
+
+
+def run(model, events, wrong=0.2, seed=1, first=0):
+    """Answer what is asked; return whether each prediction was right, and what was asked."""
+    rng, right, asked = random.Random(seed), [], []
+    for n, (x, y) in enumerate(events, start=first):
+        predicted, ask = model.predict_one(x)
+        right.append(predicted == y)
+        if ask:
+            asked.append(n)
+            other = "night" if y == "day" else "day"
+            model.learn_one(x, y, annotation=other if rng.random() < wrong else y, event_id=f"e{n}")
+    return right, asked
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "learner", [GPClassifier(max_points=50), GaussianNB()], ids=lambda one: type(one).__name__
+)
+def test_a_change_where_the_learner_is_sure_is_found_and_learned(learner, seed):
+    events = list(world(2000, [1000], seed))
+    rule = SkepticalAsk(at_least=0.02)
+    with_test = SkepticalClassifier(learner, rule, drift_test=DriftTest(), seed=seed)
+    without = SkepticalClassifier(learner, rule, seed=seed)
+    right, _ = run(with_test, events)
+    before, _ = run(without, events)
+    assert with_test.n_drifts == 1
+    assert sum(right[1500:]) > 400  # of 500
+    assert sum(right[1500:]) > sum(before[1500:]) + 100
+
+
+def test_the_change_is_dated_to_the_event():
+    events = list(world(2000, [1000], 5))
+    model = isgp(seed=5)
+    run(model, events)
+    assert model.n_drifts == 1
+    known = {e.event_id for e in model.examples()}
+    kept = {n.event_id for n in model.neighbours_one({"light": 0.0}, 10**6)}
+    outdated = sorted(int(name[1:]) for name in known - kept)
+    assert kept
+    assert outdated
+    assert 950 <= outdated[-1] <= min(int(name[1:]) for name in kept)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_found_where_nothing_changes(seed):
+    model = isgp(seed=seed)
+    run(model, world(3000, [], seed))
+    assert model.n_drifts == 0
+
+
+def test_two_changes_are_found_one_after_the_other():
+    model = isgp(seed=2)
+    right, _ = run(model, world(4500, [1500, 3000], 2))
+    assert model.n_drifts == 2
+    for start, end in pairwise((0, 1500, 3000, 4500)):
+        assert sum(right[start + 700 : end]) > 0.85 * (end - start - 700)
+
+
+def test_it_works_under_rivers_evaluator():
+    score = evaluate.progressive_val_score(WiFiRooms().take(300), isgp(seed=1), metrics.Accuracy())
+    assert score.get() > 0.9
+
+
+# --- on record
+
+
+def changed(seed=5):
+    """A learner that has found a drift."""
+    model = isgp(seed=seed)
+    run(model, world(2000, [1000], seed))
+    assert model.n_drifts == 1
+    return model
+
+
+def copy_of(model):
+    again = model.clone()
+    again.load_state(json.loads(json.dumps(model.state())), model.examples())
+    return again
+
+
+def beliefs(model):
+    return [repr(model.own_proba_one({"light": u / 5.0})) for u in range(-5, 6)]
+
+
+def test_a_restored_learner_has_forgotten_the_same():
+    model = changed()
+    again = copy_of(model)
+    assert again.state() == model.state()
+    assert beliefs(again) == beliefs(model)
+    events = list(world(1500, [700], 8))
+    assert run(again, events, first=2000) == run(model, events, first=2000)
+    assert again.state() == model.state()
+
+
+@examples(10)
+@given(
+    changes=st.lists(
+        st.tuples(st.sampled_from(["relabel", "forget"]), st.integers(0, 10**6)), max_size=12
+    )
+)
+def test_outdated_examples_can_be_changed_and_change_no_belief(changes):
+    model = changed()
+    current = {n.event_id for n in model.neighbours_one({"light": 0.0}, 10**6)}
+    outdated = [e.event_id for e in model.examples() if e.event_id not in current]
+    before = beliefs(model)
+    for change, k in changes:
+        event_id = outdated[k % len(outdated)]
+        if change == "forget":
+            outdated.remove(event_id)
+            model.forget_one(event_id)
+        else:
+            model.relabel_one(event_id, "day")
+        assert beliefs(model) == before
+        assert beliefs(copy_of(model)) == before
+    held = [e.event_id for e in model.examples()]
+    assert held[: len(outdated)] == outdated
+    for event_id in current:  # and those in force are changed as ever
+        model.relabel_one(event_id, "day")
+    assert beliefs(copy_of(model)) == beliefs(model) != before
+
+
+def test_answers_before_a_drift_still_tell_about_their_annotator():
+    model = changed()
+    found = model.estimate_annotators()[None]
+    assert found.error_rate == pytest.approx(0.2, abs=0.1)
+    assert found.n_answers == len(model.examples())
+
+
+def test_a_learner_without_a_test_has_the_state_it_always_had():
+    plain = SkepticalClassifier(GPClassifier(), seed=1)
+    assert "drift" not in plain.state()
+    assert plain.n_drifts == 0
+    assert (
+        plain.fingerprint()
+        != SkepticalClassifier(GPClassifier(), drift_test=DriftTest(), seed=1).fingerprint()
+    )
