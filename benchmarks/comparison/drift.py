@@ -7,7 +7,9 @@ are given; each event is predicted before it is learned. Compared are
 * the exact process, which forgets nothing, `GPClassifier()`,
 * a bounded one, which does not forget deliberately, `GPClassifier(max_points=200)`,
 * the same that falls back to the prior when River's ADWIN detects more errors, with `drift=True`,
-* a sliding window, `GPClassifier(window=200)`, and
+* a sliding window, `GPClassifier(window=200)`,
+* the bounded one in `SkepticalClassifier(drift_test=DriftTest())`, which forgets what was learned
+  before a change in how surprising the labels are, and
 * the last label as the prediction, which is hard to beat on many recorded logs.
 
 Features are standardised by the first 200 events. Elec2, from the data folder, in chronological
@@ -16,9 +18,10 @@ there, and when, is not known.
 
 Finally, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
 are first given at random: by its own rule, by the same with a minimum probability of asking, and
-about a tenth of the events at random. With the second rule and the learner that detects drift,
-three scalings are compared, also on streams where only the sensors change: each feature is shifted,
-and multiplied by a factor of its own, through the middle half of the stream.
+about a tenth of the events at random; each also with the drift test, which asks about some more.
+With the third rule and the learner that detects drift, three scalings are compared, also on streams
+where only the sensors change: each feature is shifted, and multiplied by a factor of its own,
+through the middle half of the stream.
 
 """
 
@@ -54,7 +57,7 @@ from benchmarks._harness import (
     run,
 )
 from benchmarks._logs import skipping
-from streamgp import GPClassifier, SkepticalClassifier
+from streamgp import DriftTest, GPClassifier, SkepticalClassifier
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
 from streamgp.scaling import Rescale
 
@@ -79,6 +82,7 @@ def asked(
     learner: GPClassifier,
     seed: int,
     *,
+    drift_test: DriftTest | None = None,
     warm_up: int = 0,
     rescale: Rescale = False,
 ) -> dict[str, float]:
@@ -90,7 +94,9 @@ def asked(
 
     """
     rng, n_classes = random.Random(seed), int(stream.y.max()) + 1
-    model = SkepticalClassifier(learner, rule, warm_up=warm_up, rescale=rescale, seed=seed)
+    model = SkepticalClassifier(
+        learner, rule, drift_test=drift_test, warm_up=warm_up, rescale=rescale, seed=seed
+    )
     n_right = n_asked = 0
     for x, y in as_dictionaries(stream):
         predicted, ask = model.predict_one(x)
@@ -99,7 +105,7 @@ def asked(
             n_asked += 1
             said = rng.randrange(n_classes) if rng.random() < _WRONG else y
             model.learn_one(x, y, annotation=said)
-    n_drifts = model.learner.n_drifts  # type: ignore[attr-defined]
+    n_drifts = model.n_drifts + model.learner.n_drifts  # type: ignore[attr-defined]
     return {
         "right": 100.0 * n_right / len(stream.y),
         "asked": float(n_asked),
@@ -129,6 +135,7 @@ _WARM_UP = 200
 # Number of events beyond which the exact process takes over a minute and two gigabytes.
 _MOST_EXACTLY = 10_000
 _EXACT, _SPARSE, _WATCHED, _WINDOW = "exact", "sparse", "sparse_+_ADWIN", "window"
+_TESTED = "drift_test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +213,19 @@ def _scores(stream: ArrayStream) -> dict[str, float]:
     models = _models()
     scores = {name: percent(played(stream, model)[0]) for name, model in models.items()}
     scores["no_change"] = percent(right_without_change(stream))
-    return {**scores, "drifts_found": float(models[_WATCHED].n_drifts)}
+    n_found = {"drifts_found": float(models[_WATCHED].n_drifts)}
+    return {**scores, **n_found, **_taught_and_tested(stream)}
+
+
+def _taught_and_tested(stream: ArrayStream) -> dict[str, float]:
+    """Return the accuracy with the drift test where all labels are given, and the drifts found."""
+    model = SkepticalClassifier(_models()[_SPARSE], warm_up=0, drift_test=DriftTest(), seed=1)
+    n_right = 0
+    for x, y in as_dictionaries(stream):
+        n_right += model.predict_one(x)[0] == y
+        model.learn_one(x, y)
+    right = 100.0 * n_right / len(stream.y)
+    return {_TESTED: right, f"{_TESTED}_found": float(model.n_drifts)}
 
 
 def _models() -> dict[str, GPClassifier]:
@@ -225,12 +244,21 @@ def _asked_row(rule: str, kind: str, plan: Plan, seed: int) -> Row:
         name: _means([asked(stream, RULES[rule], model.clone(), seed) for stream in streams])
         for name, model in _models().items()
     }
+    tested = _means(
+        [
+            asked(stream, RULES[rule], _models()[_SPARSE], seed, drift_test=DriftTest())
+            for stream in streams
+        ]
+    )
     return {
         "asked_by": rule,
         "drift": kind,
         **{name: scores["right"] for name, scores in found.items()},
         "questions": found[_WATCHED]["asked"],
         "drifts_found": found[_WATCHED]["drifts"],
+        _TESTED: tested["right"],
+        f"{_TESTED}_questions": tested["asked"],
+        f"{_TESTED}_found": tested["drifts"],
     }
 
 
@@ -275,6 +303,9 @@ def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
         ("gradual", _WINDOW, _SPARSE, 5.0),
         ("gradual", _WATCHED, _SPARSE, 2.0),
         ("recurring", _WATCHED, _SPARSE, 5.0),
+        ("none", _TESTED, _SPARSE, -0.5),
+        ("abrupt", _TESTED, _SPARSE, 5.0),
+        ("recurring", _TESTED, _SPARSE, 5.0),
     ]
     return [
         at_least(

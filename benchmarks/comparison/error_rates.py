@@ -28,6 +28,7 @@ from benchmarks.comparison.annotators import Witness
 from benchmarks.comparison.conversation import Score, played
 from streamgp import (
     AnnotatorPanel,
+    DriftTest,
     GPClassifier,
     SimulatedAnnotator,
     SkepticalClassifier,
@@ -153,9 +154,15 @@ def _compared(log: Log, error_rate: float, seeds: Sequence[int]) -> Row:
 
 def by_all_answers(seed: int) -> ByAllAnswers:
     """Return `isgp()` with challenges by the joint estimate."""
-    learner = GPClassifier(max_points=MAX_POINTS)
-    rules = SkepticalAsk(), SkepticalChallenge()
-    return ByAllAnswers(learner, *rules, temporal=TemporalFilter(), rescale=True, seed=seed)
+    return ByAllAnswers(
+        GPClassifier(max_points=MAX_POINTS),
+        SkepticalAsk(),
+        SkepticalChallenge(),
+        temporal=TemporalFilter(),
+        drift_test=DriftTest(),
+        rescale=True,
+        seed=seed,
+    )
 
 
 def play(model: SkepticalClassifier, log: Log, error_rate: float, seed: int) -> Score:

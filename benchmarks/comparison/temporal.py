@@ -50,6 +50,7 @@ from benchmarks._harness import (
 )
 from benchmarks._logs import Labelled, Log, read_all
 from streamgp import (
+    DriftTest,
     SimulatedAnnotator,
     SkepticalClassifier,
     interactive_val_score,
@@ -68,6 +69,9 @@ _WIDEST_STEP = 4.0
 
 SCALINGS = ("frozen", "clipped", "renewed")
 """Scaling by the first events, the same clipped, and the default."""
+
+DRIFT_TEST = DriftTest()
+"""The test for concept drift of the default."""
 
 _LEAST_MEAN_GAIN = 0.012
 _MOST_LOST = {"recorded": 0.010, "shuffled": 0.005}
@@ -125,6 +129,7 @@ class Play:
     accuracy: tuple[float, float]
     f1: tuple[float, float]
     memory: float
+    n_drifts: int
 
 
 class TooManyError(Exception):
@@ -214,7 +219,14 @@ def _found(log: Log, order: str, rate: float, seeds: Sequence[int]) -> _Found:
 
 
 def at_rate(
-    log: Log, order: str, rate: float, seed: int, c: float, scaling: str = "renewed"
+    log: Log,
+    order: str,
+    rate: float,
+    seed: int,
+    c: float,
+    scaling: str = "renewed",
+    *,
+    drift_test: DriftTest | None = DRIFT_TEST,
 ) -> Play:
     """Search, from `c` on, for the strictness at which a share of the events is asked about."""
     events = log.played(order, seed)
@@ -224,7 +236,7 @@ def at_rate(
     for _ in range(_MOST_TRIES):
         try:
             most = (1.0 + _TOLERANCE) * wanted
-            found = play(log, events, seed, c, scaling, at_most=most)
+            found = play(log, events, seed, c, scaling, at_most=most, drift_test=drift_test)
         except TooManyError:
             high, step = c, 1.0 / 1.5
         else:
@@ -237,7 +249,7 @@ def at_rate(
         if not low < c < high:
             c = math.sqrt(low * high)
     # The number of questions jumps here: take the largest that is not too many.
-    return nearest or play(log, events, seed, low or c, scaling)
+    return nearest or play(log, events, seed, low or c, scaling, drift_test=drift_test)
 
 
 def play(
@@ -249,11 +261,13 @@ def play(
     *,
     delay: float = 0.0,
     at_most: float = math.inf,
+    drift_test: DriftTest | None = DRIFT_TEST,
 ) -> Play:
     """Run over the events once; raises TooManyError if too many labels are asked for."""
     like = isgp(seed=seed)
     arguments = {name: getattr(like, name) for name in inspect.signature(type(like)).parameters}
     arguments["rescale"] = scaling == "renewed"
+    arguments["drift_test"] = drift_test
     model = _Both(**{**arguments, "query": SkepticalAsk(c)})
     if scaling == "clipped":
         model.clip_once()
@@ -271,6 +285,7 @@ def play(
         accuracy=(_accuracy(truths, alone), _accuracy(truths, filtered)),
         f1=(_macro_f1(truths, alone), _macro_f1(truths, filtered)),
         memory=memory,
+        n_drifts=model.n_drifts,
     )
 
 

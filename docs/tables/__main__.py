@@ -67,9 +67,15 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     ),
     (
         "docs/choosing.md",
-        "drift",
-        {"asked_by": "SkepticalAsk(at_least=.1)", "drift": "abrupt"},
-        "{sparse_+_ADWIN:.1f} % right instead of {sparse:.1f} after an abrupt change",
+        "drift_test",
+        {"streams": "abrupt", "stream": "mean"},
+        "{drift_test:.3f} instead of {without:.3f} on streams that change abruptly",
+    ),
+    (
+        "docs/drift.md",
+        "drift_test",
+        {"streams": "abrupt", "stream": "mean"},
+        "its accuracy is {drift_test:.3f} instead of {without:.3f}, with as many labels",
     ),
     (
         "docs/choosing.md",

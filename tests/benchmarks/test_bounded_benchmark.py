@@ -120,7 +120,7 @@ def test_drift_compares_all_on_each_kind(tmp_path, capsys):
         (kind, concept) for kind in streams.KINDS for concept in ("Sine", "mean")
     ]
     assert status == 0
-    assert len(result["acceptance"]) == 5
+    assert len(result["acceptance"]) == 8
 
 
 def test_drift_shows_what_asking_too_little_costs(tmp_path):
