@@ -5,8 +5,8 @@ challenge goes to the annotator whose answer is doubted.
 
 Prints:
 
-    ann: 82 answers, 9 of them challenged, estimated error rate 13%
-    bob: 62 answers, 32 of them challenged, estimated error rate 43%
+    ann: 82 answers, 8 of them challenged, estimated error rate 13%
+    bob: 63 answers, 33 of them challenged, estimated error rate 44%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp
