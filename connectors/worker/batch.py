@@ -38,6 +38,7 @@ from connectors.worker.early_answers import EarlyAnswer
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
+from streamgp.interactive.learner import FoundDrift
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -108,6 +109,8 @@ class Results:
         Labels taken back from annotators who have just been quarantined, with the partition.
     relearned
         By partition, how many labels were taken back on request, and how many were put back.
+    drifts
+        Concept drifts that learners have found, with the partition.
     exchanges
         The inputs and the messages about them, for metrics.
 
@@ -127,6 +130,7 @@ class Results:
         self.failures: list[tuple[Record | None, Rejected]] = []
         self.retractions: list[tuple[int, Retraction]] = []
         self.relearned: dict[int, tuple[int, int]] = {}
+        self.drifts: list[tuple[int, FoundDrift]] = []
         self.exchanges: list[Exchange] = []
         self._entity = loops.entity
         self._keeps_exchanges = keeps_exchanges
@@ -274,6 +278,9 @@ class Results:
     def _take_line(self, partition: Partition, line: LabelledExample) -> None:
         entity = self._entity(line.key)
         partition.revisions.note(entity, line)
+        drift = partition.loops.new_drift(line.key)  # only a label that is learned may show one
+        if drift is not None:
+            self.drifts.append((partition.number, drift))
         if line.origin == "withdrawn":
             # Earlier lines of the example are deleted too, lest one outlive the line that ends it.
             for revision in range(line.revision):

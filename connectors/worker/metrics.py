@@ -47,6 +47,8 @@ HEALTHY_S = 60.0
 """A worker without a cycle for this long hangs; its heartbeat file shows the same."""
 SIGNALS = ("confidence", "requests")
 """Signals monitored for drift: mean confidence of predictions, and share of label requests."""
+LABELS = "labels"
+"""Signal of the drift tests of the learners."""
 OTHERS = "(others)"
 MOST_NAMES = 200
 """The largest number of annotators with series of their own."""
@@ -369,7 +371,7 @@ class WorkerMetrics:
         Estimates of how often first answers are wrong: under None for all annotators, and by name
         if `names_annotators`.
     drifts
-        How often ADWIN has detected a change, by signal.
+        How often a change was found, by signal: by ADWIN, or in the labels by drift tests.
 
     """
 
@@ -403,7 +405,7 @@ class WorkerMetrics:
         self.confidence = Histogram([i / 10 for i in range(1, 11)])
         self.shares = RecentShares(1000)
         self.errors: dict[str | None, ErrorRate] = {None: ErrorRate()}
-        self.drifts: Counter[str] = Counter(dict.fromkeys(SIGNALS, 0))
+        self.drifts: Counter[str] = Counter(dict.fromkeys((*SIGNALS, LABELS), 0))
         self._names_annotators = names_annotators
         self._block: list[float] = [0, 0, 0.0]
         self._detectors: dict[str, Any] = {signal: _adwin() for signal in SIGNALS}
@@ -473,6 +475,7 @@ class WorkerMetrics:
             self.duplicates += counts["duplicates"]
             if counts["dead_letters"]:
                 self.dead_letters.update(_stages(outgoing))
+            self.drifts[LABELS] += len(batch.results.drifts)
             self._count(batch.results.exchanges)
 
     def look(

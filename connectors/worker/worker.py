@@ -412,6 +412,16 @@ class Session:
                 self._log.info("retracted", partition=number, n=n_taken)
             if n_put:
                 self._log.info("reinstated", partition=number, n=n_put)
+        for number, drift in results.drifts:
+            # No key, as above.
+            self._log.info(
+                "drift",
+                partition=number,
+                n_kept=drift.n_kept,
+                n_outdated=drift.n_outdated,
+                reason="labels were too surprising to be chance",
+                consequence="the learner of a key was taught again with the labels kept alone",
+            )
         if batch.unused:
             self._log.warning("rows-unused", of=results.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not remain in an old snapshot

@@ -9,6 +9,7 @@ from streamgp.base import Budget
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
+from streamgp.interactive.learner import FoundDrift
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.loop_cache import (
     CloneableLearner,
@@ -466,6 +467,11 @@ class KeyedLoops:
         """Return the learner of a key, for reading only; None if there is no such key."""
         loop = self._cache.look_up(self._home(key))
         return None if loop is None else loop.model
+
+    def new_drift(self, key: str | None) -> FoundDrift | None:
+        """Return the concept drift found since the last call for a key; see `InteractiveLoop`."""
+        loop = self.loops.get(self._home(key))
+        return None if loop is None else loop.new_drift()
 
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -234,6 +234,32 @@ def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
     asking = cast("AskingBackLearner", model)
     # A model that could ask, but was not configured to, has None as its reservoir.
     return None if asking.reservoir is None else asking
+
+
+class FoundDrift(NamedTuple):
+    """A concept drift: labels learned before the change are outdated, `n_kept` are not."""
+
+    n_kept: int
+    n_outdated: int
+
+
+class FindsDrifts(Protocol):
+    """A learner that tests whether what it was taught is still true."""
+
+    @property
+    def n_drifts(self) -> int:
+        """Number of concept drifts found."""
+
+    @property
+    def n_outdated(self) -> int:
+        """Number of examples on record, the earliest, that are outdated by the last drift."""
+
+
+def as_finding_drifts(model: SkepticalLearner) -> FindsDrifts | None:
+    """Return a model if it finds concept drifts, else None."""
+    # By the class, since checking the model would compute the properties.
+    finds = all(hasattr(type(model), name) for name in ("n_drifts", "n_outdated"))
+    return cast("FindsDrifts", model) if finds else None
 
 
 @runtime_checkable

@@ -85,9 +85,11 @@ from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
+    FoundDrift,
     SkepticalLearner,
     as_comparing,
     as_counting_pending,
+    as_finding_drifts,
     as_knowing_names,
     predicted_target,
 )
@@ -234,6 +236,7 @@ class InteractiveLoop(RestartableLoop):
     # _changed    whether anything differs from what `changes` last returned
     # _rollback   undoes the current input if it fails
     # _last       the last input, if it can still be undone
+    # _n_drifts   drifts that were told of, or found before the first input here; None before that
     _last: _Input | None
     _moderator: Moderator
 
@@ -277,6 +280,8 @@ class InteractiveLoop(RestartableLoop):
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False
         self._last = None
+        self._drifting = as_finding_drifts(model)
+        self._n_drifts: int | None = None
         self._counting = as_counting_pending(model)
         self._known = as_knowing_names(model)
         self._judge = as_judge(model)
@@ -900,6 +905,28 @@ class InteractiveLoop(RestartableLoop):
         found = (record.open_request for record in self._memory.open_ones())
         return [request.request_id for request in found if request is not None]
 
+    def new_drift(self) -> FoundDrift | None:
+        """Return the concept drift found since the last call, None if there was none.
+
+        For reports: what is found is part of the model's state, that it was told is not. Drifts
+        found elsewhere, before a restart, are not new.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> InteractiveLoop(isgp(seed=1)).new_drift() is None
+        True
+
+        """
+        model, before = self._drifting, self._n_drifts
+        if model is None or before is None:
+            return None
+        self._n_drifts = model.n_drifts
+        if model.n_drifts <= before:  # fewer after a retraction
+            return None
+        n_kept = self.model.n_learned - model.n_outdated
+        return FoundDrift(n_kept=n_kept, n_outdated=model.n_outdated)
+
     @property
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
@@ -1032,6 +1059,8 @@ class InteractiveLoop(RestartableLoop):
             )
             key = given.key
             return [*given.before, rejected(given.subject, key, "failed", reason, given.at)]
+        if self._n_drifts is None and self._drifting is not None:
+            self._n_drifts = self._drifting.n_drifts
         self._rollback.begin()
         self._last, changed = given, self._changed
         try:

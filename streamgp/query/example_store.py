@@ -414,6 +414,11 @@ class ExampleStore(ABC, Generic[B]):
         self._n_outdated = max(self._n_outdated, len(self._examples) - n_kept)
         self._rebuild()
 
+    @property
+    def n_outdated(self) -> int:
+        """Number of examples on record that the learner is not taught."""
+        return self._n_outdated
+
     def examples(self) -> list[Example]:
         """Return the examples on record, in the order taught."""
         return list(self._examples.values())

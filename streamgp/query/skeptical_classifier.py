@@ -134,6 +134,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         The temporal filter in use, None for none.
     n_drifts
         Number of drifts that the test has found.
+    n_outdated
+        Number of labelled examples on record, the earliest, that the last drift has made outdated.
 
     Examples
     --------
@@ -229,6 +231,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def n_drifts(self) -> int:
         """Number of drifts that the test has found."""
         return 0 if self._drift is None else self._drift.n_drifts
+
+    @property
+    def n_outdated(self) -> int:
+        """Number of labelled examples on record that the last drift has made outdated."""
+        return self._store.n_outdated
 
     # --- predicting and asking
 

@@ -22,6 +22,7 @@ from streamgp.evaluation.run_statistics import SCORES, Target
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 from streamgp.report.charts import Curve
+from streamgp.report.run import Drifts
 from streamgp.report.tables import Row
 from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator
@@ -242,8 +243,8 @@ class Played:
         Accuracy and questions over time.
     reliability
         Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
-    n_drifts
-        Number of concept drifts that the learners have found.
+    drifts
+        Concept drifts that the learners have found; None if there were none.
 
     """
 
@@ -252,7 +253,7 @@ class Played:
     result: RunResult
     points: Points
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
-    n_drifts: int = 0
+    drifts: Drifts | None = None
 
     def row(self, name: str) -> Row:
         """Return the row of the table."""
@@ -290,9 +291,23 @@ def reliability_of(
     return combined(learner.estimate_annotators() for learner in _classifiers(loop, keys))
 
 
-def n_drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> int:
-    """Return the number of concept drifts that the learners have found; as `reliability_of`."""
-    return sum(learner.n_drifts for learner in _classifiers(loop, keys))
+def drifts_of(
+    loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None], *, keyed: bool
+) -> Drifts | None:
+    """Return the concept drifts that the learners have found, None for none; as `reliability_of`.
+
+    `keyed` says whether every key has a learner of its own.
+    """
+    found = [learner for learner in _classifiers(loop, keys) if learner.n_drifts]
+    if not found:
+        return None
+    since = None if keyed else found[0].examples()[found[0].n_outdated :]
+    return Drifts(
+        n_found=sum(learner.n_drifts for learner in found),
+        n_outdated=sum(learner.n_outdated for learner in found),
+        since=since[0].event_id if since else None,
+        n_keys=len(found) if keyed else None,
+    )
 
 
 def _classifiers(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> list[Any]:

@@ -163,6 +163,7 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
         path.unlink()  # a key cannot be removed from a damaged file; the next run writes a new one
         return
     mode = path.stat().st_mode & 0o777
+    summary.pop("drifts", None)  # of all keys together, the forgotten ones included
     summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}
     write_snapshot(path, laid_out(summary).encode())
     path.chmod(mode)

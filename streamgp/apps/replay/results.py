@@ -47,6 +47,7 @@ from streamgp.report.run import (
     Confusion,
     Counts,
     Distributions,
+    Drifts,
     Outcomes,
     Progress,
     Refusal,
@@ -106,6 +107,9 @@ def write_results(
         "interrupted": played.result.interrupted,
         **counts_of(played),
     }
+    if played.drifts is not None:
+        summary["drifts"] = asdict(played.drifts)
+        summary.pop("gain", None)  # as in `results_text`
     for annotator in summary["annotators"]:
         known = played.reliability.get(annotator["name"])
         if known is not None:
@@ -223,12 +227,8 @@ def results_text(config: Config, played: Played) -> str:
         rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
     gain, fall = _gain(played), _fall(played)
-    advice = [] if gain is None else [str(gain)]
-    if played.n_drifts:
-        advice.append(
-            f"{number(played.n_drifts, 'concept drift')} found; labels before the last one of a "
-            "key are outdated"
-        )
+    # After a drift the record is no learning curve, and a fit to it would tell nothing.
+    advice = [str(each) for each in (played.drifts or gain,) if each is not None]
     if fall is not None:
         advice.append(f"{fall}{_against_drift(config)}")
     agreement = agreement_lines(played.statistics.agreement)
@@ -342,6 +342,7 @@ class _Summary:
     calibration: Calibration | None = None
     distributions: Distributions | None = None
     gain: Gain | None = None
+    drifts: Drifts | None = None
     agreement: Agreement | None = None
 
 
@@ -390,6 +391,7 @@ def read_run(directory: Path) -> Run:
         distributions=summary.distributions,
         baselines=summary.baselines or {},
         gain=summary.gain,
+        drifts=summary.drifts,
         annotators=summary.annotators,
         agreement=summary.agreement,
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),

@@ -20,7 +20,7 @@ from streamgp.apps.console import number, progress, tell
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
-from streamgp.apps.replay.engine import Game, Played, n_drifts_of, reliability_of
+from streamgp.apps.replay.engine import Game, Played, drifts_of, reliability_of
 from streamgp.apps.replay.results import (
     FILE_NAMES,
     SUMMARY,
@@ -311,7 +311,7 @@ class _Replay:
             played = replace(
                 played,
                 reliability=reliability_of(loop, played.by_key),
-                n_drifts=n_drifts_of(loop, played.by_key),
+                drifts=drifts_of(loop, played.by_key, keyed=config.log.key is not None),
             )
             _note_hidden(played, notes)
         self._seconds = perf_counter() - self._start

@@ -208,7 +208,7 @@ FAMILIES = (
     Family(
         "drift_detected_total",
         "counter",
-        "Changes found by ADWIN.",
+        "Changes found by ADWIN, and in labels by the drift tests of learners.",
         ("signal",),
         lambda m: _by(m.drifts),
     ),

@@ -786,9 +786,19 @@ def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> No
     lines[600:] = [[x, turned[room]] for x, room in lines[600:]]
     log = write(tmp_path / "log.csv", map(",".join, lines))
     arguments = [log, "--label", "room", "--ignore", "phone,at"]
-    said = replay(*arguments).stdout
-    assert "\n1 concept drift found; labels before the last one of a key are outdated\n" in said
+    said = replay(*arguments, "--out", tmp_path / "out").stdout
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    n_outdated, since = summary["drifts"]["n_outdated"], summary["drifts"]["since"]
+    told = f"1 concept drift found; {n_outdated} labels, those before that of event {since}, are"
+    assert f"\n{told} outdated\n" in said
+    assert 595 <= int(since) < 700
+    assert 0 < n_outdated < summary["results"]["n_learned"]
     assert "[drift_test]" not in said
+    assert "another 50 labels" not in said  # the record is no learning curve
+    assert "gain" not in summary
+    page = tmp_path / "page.html"
+    replay(*arguments, "--report", page)
+    assert f"{told} outdated." in page.read_text()
     config = tmp_path / "without.toml"
     config.write_text("[drift_test]\nenabled = false\n")
     said = replay(*arguments, "--config", config).stdout

@@ -348,7 +348,7 @@ def test_a_drift_of_confidence_is_detected():
             at=0.0,
         )
         metrics._count([(0, None, [prediction])] * 100)
-    assert metrics.drifts == {"confidence": 1, "requests": 0}
+    assert metrics.drifts == {"confidence": 1, "requests": 0, "labels": 0}
 
 
 @pytest.mark.parametrize("max_keys", [None, 1])
