@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from math import sqrt
@@ -15,7 +16,7 @@ from scipy.special import stdtrit
 from streamgp.apps.console import number, progress, tell
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import Notes, open_log
-from streamgp.apps.replay.engine import Game, Played
+from streamgp.apps.replay.engine import Game, Played, drifts_of
 from streamgp.apps.replay.results import learner_name
 from streamgp.apps.replay.run import EndingLog
 from streamgp.config import build
@@ -54,6 +55,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
     """
     runs: dict[str, list[RunStatistics]] = {}
+    n_drifts: list[int] = []
     notes = Notes()
     for n in range(n_seeds):
         for name, played in _games(path, seeded(config, config.seed + n), source, notes):
@@ -61,6 +63,8 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
                 tell("interrupted; nothing is shown for only some of the runs")
                 return 130
             runs.setdefault(name, []).append(played.statistics)
+            if name == learner_name(config):
+                n_drifts.append(0 if played.drifts is None else played.drifts.n_found)
         tell(f"seed {config.seed + n} done")
     titles = (*_TITLES[config.target], "labels\nasked", "challenges", "wrong\nlabels\nkept")
     scores = SCORES[config.target]
@@ -80,6 +84,9 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
         cells = [_spread([of_baseline[kind]], kind) for kind in scores]
         rows.append((name, [*cells, "all", "-", "-"]))
     click.echo(text_table(rows, titles))
+    if any(n_drifts):
+        found = ", ".join(map(str, n_drifts))
+        click.echo(f"concept drifts found by {learner_name(config)}, with each seed: {found}")
     click.echo(f"means of {number(n_seeds, 'seed')} ± half of their {100 * _LEVEL:.0f} % interval")
     return 0
 
@@ -149,7 +156,9 @@ def play_seed(
             )
         if log.error is not None:
             raise click.ClickException(str(log.error))
-    return played
+    return dataclasses.replace(
+        played, drifts=drifts_of(loop, played.by_key, keyed=config.log.key is not None)
+    )
 
 
 def seeded(config: Config, seed: int) -> Config:

@@ -50,6 +50,21 @@ def test_one_seed_shows_what_a_replay_shows_and_what_others_do_on_the_same_log(l
     assert float(seeds["no change"][0]) == pytest.approx(110 / 119, abs=1e-3)
 
 
+def test_drifts_are_told_for_each_seed(tmp_path: Path) -> None:
+    rng, log = random.Random(1), tmp_path / "log.csv"
+    lines = ["light,is"]
+    for n in range(1000):
+        light = rng.uniform(-1.0, 1.0)
+        lines.append(f"{light:.3f},{('day', 'night')[(light > 0.0) ^ (n >= 500)]}")
+    log.write_text("\n".join(lines) + "\n")
+    result = replay(log, "--label", "is", "--seeds", "2")
+    once = [replay(log, "--label", "is", "--seed", str(seed)).stdout for seed in (1, 2)]
+    n_found = [int("1 concept drift found" in said) for said in once]
+    assert any(n_found)
+    told = f"concept drifts found by skeptical GP, with each seed: {n_found[0]}, {n_found[1]}\n"
+    assert told in result.stdout
+
+
 def test_several_seeds_have_intervals(log: Path) -> None:
     result = replay(
         log,
