@@ -262,10 +262,10 @@ def probability_right(belief: Belief) -> float:
         return max(belief.values(), default=0.0)
     if not belief.mean:
         return 0.0
-    means = [*belief.mean.values()] if len(belief.mean) > 1 else [*belief.mean.values(), 0.0]
-    first, second = heapq.nlargest(2, means)
+    first, second = (*heapq.nlargest(2, belief.mean.values()), 0.0)[:2]
     v = _open(belief)
-    return (1.0 - v) * normal_cdf(first - second, 2.0 * belief.variance) + v / len(means)
+    is_largest = normal_cdf(first - second, 2.0 * belief.variance)
+    return (1.0 - v) * is_largest + v / max(len(belief.mean), 2)
 
 
 def _open(belief: Posterior) -> float:

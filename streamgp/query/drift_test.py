@@ -9,8 +9,9 @@ sure the learner was, asks more while answers are surprising, and finds when the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State
 from streamgp.common.fingerprint import recorded_name
@@ -64,7 +65,7 @@ class DriftTest:
     at_least
         Least probability of asking about an event while no label is surprising.
     run_length
-        Number of labels between false alarms, at least on average; more than 1.
+        Mean number of labels between false alarms, at least; finite and more than 1.
 
     Examples
     --------
@@ -86,13 +87,11 @@ class DriftTest:
     at_least: float = 0.005
     run_length: float = 10_000.0
 
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
-    ADDED: ClassVar = ("at_least", "run_length")
-
     def __post_init__(self) -> None:
         check_rate("at_least", self.at_least)
-        check_number("run_length", self.run_length, "above 1", lambda n: n > 1.0)
+        # The exponential of an infinite sum overflows: no probability of asking.
+        wanted = "finite and above 1"
+        check_number("run_length", self.run_length, wanted, lambda n: n > 1.0 and math.isfinite(n))
 
 
 class RunningDriftTest:
@@ -127,7 +126,8 @@ class RunningDriftTest:
     # _sum      S
     # _n_since  labels since S was last 0
     # _by       surprise of these by annotator, in sum
-    # _n_sure   sure predictions, and how many of them were wrong: before that, and since
+    # _n_sure, _n_sure_since  sure predictions, and how many of them labels contradicted: before
+    #           that, and since
     def __init__(self, test: DriftTest) -> None:
         self._test = test
         self._n_sure = [0, 0]
@@ -143,8 +143,8 @@ class RunningDriftTest:
     @property
     def most_sure(self) -> float:
         """How sure a prediction counts at most."""
-        n, n_wrong = self._n_sure
-        return 1.0 - max((n_wrong + 1) / (n + _N_BEFOREHAND), 1.0 / _N_BEFOREHAND)
+        n, n_contradicted = self._n_sure
+        return 1.0 - max((n_contradicted + 1) / (n + _N_BEFOREHAND), 1.0 / _N_BEFOREHAND)
 
     def learn(
         self,
@@ -160,16 +160,18 @@ class RunningDriftTest:
         told = surprise(
             belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
         )
-        if told != 0.0 and probability_right(belief) >= _SURE:
+        known = _scores(belief)
+        # Also if `most_sure` leaves no surprise, or many wrong labels would end the test for good.
+        if y in known and probability_right(belief) >= _SURE:
             self._n_sure_since[0] += 1
-            self._n_sure_since[1] += told > 0.0
+            self._n_sure_since[1] += y != most_probable(known)
         return self.note(told, annotator, alone=alone)
 
     @property
     def least(self) -> float:
         """Least probability of asking about an event."""
         at_least = self._test.at_least
-        if self._sum == 0.0 or self._support < 0.0:
+        if self._support < 0.0:
             return at_least
         return min(max(_MOST_ASKED, at_least), at_least * math.exp(self._sum))
 
@@ -218,6 +220,10 @@ class RunningDriftTest:
         self.n_drifts += 1
         return n_since
 
+    def forget(self, n_latest: int) -> None:
+        """Count the labels since S was last 0 without the `n_latest`-th latest one."""
+        self._n_since -= n_latest <= self._n_since
+
     def state(self) -> State:
         """Return the state as plain JSON values."""
         return {
@@ -233,8 +239,8 @@ class RunningDriftTest:
         self._sum = float(state["sum"])
         self._n_since = int(state["n_since"])
         self._by = {name: float(told) for name, told in state["by"]}
-        n, n_wrong, n_since, n_wrong_since = map(int, state["n_sure"])
-        self._n_sure, self._n_sure_since = [n, n_wrong], [n_since, n_wrong_since]
+        counts = [int(n) for n in state["n_sure"]]
+        self._n_sure, self._n_sure_since = counts[:2], counts[2:]
         self.n_drifts = int(state["n_drifts"])
 
 
@@ -264,7 +270,7 @@ def surprise(
         How sure a prediction counts at most.
 
     """
-    known = belief.mean if isinstance(belief, Posterior) else belief
+    known = _scores(belief)
     if y not in known:
         return 0.0
     predicted = most_probable(known)
@@ -278,3 +284,8 @@ def surprise(
         return 1.0 - differs if y == predicted else differs
 
     return math.log(probability(min(q, _WORTHLESS)) / probability(q))
+
+
+def _scores(belief: Belief) -> Mapping[Label, float]:
+    """Means or probabilities of the known classes."""
+    return belief.mean if isinstance(belief, Posterior) else belief

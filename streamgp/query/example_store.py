@@ -371,9 +371,11 @@ class ExampleStore(ABC, Generic[B]):
         self._examples[event_id] = new
         if type(old.y) is type(y) and old == new:
             return
+        n_labels = len(self._labels)
         self._count_label(y)
         if self._is_outdated(event_id):
-            self._note_change()
+            if len(self._labels) > n_labels:
+                self._rebuild()  # a learner that is told of classes knows the new one from now on
             return
         # There may now be room for an example that is only on record; and what the learner made of
         # examples that it does not retain depends on all of them.
@@ -408,6 +410,10 @@ class ExampleStore(ABC, Generic[B]):
         self._n_outdated -= is_outdated
         if not is_outdated:
             self._rebuild()
+
+    def n_latest(self, event_id: str) -> int:
+        """Return the place of an example among the latest, 1 for the last one."""
+        return next(n for n, key in enumerate(reversed(self._examples), 1) if key == event_id)
 
     def outdate(self, n_kept: int) -> None:
         """Make the learner forget all examples but the latest ones; all stay on record."""

@@ -644,6 +644,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         self._store.relabel(event_id, y, privileged=privileged)
 
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it was not learned."""
+        n_latest = self._store.n_latest(event_id)
+        super().forget_one(event_id)
+        if self._drift is not None:
+            self._drift.forget(n_latest)
+
     # --- weighing second answers; needs `InteractiveLoop`, which asks for them
 
     def draw_one(self, event_id: str, purpose: str) -> float:

@@ -314,3 +314,24 @@ def test_shares_are_those_of_the_labels_asked_for(belief):
         assert found == pytest.approx([0.7 * 0.3 + 0.1, 0.7 * 0.6 + 0.1, 0.1])
     else:
         assert found == [0.2, 0.7, 0.0]
+
+
+def test_one_class_is_as_probably_right_as_its_score_is_positive():
+    for mean in (0.5, -0.5):
+        belief = posterior(variance=0.5, a=mean)
+        expected = 0.5 * PHI(mean / math.sqrt(2 * 0.5)) + 0.5 / 2
+        assert criteria.probability_right(belief) == pytest.approx(expected)
+
+
+@given(st.lists(means, min_size=2, max_size=6), st.floats(1e-3, 1.0))
+def test_the_prediction_is_probably_right_as_far_as_it_is_ahead_of_the_next(values, variance):
+    belief = Posterior(mean=dict(enumerate(values)), variance=variance)
+    *_, second, first = sorted(values)
+    ahead = PHI((first - second) / math.sqrt(2 * variance))
+    expected = (1.0 - variance) * ahead + variance / len(values)
+    assert criteria.probability_right(belief) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("belief", [{}, Posterior(mean={}, variance=1.0)])
+def test_no_prediction_is_never_right(belief):
+    assert criteria.probability_right(belief) == 0.0

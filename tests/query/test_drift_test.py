@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import sys
 from itertools import accumulate, pairwise
 
 import pytest
@@ -116,6 +117,32 @@ def test_the_sum_that_was_disputed_counts_once_the_others_agree():
     assert again == [None, 14]
 
 
+def learned(running, y, annotator, n=1):
+    for _ in range(n):
+        running.learn(
+            {"day": 0.99, "night": 0.01},
+            y,
+            annotator=annotator,
+            error_rate=0.2,
+            reconsidered=False,
+            alone=False,
+        )
+
+
+def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
+    running = RunningDriftTest(DriftTest())
+    for _ in range(20):
+        learned(running, "night", "eve", 5)
+        learned(running, "day", "ann")
+    learned(running, "day", "ann", 60)
+    assert (running.n_drifts, running.most_sure) == (0, pytest.approx(0.5, abs=0.1))
+    learned(running, "day", "ann", 2000)
+    assert running.most_sure > 0.9
+    learned(running, "night", "ann", 20)
+    learned(running, "night", "bob", 20)
+    assert running.n_drifts >= 1
+
+
 @pytest.mark.parametrize("right", [0.6, 0.8, 0.95])
 def test_false_alarms_are_as_rare_as_promised(right):
     """If the beliefs are as stated, the mean time to an alarm is at least `run_length`."""
@@ -177,10 +204,31 @@ def test_a_rule_that_never_asks_asks_at_the_rate_of_the_test(rule):
     assert 70 < n < 130  # of 100 expected
 
 
-@pytest.mark.parametrize("bad", [{"at_least": 1.1}, {"at_least": "1"}, {"run_length": 1.0}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"at_least": 1.1},
+        {"at_least": "1"},
+        {"at_least": math.nan},
+        {"run_length": 1.0},
+        {"run_length": math.inf},
+        {"run_length": math.nan},
+        {"run_length": 10**400},
+    ],
+    ids=lambda bad: f"{next(iter(bad))} {str(next(iter(bad.values())))[:5]}",
+)
 def test_settings_out_of_range_are_refused(bad):
     with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
         DriftTest(**bad)
+
+
+@pytest.mark.parametrize("run_length", [math.nextafter(1.0, 2.0), sys.float_info.max])
+@pytest.mark.parametrize("at_least", [0.0, 1.0])
+def test_the_probability_of_asking_is_one_for_all_settings(run_length, at_least):
+    running = RunningDriftTest(DriftTest(at_least, run_length))
+    for n in range(1000):
+        running.note(2.0, "eve", alone=n % 300 == 0)
+        assert at_least <= running.least <= max(at_least, 0.3)
 
 
 def test_anything_else_is_refused():
@@ -315,9 +363,31 @@ def test_outdated_examples_can_be_changed_and_change_no_belief(changes):
         assert beliefs(copy_of(model)) == before
     held = [e.event_id for e in model.examples()]
     assert held[: len(outdated)] == outdated
-    for event_id in current:  # and those in force are changed as ever
+    for event_id in sorted(current):  # and those in force are changed as ever
         model.relabel_one(event_id, "day")
     assert beliefs(copy_of(model)) == beliefs(model) != before
+
+
+def test_a_class_that_the_correction_of_an_outdated_example_brings_is_known_as_after_a_restart():
+    model = changed()
+    model.relabel_one(model.examples()[0].event_id, "dusk")
+    assert beliefs(copy_of(model)) == beliefs(model)
+    assert "dusk" in model.own_proba_one({"light": 0.0})
+
+
+@pytest.mark.parametrize("forgotten", ["e3", "e60"])
+def test_all_examples_before_a_change_are_outdated_though_one_was_forgotten(forgotten):
+    model = SkepticalClassifier(GPClassifier(), NeverAsk(), drift_test=DriftTest(), seed=1)
+    n = 0
+    while model.n_drifts == 0:
+        turned = n >= 60
+        model.learn_one({"light": n % 2}, ("day", "night")[(n + turned) % 2], event_id=f"e{n}")
+        if n == 61:
+            model.forget_one(forgotten)
+            model = copy_of(model)
+        n += 1
+    current = {e.event_id for e in model.neighbours_one({"light": 0.0}, 99)}
+    assert current == {f"e{i}" for i in range(60, n)} - {forgotten}
 
 
 def test_answers_before_a_drift_still_tell_about_their_annotator():
