@@ -75,8 +75,10 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     retrospective = {kind: _build(kind, config, source) for kind in _RETROSPECTIVE}
     _check_retrospective(retrospective, config, learner, source)
     temporal = TemporalFilter() if config.temporal.enabled else None
-    drift = config.drift_test
-    drift_test = DriftTest(drift.at_least, drift.run_length) if drift.enabled else None
+    drift, drift_test = config.drift_test, None
+    if drift.enabled:
+        at_least = 0.0 if drift.at_least is None else drift.at_least
+        drift_test = DriftTest(at_least, drift.run_length)
     rescale = config.rescale or False
     try:
         return SkepticalClassifier(

@@ -84,7 +84,7 @@ class Drift(Section, frozen=True, kw_only=True):
     """The test for concept drift, see `streamgp.DriftTest`; for labels."""
 
     enabled: bool | None = None
-    at_least: Share = 0.005
+    at_least: Share | None = None
     run_length: Annotated[float, Meta(gt=1)] = 10_000.0
 
 
@@ -264,7 +264,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
         rescale=name == "default" and target == "label",
         learner=learner,
         temporal=Temporal(enabled=name == "default" and target == "label"),
-        drift_test=Drift(enabled=name == "default" and target == "label"),
+        drift_test=Drift(enabled=name == "default" and target == "label", at_least=0.005),
         query=query,
         challenge=challenge,
         budget=budget,
@@ -298,6 +298,7 @@ def resolved(config: Config) -> Config:
                 learner.learn_hyperparameters, given.learner.learn_hyperparameters
             ),
         )
+    never_asks = config.query is not None and config.query.rule() == "never"
     # An explicit query strategy is not limited by the preset's budget.
     budget = given.budget if config.query is None else section("budget", "unlimited")
     of_questions = config.questions.budgets()
@@ -317,6 +318,10 @@ def resolved(config: Config) -> Config:
             # It believes what a learner says of itself, and most are surer than they should be.
             enabled=_first(
                 config.drift_test.enabled, given.drift_test.enabled and learner.name == "gp"
+            ),
+            # Who asks for no label is not asked any; labels that come with events are still tested.
+            at_least=_first(
+                config.drift_test.at_least, 0.0 if never_asks else given.drift_test.at_least
             ),
         ),
         warm_up=_first(config.warm_up, given.warm_up),

@@ -24,7 +24,7 @@ from streamgp.config.build import (
 )
 from streamgp.config.load import consistent
 from streamgp.config.rules import section
-from streamgp.config.settings import Annotator, Config, Learner, Questions, Temporal
+from streamgp.config.settings import Annotator, Config, Drift, Learner, Questions, Temporal
 from streamgp.config.validation import ConfigError
 from streamgp.interactive import (
     AnnotatorPanel,
@@ -54,6 +54,7 @@ from streamgp.query import (
     strategies,
 )
 from streamgp.query import retrospective as rules_of_review
+from streamgp.query.drift_test import DriftTest
 from streamgp.query.temporal import TemporalFilter
 from streamgp.simulation import AwayAnnotator
 
@@ -70,6 +71,34 @@ def test_configured_preset_is_the_preset_of_the_library(preset: Any) -> None:
     assert learner.kernel == expected.kernel
     assert learner.noise_variance == expected.noise_variance
     assert built.fingerprint() == model.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (Config(), DriftTest()),
+        (Config(preset="paper"), None),
+        (Config(preset="paper", drift_test=Drift(enabled=True)), DriftTest()),
+        (Config(drift_test=Drift(enabled=False)), None),
+        (Config(drift_test=Drift(run_length=50.0)), DriftTest(run_length=50.0)),
+        (Config(learner=Learner(name="forest")), None),
+        (
+            Config(learner=Learner(name="forest"), drift_test=Drift(enabled=True)),
+            DriftTest(),
+        ),
+        (Config(query=section("query", "random", rate=0.1)), DriftTest()),
+        # It asks no question where none is wanted.
+        (Config(query=section("query", "never")), DriftTest(at_least=0.0)),
+        (
+            Config(query=section("query", "never"), drift_test=Drift(at_least=0.1)),
+            DriftTest(at_least=0.1),
+        ),
+    ],
+)
+def test_labels_are_tested_for_drift_where_the_preset_or_the_setting_says_so(
+    config: Config, expected: DriftTest | None
+) -> None:
+    assert build_model(config).drift_test == expected  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
