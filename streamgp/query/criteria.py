@@ -248,7 +248,8 @@ def probability_right(belief: Belief) -> float:
     class, m' is 0 and K is 2. For plain probabilities, the largest one.
 
     Unlike a share of the means it does not count the errors of annotators: where one answer in five
-    is wrong the share of the right class is .8, however many answers there are.
+    is wrong the share of the right class is .8, however many answers there are. Nor does it count
+    that classes overlap: it is about the most frequent class there, not about the next event.
 
     Examples
     --------

@@ -43,13 +43,13 @@ class DriftTest:
         S = max(0, S + log(P(seen | q worthless) / P(seen | q as stated)))
 
     Labels may be noisy, and learners surer than they should be: no prediction counts as surer than
-    those with q >= .9 have been right so far, and none as surer than .98. Labels since S was last 0
-    do not count for that.
+    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since S was
+    last 0 do not count for that.
 
     After a drift S grows by one to three for each surprise, and S = log(`run_length`) is an alarm.
     The change is dated to the first label after S was last 0; the learner forgets all examples
-    before it. Known classes stay known. If q is as stated, false alarms are `run_length` labels
-    apart on average, or more (Lorden 1971).
+    before it. If q and e are as stated, false alarms are `run_length` labels apart on average, or
+    more (Lorden 1971). A posterior is surer than that where classes overlap, see docs/drift.md.
 
     Whatever the query strategy decides, each event is asked about with a probability of at least
     `at_least · exp(S)`, up to 0.3: so the test sees events of which the learner is sure, and a
