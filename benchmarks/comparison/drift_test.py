@@ -109,7 +109,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
 
 
 def _stream(concept: str, kind: str, n: int, seed: int) -> Log:
-    events = list(as_dictionaries(drifting(concept, kind, n, seed)))
+    events = as_dictionaries(drifting(concept, kind, n, seed))
     return Log(name=f"{concept}, {kind}", events=[(x, y) for x, y in events], orders=("recorded",))
 
 

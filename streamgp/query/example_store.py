@@ -412,7 +412,9 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()
 
     def n_latest(self, event_id: str) -> int:
-        """Return the place of an example among the latest, 1 for the last one."""
+        """Return the place of an example among the latest, 1 for the last; KeyError if not taught."""
+        if event_id not in self._examples:
+            raise KeyError(event_id)
         return next(n for n, key in enumerate(reversed(self._examples), 1) if key == event_id)
 
     def outdate(self, n_kept: int) -> None:
