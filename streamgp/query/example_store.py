@@ -412,7 +412,10 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()
 
     def n_latest(self, event_id: str) -> int:
-        """Return the place of an example among the latest, 1 for the last; KeyError if not taught."""
+        """Return the place of an example among the latest, 1 for the last one.
+
+        Raises KeyError if it was not taught.
+        """
         if event_id not in self._examples:
             raise KeyError(event_id)
         return next(n for n, key in enumerate(reversed(self._examples), 1) if key == event_id)
