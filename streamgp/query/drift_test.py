@@ -25,8 +25,11 @@ _SURE: Final = 0.9
 _N_BEFOREHAND: Final = 50
 # Probability of being right, at most, of a prediction that has become worthless.
 _WORTHLESS: Final = 0.5
+# How far the disagreement of the labels nearby counts: some of them are wrong, or from before a
+# change, and would hide it.
+_NEARBY: Final = 0.8
 # Largest probability of asking because of a suspicion.
-_MOST_ASKED: Final = 0.3
+_MOST_ASKED: Final = 0.1
 # What remains of an annotator's error rate after an answered challenge, as in a temporal filter.
 _LEFT_AFTER_CHALLENGE: Final = 0.25
 
@@ -37,8 +40,10 @@ class DriftTest:
 
     Before a label is learned, the learner's prediction is right with a stated probability q, and
     the annotator errs with an estimated probability e. So the label differs from the prediction
-    with probability `(1 - q)(1 - e / (K - 1)) + q e` of K classes. After a change q is worthless:
-    at most 1/2. With the ratio of the probabilities of what was seen,
+    with probability `(1 - q)(1 - e / (K - 1)) + q e` of K classes, or with four fifths of the
+    share of labels nearby that differ from it, if that is more: a posterior can be sure which class is the most
+    frequent one where classes overlap. After a change q is worthless: at most 1/2. With the ratio
+    of the probabilities of what was seen,
 
         S = max(0, S + log(P(seen | q worthless) / P(seen | q as stated)))
 
@@ -49,10 +54,10 @@ class DriftTest:
     After a drift S grows by one to three for each surprise, and S = log(`run_length`) is an alarm.
     The change is dated to the first label after S was last 0; the learner forgets all examples
     before it. If q and e are as stated, false alarms are `run_length` labels apart on average, or
-    more (Lorden 1971). A posterior is surer than that where classes overlap, see docs/drift.md.
+    more (Lorden 1971).
 
     Whatever the query strategy decides, each event is asked about with a probability of at least
-    `at_least · exp(S)`, up to 0.3: so the test sees events of which the learner is sure, and a
+    `at_least · exp(S)`, up to 0.1: so the test sees events of which the learner is sure, and a
     suspicion is soon confirmed or dropped.
 
     One annotator who insists on wrong answers looks like a change, too. Therefore the labels of all
@@ -278,12 +283,26 @@ def surprise(
     e = error_rate * (_LEFT_AFTER_CHALLENGE if reconsidered else 1.0)
     others = max(len(known), 2) - 1
 
+    nearby = _disagreement_nearby(belief, predicted)
+
     def probability(right: float) -> float:
         """Probability of what was seen, if predictions are right with this probability."""
-        differs = (1.0 - right) * (1.0 - e / others) + right * e
+        differs = max((1.0 - right) * (1.0 - e / others) + right * e, nearby)
         return 1.0 - differs if y == predicted else differs
 
     return math.log(probability(min(q, _WORTHLESS)) / probability(q))
+
+
+def _disagreement_nearby(belief: Belief, predicted: Label | None) -> float:
+    """Four fifths of the share of labels nearby that are not of the predicted class.
+
+    They are weighed as the posterior weighs them. 0 without a posterior, whose probabilities count it, or if no mean is positive.
+    """
+    if not isinstance(belief, Posterior) or predicted is None:
+        return 0.0
+    total = sum([m for m in belief.mean.values() if m > 0.0])
+    share = max(belief.mean[predicted], 0.0) / total if total > 0.0 else 1.0
+    return _NEARBY * (1.0 - share)
 
 
 def _scores(belief: Belief) -> Mapping[Label, float]:

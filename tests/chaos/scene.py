@@ -48,6 +48,8 @@ answer_horizon_s = {horizon_s}
 max_keys = 23
 [temporal]
 enabled = false
+[drift_test]
+enabled = false
 [people]
 owners = false
 """
