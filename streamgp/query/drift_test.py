@@ -41,9 +41,9 @@ class DriftTest:
     Before a label is learned, the learner's prediction is right with a stated probability q, and
     the annotator errs with an estimated probability e. So the label differs from the prediction
     with probability `(1 - q)(1 - e / (K - 1)) + q e` of K classes, or with four fifths of the
-    share of labels nearby that differ from it, if that is more: a posterior can be sure which class is the most
-    frequent one where classes overlap. After a change q is worthless: at most 1/2. With the ratio
-    of the probabilities of what was seen,
+    share of labels nearby that differ from it, if that is more: a posterior can be sure which class
+    is the most frequent one where classes overlap. After a change q is worthless: at most 1/2. With
+    the ratio of the probabilities of what was seen,
 
         S = max(0, S + log(P(seen | q worthless) / P(seen | q as stated)))
 
@@ -296,7 +296,8 @@ def surprise(
 def _disagreement_nearby(belief: Belief, predicted: Label | None) -> float:
     """Four fifths of the share of labels nearby that are not of the predicted class.
 
-    They are weighed as the posterior weighs them. 0 without a posterior, whose probabilities count it, or if no mean is positive.
+    They are weighed as the posterior weighs them. 0 if no mean is positive, and for probabilities
+    of other learners, which count it themselves.
     """
     if not isinstance(belief, Posterior) or predicted is None:
         return 0.0
