@@ -309,9 +309,8 @@ def test_the_interactive_loop_is_replayed_alike_every_time(tmp_path, delay):
     assert result.n_events == len(found["predictions.jsonl"]) == 200
     asked = [m for m in found["requests.jsonl"] if isinstance(m, LabelRequest | Challenge)]
     assert result.n_answers == len(found["answers.jsonl"]) == len(asked)
-    declined = {m.answer_id for m in found["answers.jsonl"] if m.declined}
-    rejected = {m.subject for m in found["rejected.jsonl"]}
-    assert rejected == (declined if delay > 25.0 else set())  # declined after the request expired
+    assert any(m.declined for m in found["answers.jsonl"])
+    assert found["rejected.jsonl"] == []  # one that declines after the request expired included
     assert any(isinstance(m, Challenge) for m in asked)
     assert len(found["consensus.jsonl"]) > 150
     times = [m.answered_at for m in found["answers.jsonl"]]
