@@ -26,6 +26,16 @@ def probabilities(belief: Belief) -> Mapping[Label, float]:
     return belief.probabilities() if isinstance(belief, Posterior) else belief
 
 
+def scores(belief: Belief) -> Mapping[Label, float]:
+    """Return the means or probabilities of the known classes; the largest is the prediction's."""
+    return belief.mean if isinstance(belief, Posterior) else belief
+
+
+def predicted(belief: Belief) -> Label | None:
+    """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
+    return most_probable(scores(belief))
+
+
 def normal_cdf(mean: float, variance: float) -> float:
     """`P(f >= 0)` for a Gaussian f (ISGP Eq. 3); a step with value 1/2 at 0 without variance.
 
@@ -100,11 +110,11 @@ def contradiction(belief: Belief, given: Label) -> float:
     0.841344...
 
     """
-    scores = belief.mean if isinstance(belief, Posterior) else belief
-    best = most_probable(scores)
+    known = scores(belief)
+    best = most_probable(known)
     if best is None or best == given:
         return 0.0
-    difference = scores[best] - scores.get(given, 0.0)
+    difference = known[best] - known.get(given, 0.0)
     return normal_cdf(difference, belief.variance) if isinstance(belief, Posterior) else difference
 
 
@@ -163,7 +173,7 @@ def probability_wrong(
     0.589...
 
     """
-    known = belief.mean if isinstance(belief, Posterior) else belief
+    known = scores(belief)
     n_classes = max(2, len(known) + (given not in known))
     if heard and given not in known:
         explained = 0.0  # plain probabilities do not tell how much they explain

@@ -26,6 +26,7 @@ from streamgp.base import (
 )
 from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_positive, check_rate, check_whole
+from streamgp.query import criteria
 from streamgp.query.budgets import account_of
 from streamgp.query.registry import Count, Seconds, Share, rule
 
@@ -254,9 +255,8 @@ def _doubts(
         if counts[y] == 1:
             # If it had not been learned, its class would be unknown.
             belief = _without(belief, y)
-        scores = belief.mean if isinstance(belief, Posterior) else belief
-        predicted = max(scores, key=scores.__getitem__, default=y)
-        if predicted != y:
+        predicted = criteria.predicted(belief)
+        if predicted not in (None, y):
             yield wrong(event_id, belief, y), event_id, predicted
 
 

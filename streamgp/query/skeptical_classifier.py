@@ -37,7 +37,6 @@ from streamgp.common.annotator_em import Estimates, estimate, sharpened, witness
 from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
 from streamgp.common.budget_account import state_of
-from streamgp.common.uncertainty import most_probable
 from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
@@ -344,7 +343,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         believed, ask = self._meet(x)
-        return _predicted(believed), ask
+        return criteria.predicted(believed), ask
 
     def _meet(self, x: Features) -> tuple[Belief, bool]:
         """Count a new event; return the belief about it, and whether to ask for its label."""
@@ -506,7 +505,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             decision = self._doubt(belief, y, annotator, self.error_rate(annotator), draw)
             return decision.refused_by("privileged")
         decision = self._doubt(belief, y, annotator, rate, draw)
-        agrees = decision.ask and _predicted(belief) in (y, None)
+        agrees = decision.ask and criteria.predicted(belief) in (y, None)
         return decision.refused_by("agreement") if agrees else decision
 
     def probability_wrong_one(
@@ -914,8 +913,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _probability_wrong(self, belief: Belief, y: Label, rate: float) -> float:
         """Return the probability that a label is wrong, by an annotator with this error rate."""
         rule, heard = self._challenge_rule, None
-        known = belief.mean if isinstance(belief, Posterior) else belief
-        if isinstance(rule, SkepticalChallenge) and rule.doubts_new and y not in known:
+        is_new = y not in criteria.scores(belief)
+        if is_new and isinstance(rule, SkepticalChallenge) and rule.doubts_new:
             heard = Counter(example.y for example in self._store.examples())
         return criteria.probability_wrong(belief, y, rate, heard=heard)
 
@@ -960,9 +959,3 @@ def _testimony(
     if answer is None or answer.y is None or answer.y not in columns or answer.annotator in without:
         return None
     return columns[answer.y], reliability.get(answer.annotator, Reliability()).error_rate
-
-
-def _predicted(belief: Belief) -> Label | None:
-    """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
-    scores = belief.mean if isinstance(belief, Posterior) else belief
-    return most_probable(scores)

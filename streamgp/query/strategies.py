@@ -14,7 +14,6 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.fingerprint import recorded_name
-from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_flag, check_non_negative, check_rate
 from streamgp.query import criteria
 from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
@@ -261,8 +260,7 @@ class AlwaysChallenge:
         draw: float,  # noqa: ARG002
     ) -> Decision:
         """Compare the labels: score 1 if they differ."""
-        scores = belief.mean if isinstance(belief, Posterior) else belief
-        differs = most_probable(scores) not in (None, given)
+        differs = criteria.predicted(belief) not in (None, given)
         return Decision.of(float(differs), 0.0, recorded_name(type(self)))
 
 

@@ -19,10 +19,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgp.base import Array, Belief, Features, Label, Posterior, State
+from streamgp.base import Array, Belief, Features, Label, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import plain_features
 from streamgp.common.validation import check_several
+from streamgp.query import criteria
 
 Expert: TypeAlias = tuple[float, float]
 """Probability that the class stays from one event to the next, and the weight of the evidence."""
@@ -275,7 +276,7 @@ class TemporalFilter:
 
         Between the two: numbers of the classes known so far that are still known; None for all.
         """
-        scores = belief.mean if isinstance(belief, Posterior) else belief
+        scores = criteria.scores(belief)
         labels, kept, before = self._labels, None, self._beliefs
         if list(scores) != labels:
             labels, kept, before = self._aligned(scores)
