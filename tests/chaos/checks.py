@@ -26,6 +26,7 @@ from connectors.wire.state_records import EARLY, split_key
 from connectors.worker.early_answers import PATIENCE_S
 
 from .conversations import Asked, Talk
+from .traffic import HOSTILE_KEYS
 
 # --- consensus log
 
@@ -210,6 +211,8 @@ def _is_over(asked: Asked, request_id: str, moments: Sequence[float]) -> bool:
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition and offset."""
 
+_REFUSAL = b"the learner refuses it: "
+
 
 def place_of(record: Record) -> Place:
     """Return the place of a record."""
@@ -223,6 +226,8 @@ class Letters:
     ----------
     n_waiting
         Number of answers that were excused.
+    unlearnable
+        For each hostile key, the ids of answers whose label was refused when its challenge expired.
 
     Examples
     --------
@@ -239,6 +244,7 @@ class Letters:
     # _since  when an answer that waits for its event was read, by its place
     def __init__(self) -> None:
         self.n_waiting = 0
+        self.unlearnable: dict[str, set[str]] = defaultdict(set)
         self._bad: dict[Place, Record] = {}
         self._found: dict[Place | None, list[Record]] = defaultdict(list)
         self._since: dict[Place, float] = {}
@@ -251,12 +257,23 @@ class Letters:
         """Add a dead letter."""
         headers = dict(letter.headers)
         if "dlq.topic" not in headers:
-            self._found[None].append(letter)
+            if not self._is_of_expiry(letter):
+                self._found[None].append(letter)
             return
         role = "role" if "dlq.role" in headers else "topic"
         where = (headers[f"dlq.{name}"].decode() for name in (role, "partition", "offset"))
         topic, partition, offset = where
         self._found[topic, int(partition), int(offset)].append(letter)
+
+    def _is_of_expiry(self, letter: Record) -> bool:
+        """Note a dead letter about a hostile label that was refused when its challenge expired."""
+        key = letter.key or b""
+        if not key.startswith(HOSTILE_KEYS) or not _is_refusal(letter):
+            return False
+        refused = self.unlearnable[key.decode()]
+        n_before = len(refused)
+        refused.add(msgspec.json.decode(letter.value or b"")["subject"])
+        return len(refused) > n_before
 
     def add_state(self, record: Record) -> None:
         """Add a record of the topic `state`: perhaps an answer that waits, or no longer does."""
@@ -282,11 +299,7 @@ class Letters:
 
     def is_unlearnable(self, record: Record) -> bool:
         """Whether an input is a dead letter because the learner has refused its label."""
-        # The reason of such a failure begins with the type of the error.
-        return any(
-            headers.get("dlq.stage") == b"learn" and b"Error: " not in headers["dlq.error"]
-            for headers in (dict(letter.headers) for letter in self._of(place_of(record)))
-        )
+        return any(map(_is_refusal, self._of(place_of(record))))
 
     def read_by(self, record: Record) -> float:
         """Return by when a waiting answer or dead letter was read; -inf for other answers."""
@@ -328,6 +341,16 @@ class Letters:
 
     def _of(self, place: Place) -> list[Record]:
         return self._found.get(place, [])
+
+
+def _is_refusal(letter: Record) -> bool:
+    """Whether a dead letter says that the learner has refused a label.
+
+    An input that failed, or was not tried after too many failures, may have the same stage. It has
+    changed nothing, so that its question is still open.
+    """
+    headers = dict(letter.headers)
+    return headers.get("dlq.stage") == b"learn" and headers["dlq.error"].startswith(_REFUSAL)
 
 
 def _bytes(record: Record) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:

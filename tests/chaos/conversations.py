@@ -10,6 +10,7 @@ else follows from the order of the answers.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -76,6 +77,9 @@ class Talk:
         Contents of the topic of requests about it.
     at
         When it occurred.
+    unlearnable
+        Ids of answers whose label the learner refused when the challenge of it expired; the event's
+        id for the label that came with it.
 
     Attributes
     ----------
@@ -105,12 +109,20 @@ class Talk:
     # _by         its annotator
     # _challenges number of challenges so far
     # _accepted   ids of answers
-    def __init__(self, event_id: str, y: Any, asked: Asked, at: float = 0.0) -> None:
+    def __init__(
+        self,
+        event_id: str,
+        y: Any,
+        asked: Asked,
+        at: float = 0.0,
+        unlearnable: Container[str] = (),
+    ) -> None:
         self.n_lines = 0
         self.ended: Counter[str] = Counter()
         self.cancelled: Counter[str] = Counter()
         self.state = "seen"
         self._asked = asked
+        self._unlearnable = unlearnable
         self._event_id = event_id
         self._label = f"{event_id}/label"
         self._word: Any = None
@@ -144,16 +156,22 @@ class Talk:
     def refuse(self, said: dict[str, Any]) -> None:
         """Add an answer or a cancellation from which the learner could learn nothing.
 
-        It is a dead letter, but still ends its question. An answer that could be superseded before
-        still can be.
+        It is a dead letter, but otherwise counts: it ends its question, and may be superseded. Only
+        a label that is in the log stays as it was.
         """
-        is_about = said.get("request_id") in (None, self._open)
-        if self._open is None or not (is_about or said.get("supersedes") == self._standing):
-            return
+        before = self.state, self._word, self._standing, self._by
+        n_lines = self.n_lines
         if said["type"] == "label.cancel":
-            self.cancelled[self._open] += 1
-        self._end()
-        self.state, self._word = "declined", None
+            self.cancel(said["request_id"])
+        else:
+            self.answer(said)
+        if self.n_lines == n_lines:
+            return
+        self.n_lines = n_lines
+        if before[0] in ("learned", "kept"):
+            self.state, self._word, self._standing, self._by = before
+        else:
+            self._leave_unlearned()
 
     def cancel(self, request_id: str) -> Verdict:
         """Add the next cancellation."""
@@ -190,6 +208,9 @@ class Talk:
         self.state = state
         self.n_lines += 1
 
+    def _leave_unlearned(self) -> None:
+        self.state, self._word = "declined", None
+
     def _contest(self, answer: dict[str, Any]) -> bool:
         """Add a first label, which is contested if the topic of requests has a challenge of it.
 
@@ -203,7 +224,9 @@ class Talk:
             self._learn("learned")
             return True
         self._challenges += 1
-        if self._asked.expired[contested]:
+        if self._asked.expired[contested] and answer["answer_id"] in self._unlearnable:
+            self._leave_unlearned()
+        elif self._asked.expired[contested]:
             self._learn("kept")
         else:
             self.state = "challenged"

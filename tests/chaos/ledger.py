@@ -312,7 +312,13 @@ class Ledger:
     def _hold_talks(self) -> tuple[dict[Name, Talk], int]:
         """Hold all conversations again; inputs that they refuse must be dead letters."""
         talks = {
-            name: Talk(name[1], event.y, self._asked.get(name, Asked()), event.occurred_at)
+            name: Talk(
+                name[1],
+                event.y,
+                self._asked.get(name, Asked()),
+                event.occurred_at,
+                self._letters.unlearnable[name[0]],
+            )
             for name, event in self._events.items()
         }
         n_answers = 0

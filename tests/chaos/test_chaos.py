@@ -101,13 +101,13 @@ class Run(Stage):
     Every question about an event with an even number is answered; the meddler is busy.
     """
 
-    def __init__(self, home):
+    def __init__(self, home, *, seed=1, hostile_share=HOSTILE_SHARE):
         super().__init__(home)
         self.annotator = SimulatedAnnotator(
-            error_rate=0.3, decline_rate=0.1, classes=["hall", "kitchen", "study"], seed=1
+            error_rate=0.3, decline_rate=0.1, classes=["hall", "kitchen", "study"], seed=seed
         )
-        self.meddler = senders.Meddler(seed=1)
-        feed = Traffic(1, N_EVENTS, hostile_share=HOSTILE_SHARE)
+        self.meddler = senders.Meddler(seed=seed)
+        feed = Traffic(seed, N_EVENTS, hostile_share=hostile_share)
         asked = self.topics.reader(["requests"])
         said = self.topics.reader(["requests", "answers"])
         each = N_EVENTS // N_ROUNDS
@@ -143,11 +143,15 @@ class Run(Stage):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        for rate in ("_TWICE", "_CORRECTED", "_CANCELLED", "_LATE", "_TAKEN_BACK"):
-            patch.setattr(senders, rate, 0.3)
+        meddle_often(patch)
         patch.setattr(traffic, "_LABELLED_SHARE", 0.1)
         patch.setattr(traffic, "N_KEYS", N_KEYS)
         return Run(tmp_path_factory.mktemp("state"))
+
+
+def meddle_often(patch):
+    for rate in ("_TWICE", "_CORRECTED", "_CANCELLED", "_LATE", "_TAKEN_BACK"):
+        patch.setattr(senders, rate, 0.3)
 
 
 def test_a_transaction_is_ended_by_hand_only_if_no_coordinator_knows_it():
@@ -224,10 +228,12 @@ def test_declining_a_question_that_has_ended_is_taken_and_changes_nothing():
 def test_an_answer_that_the_learner_refuses_ends_its_question_without_a_line():
     asked = Asked()
     asked.ask("e/challenge/1", 90.0, given=1.0)
-    for said in (
-        {"type": "answer", "answer_id": "a1", "request_id": "e/challenge/1", "y": 1.0},
-        {"type": "answer", "answer_id": "a1", "supersedes": "e", "y": True},
-        {"type": "label.cancel", "request_id": "e/challenge/1"},
+    to_it = {"type": "answer", "answer_id": "a1", "request_id": "e/challenge/1"}
+    for said, standing in (
+        ({**to_it, "y": 1.0}, "a1"),
+        ({"type": "answer", "answer_id": "a1", "supersedes": "e", "y": True}, "a1"),
+        ({**to_it, "declined": True}, "e"),
+        ({"type": "label.cancel", "request_id": "e/challenge/1"}, "e"),
     ):
         talk = Talk("e", 1.0, asked)
         talk.refuse({"type": "answer", "answer_id": "a0", "request_id": "e/label", "y": 2})
@@ -235,9 +241,54 @@ def test_an_answer_that_the_learner_refuses_ends_its_question_without_a_line():
         talk.refuse(said)
         talk.refuse(said)
         assert (talk.ended["e/challenge/1"], talk.n_lines) == (1, 0)
-        correction = {"answer_id": "a3", "supersedes": "e", "y": "hall"}
+        assert talk.answer({**to_it, "answer_id": "a2", "y": "hall"}) == "refused"
+        correction = {"answer_id": "a3", "supersedes": standing, "y": "hall"}
         assert talk.answer(correction) == "accepted"
         assert (talk.state, talk.n_lines) == ("learned", 1)
+
+
+def test_a_late_answer_that_the_learner_refuses_may_be_superseded():
+    asked = Asked()
+    asked.ask("e/label", 60.0)
+    asked.expire("e/label", 61.0)
+    talk = Talk("e", None, asked)
+    late = {"answer_id": "a1", "request_id": "e/label", "y": True}
+    talk.refuse({"type": "answer", **late})
+    assert (talk.answer(late), talk.ended, talk.n_lines) == ("repeated", {}, 0)
+    assert talk.answer({**late, "answer_id": "a2"}) == "refused"
+    assert talk.answer({"answer_id": "a3", "supersedes": "a1", "y": "hall"}) == "accepted"
+
+
+def test_a_correction_that_the_learner_refuses_leaves_the_label_as_it_was():
+    talk = Talk("e", "hall", Asked())
+    talk.refuse({"type": "answer", "answer_id": "a1", "supersedes": "e", "y": True})
+    assert (talk.state, talk.n_lines) == ("learned", 1)
+    assert talk.answer({"answer_id": "a2", "supersedes": "e", "y": "study"}) == "accepted"
+    assert talk.n_lines == 2
+
+
+def test_a_label_that_the_learner_refuses_when_its_challenge_expires_has_no_line():
+    asked = Asked()
+    asked.ask("e/challenge/1", 90.0, given=True)
+    asked.expire("e/challenge/1", 91.0)
+    talk = Talk("e", True, asked, unlearnable={"e"})
+    assert talk.n_lines == 0
+    late = {"answer_id": "a1", "request_id": "e/challenge/1", "y": "hall"}
+    assert talk.answer(late) == "refused"
+    assert talk.answer({"answer_id": "a2", "supersedes": "e", "y": "hall"}) == "accepted"
+    assert talk.n_lines == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_key_most_of_whose_inputs_fail_is_judged_like_any_other(seed, tmp_path, monkeypatch):
+    meddle_often(monkeypatch)
+    kind = "labels that are nearly the same"
+    monkeypatch.setattr(traffic, "HOSTILE", {kind: HOSTILE[kind]})
+    monkeypatch.setattr(traffic, "_CLASSES", 0.0)
+    run = Run(tmp_path, seed=seed, hostile_share=1.0)
+    findings = judged(run.records, run.now)
+    assert findings.examples == []
+    assert findings.hostile > findings.hostile_dead > 0
 
 
 def judged(records, stopped_at):
