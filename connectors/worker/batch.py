@@ -160,7 +160,7 @@ class Results:
         messages, records = self._written(partition, list(messages), content)
         if self._keeps_exchanges:
             self.exchanges.append((partition.number, content, messages))
-        is_bad = False
+        is_bad, before = False, None
         for message, record in zip(messages, records, strict=True):
             if record is not None:
                 self.counts[_COUNTED[type(message)]] += 1
@@ -173,8 +173,12 @@ class Results:
                 assert isinstance(message, Rejected)  # only these two have no record of their own
                 if content is not None and is_dropped(message, content):
                     self.counts["duplicates"] += 1
+                elif isinstance(before, Expired) and message.subject != _name_of(content):
+                    # What ended before the input was too late for it, which may yet be learned.
+                    self._reject(message, None, partition.number)
                 else:
                     is_bad = self._reject(message, cause, partition.number)
+            before = message
         if content is not None and not isinstance(content, TakenBack | RetractionRequest):
             self.verdicts.append(is_bad)
             if isinstance(content, _LABELLED):
@@ -289,6 +293,13 @@ class Results:
 
 
 # --- Records of other producers on the consensus log: deletions, and records that are no lines.
+
+
+def _name_of(content: Content | None) -> str | None:
+    """Return the id of an event or answer, by which a rejection of it names it."""
+    if isinstance(content, Answer):
+        return content.answer_id
+    return content.event_id if isinstance(content, Event) else None
 
 
 class Deletions:

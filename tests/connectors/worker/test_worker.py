@@ -250,6 +250,23 @@ def test_an_error_is_reported_whatever_its_text_is_also_where_a_timer_brings_it_
     assert all(letter.error.startswith(told) for letter in letters)
 
 
+def test_a_late_answer_is_no_dead_letter_because_the_learner_failed_at_the_expiry():
+    class Faulty(type(isgp())):
+        def note_unanswered(self, _now, **_options):
+            raise ZeroDivisionError("a fault")
+
+    topics, now = MemoryTopics(), [0.0]
+    settings = {"model": Faulty(isgp().model, seed=1), "expires_after_s": 5.0}
+    put(topics, event(1))
+    work(topics, clock=lambda: now[0], **settings)
+    now[0] = 30.0
+    put(topics, answer(1, at=30.0))
+    work(topics, clock=lambda: now[0], **settings)
+    assert [(line.event_id, line.late) for line in said(topics, "consensus")] == [("e1", True)]
+    [letter] = map(letter_of, everything(topics, "dead-letters"))
+    assert (letter.offset, letter.error) == (None, "ZeroDivisionError: a fault")
+
+
 def test_an_input_whose_messages_cannot_be_written_is_undone(monkeypatch):
     topics, calm = MemoryTopics(), MemoryTopics()
     written = Outbound.message
