@@ -198,8 +198,8 @@ class Followed(WorkerMetrics):
             for key, loop in partition.loops.loops.items():
                 open_now |= {(key, event_id_of(name)) for name in loop.open_requests()}
             assert set(self.questions[partition.number]._open) == open_now
-            names = [name for loop in partition.loops.loops.values() for name in loop.quarantined]
-            assert sorted(self.quarantined[partition.number]) == sorted(names)
+            apart = [name for loop in partition.loops.loops.values() for name in loop.quarantined]
+            assert sorted(self.quarantined[partition.number]) == sorted(apart)
         super().look(client, partitions, stuck, names)
 
 
