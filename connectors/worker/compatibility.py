@@ -165,7 +165,9 @@ def check_signed(
             + (
                 "use other topics"
                 if {"keyed", WINDOWS} & set(differing)
-                else "take the new one over with `streamgp rebuild`"
+                else "take the new one over with `streamgp rebuild`; if you changed nothing, the "
+                "defaults of this version of streamgp differ: its changelog says how to set the "
+                "former ones"
             )
         )
 

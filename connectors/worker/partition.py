@@ -311,7 +311,8 @@ class Partition:
         """
         self.drop_snapshot()
         return UnfitTopicsError(
-            f"partition {self.number}: {error}; if records of state were lost, {RECOVER}"
+            f"partition {self.number}: {error}; if a later version of streamgp has worked here, "
+            f"use that one; if records of state were lost, {RECOVER}"
         )
 
     def start_over(self, reason: str) -> None:

@@ -302,7 +302,8 @@ def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> N
         (
             {"fingerprint": "0123456789abcdef", "keyed": True},
             "fingerprint 0123456789abcdef; here fingerprint {}); go back to it, or take the new "
-            "one over with `streamgp rebuild`",
+            "one over with `streamgp rebuild`; if you changed nothing, the defaults of this "
+            "version of streamgp differ: its changelog says how to set the former ones",
         ),
         (
             {"fingerprint": None, "keyed": False},

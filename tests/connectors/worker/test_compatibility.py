@@ -44,7 +44,9 @@ def signed(topics):
             {**OURS, "fingerprint": "2e", "group": "rooms"},
             ChangedConfigurationError,
             "partition 2 was processed with another configuration (fingerprint 2e; here "
-            "fingerprint 1f); go back to it, or take the new one over with `streamgp rebuild`",
+            "fingerprint 1f); go back to it, or take the new one over with `streamgp rebuild`; "
+            "if you changed nothing, the defaults of this version of streamgp differ: its "
+            "changelog says how to set the former ones",
         ),
         (
             {"fingerprint": "2e"},

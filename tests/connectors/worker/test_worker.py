@@ -103,7 +103,7 @@ def test_a_learner_that_cannot_be_made_ends_the_worker_with_the_first_input_of_i
     work(topics)
     with StateDirectory(tmp_path) as state:
         put(topics, event(4))
-        what = "partition 0: snapshot cannot be restored: .*streamgp recover"
+        what = "partition 0: snapshot cannot be restored: .*; if a later version .*streamgp recover"
         with pytest.raises(UnfitTopicsError, match=what) as caught:
             work(topics, state=state)
         assert isinstance(caught.value.__cause__, SnapshotError)
