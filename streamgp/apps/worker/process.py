@@ -198,7 +198,7 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
     Examples
     --------
     >>> reason_of(BrokerError("broker does not answer"))
-    (75, {'reason': 'broker does not answer', 'advice': 'nothing is lost; start again'})
+    (75, {'reason': 'broker does not answer', 'advice': 'the worker has lost nothing; start again'})
 
     """
     reason = " ".join(str(error).split())
@@ -217,7 +217,7 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
         case BrokerError():
             return console.LOST_BROKER, {
                 "reason": reason,
-                "advice": "nothing is lost; start again",
+                "advice": "the worker has lost nothing; start again",
             }
         case _:
             return console.INTERNAL_ERROR, {
