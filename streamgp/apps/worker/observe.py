@@ -32,13 +32,13 @@ Samples: TypeAlias = Sequence[tuple[tuple[str, ...], float | Histogram]]
 
 
 class Family(NamedTuple):
-    """A metric: its name without the prefix, its kind, its help text, and its label names."""
+    """A metric: name without the prefix, kind, help text, current values, and names of labels."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     help: str
-    labels: tuple[str, ...]
     samples: Callable[[WorkerMetrics], Samples]
+    labels: tuple[str, ...] = ()
 
 
 def _one(value: float | None) -> Samples:
@@ -58,166 +58,153 @@ def _age(at: float | None) -> float:
 
 
 FAMILIES = (
-    Family("events_total", "counter", "Events processed.", (), lambda m: _one(m.events)),
+    Family("events_total", "counter", "Events processed.", lambda m: _one(m.events)),
+    Family("predictions_total", "counter", "Predictions written.", lambda m: _one(m.predictions)),
     Family(
-        "predictions_total", "counter", "Predictions written.", (), lambda m: _one(m.predictions)
-    ),
-    Family(
-        "answers_total", "counter", "Answers, by result.", ("result",), lambda m: _by(m.answers)
+        "answers_total", "counter", "Answers, by result.", lambda m: _by(m.answers), ("result",)
     ),
     Family(
         "dead_letters_total",
         "counter",
         "Inputs that could not be used, by stage.",
-        ("stage",),
         lambda m: _by(m.dead_letters),
+        ("stage",),
     ),
     Family(
-        "duplicates_total",
-        "counter",
-        "Duplicate answers, dropped.",
-        (),
-        lambda m: _one(m.duplicates),
+        "duplicates_total", "counter", "Duplicate answers, dropped.", lambda m: _one(m.duplicates)
     ),
     Family(
         "label_requests_total",
         "counter",
         "Label requests, by the strategy that asked.",
-        ("criterion",),
         lambda m: _by(m.requests),
+        ("criterion",),
     ),
     Family(
         "challenges_total",
         "counter",
         "Challenges that have ended, by outcome.",
-        ("outcome",),
         lambda m: _by(m.challenges),
+        ("outcome",),
     ),
     Family(
         "labels_learned_total",
         "counter",
         "Labels learned, by origin.",
-        ("origin",),
         lambda m: _by(m.learned),
+        ("origin",),
     ),
     Family(
         "open_questions",
         "gauge",
         "Questions waiting for an answer.",
-        ("kind",),
         lambda m: _by({kind: sum(each.n(kind) for each in m.questions.values()) for kind in KINDS}),
+        ("kind",),
     ),
     Family(
         "oldest_question_age_seconds",
         "gauge",
         "Age of the oldest open question.",
-        (),
         lambda m: _one(_age(m.oldest_question)),
     ),
     Family(
         "consumer_lag_records",
         "gauge",
         "Records waiting in a partition.",
-        ("topic", "partition"),
         lambda m: _by_place(m.lags),
+        ("topic", "partition"),
     ),
     Family(
         "batch_duration_seconds",
         "histogram",
         "Duration of batches, by phase.",
-        ("phase",),
         lambda m: _by(m.durations),
+        ("phase",),
     ),
     Family(
         "last_commit_timestamp_seconds",
         "gauge",
         "Time of the last commit.",
-        (),
         lambda m: _one(m.committed_at),
     ),
     Family(
         "restore_duration_seconds",
         "histogram",
         "Duration of the restores of partitions.",
-        (),
         lambda m: [((), m.restores)],
     ),
     Family(
         "rebalances_total",
         "counter",
         "Changes of the partition assignment.",
-        (),
         lambda m: _one(m.rebalances),
     ),
     Family(
         "keys",
         "gauge",
         "Known keys, by where their loops are held.",
-        ("state",),
         lambda m: _by(m.keys),
+        ("state",),
     ),
     Family(
         "stuck_partition",
         "gauge",
         "1 where a partition has records and yields none, else 0.",
-        ("topic", "partition"),
         lambda m: _by_place({place: float(place in m.stuck) for place in {*m.lags, *m.stuck}}),
+        ("topic", "partition"),
     ),
     Family(
         "broker_away_seconds",
         "gauge",
         "Time for which the broker has not answered; 0 while it does.",
-        (),
         lambda m: _one(m.broker_away_s),
     ),
     Family(
         "prediction_confidence",
         "histogram",
         "Probabilities of the labels predicted.",
-        (),
         lambda m: [((), m.confidence)],
     ),
     Family(
         "predicted_share",
         "gauge",
         "Share of each label among the latest predictions.",
-        ("label",),
         lambda m: _by(m.shares.of(most=50)),
+        ("label",),
     ),
     Family(
         "challenge_precision_ratio",
         "gauge",
         "Share of answered challenges that changed a label.",
-        (),
         lambda m: _one(m.challenge_precision),
     ),
     Family(
         "label_error_estimate",
         "gauge",
         "Estimated share of wrong first answers.",
-        ("annotator",),
         lambda m: [((name or "",), rate.estimate) for name, rate in m.errors.items()],
+        ("annotator",),
     ),
     Family(
         "quarantined_annotators",
         "gauge",
         "Annotators in quarantine, counted once for each key.",
-        ("annotator",),
         lambda m: [((name or "",), n) for name, n in m.n_quarantined.items()],
+        ("annotator",),
     ),
     Family(
         "drift_detected_total",
         "counter",
         "Changes found by ADWIN, and in labels by the drift tests of learners.",
-        ("signal",),
         lambda m: _by(m.drifts),
+        ("signal",),
     ),
     Family(
         "build_info",
         "gauge",
         "1, with the version of streamgp.",
-        ("version",),
         lambda _: [((__version__,), 1.0)],
+        ("version",),
     ),
 )
 """All metrics."""
