@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from statistics import median
@@ -60,14 +60,12 @@ class Progress:
     unsent: int = 0
 
 
+@dataclass(slots=True)
 class _Counts:
-    __slots__ = ("answered", "changed", "kept", "times")
-
-    def __init__(self) -> None:
-        self.answered = 0
-        self.kept = 0
-        self.changed = 0
-        self.times: deque[float] = deque(maxlen=_N_TIMES)
+    answered: int = 0
+    kept: int = 0
+    changed: int = 0
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=_N_TIMES))
 
 
 class AnnotatorCounts:

@@ -9,7 +9,7 @@ probabilities of the prediction and the averages of the classes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import inf, sqrt
 from typing import Any, Final, TypeAlias
@@ -41,15 +41,13 @@ _FAR_STDS = 4.0
 it."""
 
 
+@dataclass(slots=True)
 class _Mean:
     """A running mean, and the sum of squared distances from it (Welford 1962)."""
 
-    __slots__ = ("mean", "n", "squares")
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.mean = 0.0
-        self.squares = 0.0
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
 
     def add(self, value: float) -> None:
         self.n += 1
@@ -62,10 +60,10 @@ class _Mean:
         return sqrt(self.squares / self.n) if self.n else 0.0
 
 
+@dataclass(slots=True)
 class _OfKey:
-    def __init__(self) -> None:
-        self.overall: dict[FeatureName, _Mean] = {}
-        self.by_class: dict[Typed, dict[FeatureName, _Mean]] = {}
+    overall: dict[FeatureName, _Mean] = field(default_factory=dict)
+    by_class: dict[Typed, dict[FeatureName, _Mean]] = field(default_factory=dict)
 
 
 class Averages:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace, merge
 from math import inf
 from typing import Literal, TypeAlias
@@ -69,27 +69,17 @@ def rank_of(request: Request) -> Rank:
     return is_first, request.requested_at, request.key or "", request.request_id
 
 
+@dataclass(slots=True)
 class _Body:
     """A question with its status."""
 
-    # at     when it was written to the topic
-    # over   whether it has ended
-    # stale  whether it was already over at the last turn
-    # until  the last time at which it can be answered
-    # predicted  the predicted class of its event; None if not known
-    # score  the score of its request: the higher, the earlier it is asked
-    __slots__ = ("at", "over", "predicted", "question", "score", "stale", "until")
-
-    def __init__(
-        self, question: Question, at: float, until: float, over: bool, predicted: Label | None
-    ) -> None:
-        self.question = question
-        self.predicted = predicted
-        self.score = max(question.request.score, 0.0)
-        self.at = at
-        self.until = until
-        self.over = over
-        self.stale = False
+    question: Question
+    at: float  # when it was written to the topic
+    until: float  # the last time at which it can be answered
+    over: bool  # whether it has ended
+    predicted: Label | None  # the predicted class of its event; None if not known
+    score: float  # the higher, the earlier it is asked
+    stale: bool = False  # whether it was already over at the last turn
 
     @property
     def place(self) -> Place:
@@ -106,6 +96,7 @@ class _Body:
         return -self.score, self.place
 
 
+@dataclass(slots=True)
 class _Past:
     """Settled requests of an event, for requests that are read later."""
 
@@ -114,14 +105,11 @@ class _Past:
     # before    everything asked before this time has ended
     # taught    whether the label request has ended because a label was learned
     # at        when the last of this was written to the topics
-    __slots__ = ("answered", "at", "before", "over", "taught")
-
-    def __init__(self) -> None:
-        self.at = -inf
-        self.answered: dict[str, list[str | None]] = {}
-        self.over: dict[str, str | None] = {}
-        self.before = -inf
-        self.taught = False
+    answered: dict[str, list[str | None]] = field(default_factory=dict)
+    over: dict[str, str | None] = field(default_factory=dict)
+    before: float = -inf
+    taught: bool = False
+    at: float = -inf
 
     def is_over(self, request: Request) -> bool:
         if request.request_id in self.over:
@@ -142,16 +130,14 @@ def _audience_of(request: Request) -> Audience:
     return False, (request.annotator,)
 
 
+@dataclass(slots=True)
 class _Queue:
     """Questions of one audience, by age, and label requests also by class."""
 
     # by_age    places, sorted by rank
     # by_class  by predicted class: places, the highest score first, then the oldest
-    __slots__ = ("by_age", "by_class")
-
-    def __init__(self) -> None:
-        self.by_age: list[Place] = []
-        self.by_class: dict[Label | None, list[tuple[float, Place]]] = {}
+    by_age: list[Place] = field(default_factory=list)
+    by_class: dict[Label | None, list[tuple[float, Place]]] = field(default_factory=dict)
 
     def add(self, body: _Body) -> None:
         insort(self.by_age, body.place)
@@ -349,11 +335,12 @@ class OpenQuestions:
         over = past.is_over(request)
         if not over or self._keep_over:
             before = self._bodies.get(event, {}).get(request.request_id)
-            body = _Body(question, at, until, over, self._predicted.get(event))
+            score = max(request.score, 0.0)
             if isinstance(request, LabelRequest) and request.reason == ASKED_AGAIN:
                 # It has no score of its own; if the request was answered before, its score is
                 # unknown too.
-                body.score = 1.0 if before is None else before.score
+                score = 1.0 if before is None else before.score
+            body = _Body(question, at, until, over, self._predicted.get(event), score)
             self.remove(event, request.request_id)  # in case it is read twice
             self._bodies.setdefault(event, {})[request.request_id] = body
             if not over:

@@ -8,7 +8,7 @@ the last label given or, if a label request was declined, that answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from heapq import nlargest
 from math import inf, nextafter
@@ -66,6 +66,7 @@ class Undone:
     message: Answer | None
 
 
+@dataclass(slots=True)
 class _Thread:
     """The answers about one event, starting with the annotator's first."""
 
@@ -73,13 +74,10 @@ class _Thread:
     # at        when each of them was written to the topic
     # bodies    the questions that can be shown again, by request id
     # reopened  the answer that a new one would supersede, if declining was taken back
-    __slots__ = ("at", "bodies", "reopened", "said")
-
-    def __init__(self) -> None:
-        self.said: list[Answer] = []
-        self.at: list[float] = []
-        self.bodies: dict[str, Question] = {}
-        self.reopened: dict[str, str] = {}
+    said: list[Answer] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    bodies: dict[str, Question] = field(default_factory=dict)
+    reopened: dict[str, str] = field(default_factory=dict)
 
 
 class OwnAnswers:

@@ -8,7 +8,7 @@ example after a typing error was renamed or taken back, is no longer offered.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
@@ -47,35 +47,19 @@ class Moment:
     answered_at: float
 
 
+@dataclass(slots=True)
 class _Event:
-    """Everything known about an event.
+    """Everything known about an event."""
 
-    `of_request`: whether `occurred_at` is certain; `answer_id`: the answer that a correction
-    supersedes; `got`: when the last of this was written to the topics.
-    """
-
-    __slots__ = (
-        "annotator",
-        "answer_id",
-        "answered_at",
-        "got",
-        "label",
-        "occurred_at",
-        "of_request",
-        "partition",
-        "request_id",
-    )
-
-    def __init__(self) -> None:
-        self.got = -inf
-        self.occurred_at = inf
-        self.of_request = False
-        self.partition: int | None = None
-        self.label: Label | None = None
-        self.annotator: str | None = None
-        self.answer_id: str | None = None
-        self.request_id: str | None = None
-        self.answered_at = -inf
+    got: float = -inf  # when the last of this was written to the topics
+    occurred_at: float = inf
+    of_request: bool = False  # whether `occurred_at` is certain
+    partition: int | None = None
+    label: Label | None = None
+    annotator: str | None = None
+    answer_id: str | None = None  # the answer that a correction supersedes
+    request_id: str | None = None
+    answered_at: float = -inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +75,7 @@ class Standing:
     partition: int | None
 
 
+@dataclass(slots=True)
 class _OfKey:
     # events  by id, in the order of their first mention
     # times   (occurred_at, event id) of those with a label, sorted
@@ -98,13 +83,12 @@ class _OfKey:
     # seen    when each label was last mentioned
     # got     when that was written to the topics
     # left    when an event last changed from each label to another
-    def __init__(self) -> None:
-        self.events: dict[str, _Event] = {}
-        self.times: list[tuple[float, str]] = []
-        self.counts: dict[Typed, int] = {}
-        self.seen: dict[Typed, float] = {}
-        self.got: dict[Typed, float] = {}
-        self.left: dict[Typed, float] = {}
+    events: dict[str, _Event] = field(default_factory=dict)
+    times: list[tuple[float, str]] = field(default_factory=list)
+    counts: dict[Typed, int] = field(default_factory=dict)
+    seen: dict[Typed, float] = field(default_factory=dict)
+    got: dict[Typed, float] = field(default_factory=dict)
+    left: dict[Typed, float] = field(default_factory=dict)
 
     def has_choice(self, typed: Typed) -> bool:
         """Return whether an event has a label, or it was mentioned since one had it."""

@@ -8,7 +8,7 @@ question.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from connectors.annotation.inbox import AnnotationInbox
@@ -50,22 +50,15 @@ N_REMEMBERED = 100_000
 _Id: TypeAlias = "tuple[str | None, str]"
 
 
+@dataclass(slots=True)
 class _Known:
-    """Facts about one event."""
+    """Facts about one event; None while unknown, or if there is none."""
 
-    # truth  None while unknown, or if there is none
-    # tolerance  for numbers: the largest error of a correct one
-    # predicted  the prediction; None while unknown, or if there is none
-    # label  the label in the consensus log
-    # given  the last label that was challenged
-    __slots__ = ("given", "label", "predicted", "tolerance", "truth")
-
-    def __init__(self) -> None:
-        self.truth: Label | None = None
-        self.predicted: Label | None = None
-        self.label: Label | None = None
-        self.given: Label | None = None
-        self.tolerance = 0.0
+    truth: Label | None = None
+    predicted: Label | None = None
+    label: Label | None = None  # in the consensus log
+    given: Label | None = None  # the last label that was challenged
+    tolerance: float = 0.0  # for numbers: the largest error of a correct one
 
 
 class Joined:
