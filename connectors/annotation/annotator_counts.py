@@ -129,8 +129,6 @@ class AnnotatorCounts:
 
         Parameters
         ----------
-        annotator, now
-            The annotator, and the time, POSIX seconds.
         day_start
             When the annotator's day began; None for the last midnight in UTC.
         waiting, oldest_at, budget_left

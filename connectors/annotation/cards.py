@@ -32,8 +32,6 @@ class Card:
         `label` (which is it?), `number` (how much is it?) or `challenge` (was it that?).
     of_numbers
         Whether the answer is a number; that of a challenge may be one too.
-    event_id, key
-        The event, and its key.
     asked_at, occurred_at, expires_at
         When the question was asked, when the event occurred, and until when an answer counts (None:
         as long as the event is remembered).
@@ -188,8 +186,6 @@ class CardMaker:
 
         Parameters
         ----------
-        question
-            The question.
         annotator
             The annotator who sees it.
         labels, labels_elsewhere

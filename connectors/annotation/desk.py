@@ -69,8 +69,6 @@ class Past:
     ----------
     answer_id
         Its id, with which it can be taken back or changed.
-    card_id, event_id, key
-        The question.
     label
         The label; None if it was declined.
     at
@@ -197,10 +195,6 @@ class AnnotationDesk:
 
         Parameters
         ----------
-        message
-            The message.
-        partition
-            The partition in which it was found.
         at
             When it was written to the topic, POSIX seconds.
 
@@ -245,10 +239,6 @@ class AnnotationDesk:
 
         Parameters
         ----------
-        annotator
-            The annotator.
-        now
-            The time, POSIX seconds.
         only_key
             Restricts the questions to one key; None for all.
 
@@ -305,13 +295,9 @@ class AnnotationDesk:
 
         Parameters
         ----------
-        annotator
-            Who replies.
         reply
             The reply. It also counts if the card is leased to another annotator who has not
             answered.
-        now
-            The time, POSIX seconds.
 
         Raises
         ------
@@ -367,8 +353,6 @@ class AnnotationDesk:
             Its id, as in `Accepted` or `history`; the new answer has an id of its own.
         label
             The label, or the number.
-        now
-            The time, POSIX seconds.
 
         Raises
         ------
@@ -423,12 +407,6 @@ class AnnotationDesk:
         ----------
         annotator
             The annotator who renames; only labels that they gave are replaced.
-        key
-            Key of the events.
-        old, new
-            The labels.
-        now
-            The time, POSIX seconds.
         supervisor
             Whether other annotators' labels are replaced too.
 
@@ -495,10 +473,6 @@ class AnnotationDesk:
 
         Parameters
         ----------
-        annotator
-            The annotator.
-        now
-            The time, POSIX seconds.
         only_key
             Restricts the waiting questions to one key; None for all.
         day_start

@@ -295,8 +295,6 @@ def why(request: Request, shares: Shares | None = None, *, is_new: bool = False)
 
     Parameters
     ----------
-    request
-        The question.
     shares
         The prediction, None if not known.
     is_new

@@ -65,8 +65,6 @@ class TopicFeed:
 
     Parameters
     ----------
-    topics
-        The topics.
     keyed
         Whether the workers have a learner for each key.
     only_key
@@ -153,20 +151,10 @@ class TopicFeed:
 
 
 class DeskFeed:
-    """Reads the topics into one desk, from their start.
+    """Reads the topics into one desk, from their start, as `TopicFeed` does.
 
     Parameters
     ----------
-    topics
-        The topics.
-    desk
-        The desk.
-    keyed
-        Whether the workers have a learner for each key.
-    only_key
-        Restricts the messages to one key; None for all.
-    with_predictions, signatures
-        As for `TopicFeed`.
     clock
         A monotonic clock, in seconds.
 

@@ -147,10 +147,6 @@ class AnnotationInbox:
 
         Parameters
         ----------
-        message
-            The message.
-        partition
-            Where it was found.
         at
             When the topic got it, POSIX seconds.
 
@@ -350,12 +346,8 @@ class AnnotationInbox:
 
         Parameters
         ----------
-        question
-            The question.
         y
             The label; None to decline.
-        now
-            The time, POSIX seconds.
         annotator
             The annotator who answers, None for the inbox's own.
         answer_id
@@ -387,8 +379,6 @@ class AnnotationInbox:
 
         Parameters
         ----------
-        now
-            The time, POSIX seconds.
         answer
             The answer; None for the annotator's last one.
         annotator
@@ -444,12 +434,8 @@ class AnnotationInbox:
 
         Parameters
         ----------
-        key
-            Key of the events.
         old, new
             The labels; the new one may exist already.
-        now
-            The time, POSIX seconds.
         annotator
             The annotator who renames, None for the inbox's own.
         of_everyone

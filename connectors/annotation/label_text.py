@@ -187,8 +187,6 @@ def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ())
     ----------
     query
         The typed text; without letters, all labels match.
-    labels
-        The labels.
     recent
         The most recently given labels, the latest first.
 
@@ -220,8 +218,6 @@ def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
     ----------
     text
         The new label; an existing label is no duplicate.
-    labels
-        The existing labels.
 
     Examples
     --------

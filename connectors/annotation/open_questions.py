@@ -276,8 +276,6 @@ class OpenQuestions:
 
         Parameters
         ----------
-        now
-            The time, POSIX seconds.
         only_key
             Restricts the challenges to one key; None for all.
         annotator

@@ -31,8 +31,6 @@ class CannotUndoError(Exception):
 
     Parameters
     ----------
-    text
-        The reason as text.
     code
         The reason, for programs: `none` (there is no such answer), `answered_since`, `unknown` (its
         question is not known), `not_yours` (another annotator's label stands), `forgotten`,
@@ -85,8 +83,6 @@ class OwnAnswers:
 
     Parameters
     ----------
-    annotator
-        The annotator's name.
     n_kept
         Number of events to keep.
 
@@ -198,8 +194,6 @@ class OwnAnswers:
 
         Parameters
         ----------
-        now
-            The time, POSIX seconds.
         answer
             The answer, one of the annotator's own.
         answer_id

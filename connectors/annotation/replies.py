@@ -32,16 +32,7 @@ class DifferentBodyError(Exception):
 
 
 class BadReplyError(ValueError):
-    """A reply that cannot be used.
-
-    Parameters
-    ----------
-    what
-        What is wrong.
-    expected
-        What was expected.
-
-    """
+    """A reply that cannot be used."""
 
     def __init__(self, what: str, expected: str) -> None:
         super().__init__(f"{what}; expected {expected}")
@@ -55,8 +46,6 @@ class Reply:
 
     Parameters
     ----------
-    card
-        Id of the card.
     answer_id
         Id of the reply, chosen by the client; a repeat of the same reply has the same id.
     action
@@ -101,8 +90,6 @@ class Accepted:
     ----------
     answer
         The answer to send; None if there is nothing to send.
-    partition
-        Its partition.
     again
         Whether it was already known: it was sent, or is being sent.
 
@@ -164,10 +151,6 @@ def label_of(
 
     Parameters
     ----------
-    reply, request
-        The reply, and the request that it answers.
-    known
-        The labels to choose from.
     of_numbers
         Whether numbers are asked for, not names of classes.
 

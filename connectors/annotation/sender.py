@@ -63,8 +63,6 @@ class AnswerSender:
 
         Parameters
         ----------
-        record
-            The record.
         on_safe
             Called in the sender's thread once the broker has stored it.
 

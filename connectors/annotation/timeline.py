@@ -27,12 +27,8 @@ class Moment:
 
     Parameters
     ----------
-    event_id
-        The event.
     occurred_at
         When the event occurred, POSIX seconds.
-    label
-        The current label.
     annotator
         Who gave it, None if not known.
     answered_at

@@ -397,8 +397,6 @@ class RowReader:
         The table; only its description is used.
     path
         Its name in messages.
-    roles
-        The roles of its columns.
     texts
         Whether text columns are features; one that the user names always is.
     first

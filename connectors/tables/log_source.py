@@ -54,8 +54,6 @@ class LogSource:
     time
         Column of the times, POSIX seconds or ISO 8601 (UTC without a zone); without it, the row
         number is the time in seconds.
-    key
-        Column of the keys.
     ignore
         Columns to leave out.
     features
@@ -240,8 +238,6 @@ class WindowedLog:
 
     Parameters
     ----------
-    log
-        The rows.
     windows
         Turns rows into events.
     notes
@@ -359,12 +355,8 @@ class AnnotatedLog:
 
     Parameters
     ----------
-    log
-        Source of the events.
     sink
         Receives all messages, the answers included.
-    queue
-        The pending answers.
 
     """
 

@@ -261,8 +261,6 @@ class Shape:
 
     Parameters
     ----------
-    kind
-        The class.
     tag
         Value of the field `type`, or None for a class that occurs only inside messages.
     may_lack
@@ -566,8 +564,6 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
 
     Parameters
     ----------
-    data
-        The bytes.
     max_bytes
         Largest number of bytes, 16 MiB by default; for inputs from outside it is 1 MiB.
 

@@ -53,10 +53,6 @@ def explain(
 
     Parameters
     ----------
-    data
-        The bytes.
-    error
-        Error of the decoder.
     types
         The messages that they may contain, by the name of their type.
     kind

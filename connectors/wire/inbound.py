@@ -128,8 +128,6 @@ def headers(
         Type of the message, as on the wire.
     source
         The writer, for example `/streamgp/rooms`.
-    key
-        Key of the message.
     name
         Id of the message, unique among those of its key.
     at
@@ -323,8 +321,6 @@ class RetractionRequest:
     ----------
     key
         Key of the learner; None if one loop serves all.
-    annotator
-        The annotator.
     since
         Only labels learned at this time or later, POSIX seconds; None for all.
     undo
@@ -349,8 +345,6 @@ def read(
 
     Parameters
     ----------
-    record
-        The record.
     keyed
         Whether each key has a loop of its own. Then every record needs a key; otherwise an empty
         one counts as none.
@@ -535,8 +529,6 @@ def retraction_key(
     ----------
     entity
         Key of the learner; empty if one loop serves all.
-    annotator
-        The annotator.
     number
         Distinguishes the request from similar ones, so that compaction keeps each.
     since

@@ -267,8 +267,6 @@ def place(cause: Record, name: str) -> Headers:
 
     Parameters
     ----------
-    cause
-        The input.
     name
         Name of its topic on the broker.
 
@@ -441,8 +439,6 @@ class Outbound:
 
         Parameters
         ----------
-        rejected
-            The rejection.
         cause
             The input: key, value and headers stay as they are, except for the headers of an
             earlier dead letter, and for what is too large. None if a timer was the cause; the

@@ -107,8 +107,6 @@ def to_line(record: Outgoing, at: float) -> bytes:
 
     Parameters
     ----------
-    record
-        The record.
     at
         The time of writing, POSIX seconds; it is left out if the line is the message itself.
 

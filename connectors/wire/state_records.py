@@ -148,8 +148,6 @@ def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing
     ----------
     entity
         Entity of the state, or empty if one loop serves all.
-    name
-        Name of the part.
     value
         Plain JSON values, text keys only; None if the part is gone.
     partition
@@ -351,8 +349,9 @@ class HistoryError(ValueError):
 class History:
     r"""History of one partition: the last record of each key of `state` and `consensus`.
 
-    Bytes are kept and decoded on demand. A record that no worker can have written is
-    reported then, unless a later one has replaced it: its producer can remove it with a null.
+    Bytes are kept and decoded on demand. For a record that no worker can have written, every method
+    that decodes it raises `HistoryError`, unless a later one has replaced it: its producer can
+    remove it with a null.
 
     Attributes
     ----------
@@ -462,14 +461,7 @@ class History:
         return list(found)
 
     def parts(self, entity: str) -> dict[str, Any | None]:
-        """Return the parts of a loop's state by name; None for a part that is gone.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return the parts of a loop's state by name; None for a part that is gone."""
         named = self._named(entity)
         return {
             name: self._whole(entity, name, kept, named)
@@ -478,26 +470,12 @@ class History:
         }
 
     def part(self, entity: str, name: str) -> Any | None:
-        """Return one part of a loop's state by its name; None if there is none, or it is gone.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return one part of a loop's state by its name; None if there is none, or it is gone."""
         named = self._named(entity)
         return self._whole(entity, name, named[name], named) if name in named else None
 
     def early(self) -> list[tuple[str, str, Any | None]]:
-        """Return entity, name and value of answers that wait for an event; None: no longer.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return entity, name and value of answers that wait for an event; None: no longer."""
         return [
             (entity, name, self._value(entity, name, kept))
             for entity, parts in self._apart[EARLY].items()
@@ -505,14 +483,7 @@ class History:
         ]
 
     def windows(self) -> list[tuple[str | None, str, Any | None]]:
-        """Return key, part and value of the open windows; the value is None if a part is gone.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return key, part and value of the open windows; the value is None if a part is gone."""
         return [
             (*window_part(name), self._whole(entity, name, kept, parts))
             for entity, parts in self._apart[WINDOWS].items()
@@ -526,14 +497,7 @@ class History:
         return [*self._named(entity), *chain.from_iterable(apart)]
 
     def retractions(self, entity: str) -> list[Retraction]:
-        """Return the retractions of annotators that can be undone, the earliest first.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return the retractions of annotators that can be undone, the earliest first."""
         parts = self._apart[RETRACTED].get(entity, {})
         found = []
         for name, kept in parts.items():
@@ -573,25 +537,11 @@ class History:
         return [annotator for _, annotator in sorted(found)]
 
     def lines(self, entity: str) -> list[LabelledExample]:
-        """Return the lines of the consensus log, in the order of learning.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return the lines of the consensus log, in the order of learning."""
         return sorted(self.lines_as_written(entity), key=lambda example: example.sequence)
 
     def lines_as_written(self, entity: str) -> list[LabelledExample]:
-        """Return the lines of the consensus log, in the order in which they are stored.
-
-        Raises
-        ------
-        HistoryError
-            If a record cannot be read.
-
-        """
+        """Return the lines of the consensus log, in the order in which they are stored."""
         lines = sorted(self._lines.get(entity, {}).items(), key=lambda line: line[1][0])
         return [self._example(key, kept) for key, kept in lines]
 
@@ -605,14 +555,7 @@ class History:
 
     @property
     def configuration(self) -> dict[str, Any] | None:
-        """The configuration that works on the partition; None if no worker ever did.
-
-        Raises
-        ------
-        HistoryError
-            If the record cannot be read.
-
-        """
+        """The configuration that works on the partition; None if no worker ever did."""
         kept = self._parts.get("", {}).get(CONFIGURATION)
         value = None if kept is None else self._value("", CONFIGURATION, kept)
         if kept is None or value is None or isinstance(value, dict):

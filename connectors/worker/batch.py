@@ -85,8 +85,6 @@ class Results:
 
     Parameters
     ----------
-    loops
-        Settings of the loops.
     source
         Source that the written records name.
     names
@@ -147,10 +145,6 @@ class Results:
 
         Parameters
         ----------
-        partition
-            Partition of the loop.
-        messages
-            Its messages.
         cause
             The record that caused them; None for a timer.
         content
@@ -307,14 +301,8 @@ class Deletions:
 
     Parameters
     ----------
-    loops
-        Settings of the loops.
-    results
-        Receives the results.
     scan
         Returns everything that the topics hold about one partition.
-    now
-        The time, in seconds.
 
     Attributes
     ----------
@@ -566,24 +554,18 @@ def _key_of(entity: str, line: LabelledExample) -> bytes:
 
 
 class Batch:
-    """Processes the records of one poll.
+    """Processes the records of one poll; parameters without a description are those of `Results`.
 
     Parameters
     ----------
     partitions
         The loops, by partition.
-    loops
-        Settings of the loops.
     group
         Group that the written records name as their source.
-    names
-        Names of the topics on the broker.
     scan
         Returns everything that the topics hold about one partition; needed to forget a key.
     now
         The time in seconds, at which the results are written.
-    keeps_exchanges
-        Whether to keep `exchanges`.
 
     Attributes
     ----------

@@ -73,8 +73,6 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
 
     Parameters
     ----------
-    partition
-        Its number.
     theirs
         Environment of its last worker, {} if not recorded; None if there was no worker.
 
@@ -126,8 +124,6 @@ def check_signed(
 
     Parameters
     ----------
-    partition
-        Its number.
     theirs
         The signature in the topics. Those of earlier versions name no group.
     ours
@@ -194,13 +190,6 @@ def check_alone(record: Record, group: str) -> None:
     """Check that our own group wrote a line of the consensus log since the restore.
 
     Two groups may have started at the same time, when neither had signed yet.
-
-    Parameters
-    ----------
-    record
-        The line.
-    group
-        This worker's group.
 
     Raises
     ------

@@ -46,8 +46,6 @@ class EarlyAnswer:
     ----------
     record, message
         The record and its content; a `Rejected` if it can no longer be read.
-    entity
-        Its entity.
     since
         When it was first read, POSIX seconds.
 
@@ -88,8 +86,6 @@ class EarlyAnswers:
 
     Parameters
     ----------
-    partition
-        Its number.
     keyed
         Whether each key has a loop of its own.
     most_of_key

@@ -67,8 +67,6 @@ class BatchSummary:
 
     Parameters
     ----------
-    log
-        The log.
     lag
         Returns how many inputs are waiting.
 

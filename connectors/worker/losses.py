@@ -69,8 +69,6 @@ class Losses:
 
     Parameters
     ----------
-    partition
-        Its number.
     history
         Its complete history.
 
@@ -130,8 +128,6 @@ class Losses:
 
         Parameters
         ----------
-        entity
-            The learner's entity.
         parts
             Its state; None for a deleted part.
         lines

@@ -322,8 +322,6 @@ class WorkerMetrics:
 
     Parameters
     ----------
-    clock
-        Returns the time, in seconds.
     names_annotators
         Whether errors are also estimated by annotator.
 
@@ -455,10 +453,6 @@ class WorkerMetrics:
 
         Parameters
         ----------
-        batch
-            The batch.
-        outgoing
-            The records written.
         took_s
             Its duration in seconds, by phase.
         at

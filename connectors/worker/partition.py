@@ -97,8 +97,6 @@ class LocalFiles:
 
     Parameters
     ----------
-    partition
-        Its number.
     directory
         Their directory, None for no files.
     with_store
@@ -203,10 +201,6 @@ class Partition:
 
     Parameters
     ----------
-    number
-        The partition.
-    settings
-        Settings of its loops.
     directory
         Directory of snapshots, None for no snapshots.
     now

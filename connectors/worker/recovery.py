@@ -23,18 +23,8 @@ class Restorer:
 
     Parameters
     ----------
-    client
-        Client of the group.
-    loops
-        What the loops are made of.
-    group
-        The worker's group.
     state
         Directory of snapshots; None for no snapshots.
-    clock
-        Returns the time.
-    log
-        Log of the progress.
     positions
         Returns the offsets at which the group continues; called if a partition has no records.
     n_partitions
@@ -205,8 +195,6 @@ class Saver:
         The worker's partitions, by number; the session keeps them up to date.
     every_s
         Seconds from one snapshot of a partition to the next.
-    clock
-        Returns the time.
     log
         Log of every snapshot, and of failures.
 

@@ -58,16 +58,7 @@ REPEAT_S = 300.0
 
 
 class ProgressReports:
-    """Writes to a worker's log what keeps it from its inputs.
-
-    Parameters
-    ----------
-    client
-        Client of the group.
-    log
-        The log.
-
-    """
+    """Writes to a worker's log what keeps it from its inputs."""
 
     # _said_at   when the warning about a partition was last written
     # _called    names of these partitions' topics on the broker
@@ -178,8 +169,6 @@ class SlowInputs:
 
     Parameters
     ----------
-    log
-        The log.
     names
         Names of the topics on the broker.
 
@@ -250,24 +239,14 @@ class Stopwatch:
 
 
 class Session:
-    """Processes inputs batch by batch; independent of earlier sessions.
+    """Processes inputs batch by batch, for a `Worker`; independent of earlier sessions.
 
     Parameters
     ----------
     topics
         The topics, of which it is a client until it is closed.
-    loops
-        Settings of the loops.
-    settings
-        Settings of the worker.
-    state
-        Directory of snapshots; None for no snapshots.
-    clock
-        Returns the time.
     recent
         For each recent input, whether it was unusable; owned by the worker.
-    metrics
-        Receives counts and progress; None for no metrics.
 
     """
 
@@ -548,12 +527,6 @@ class Worker:
 
     Parameters
     ----------
-    topics
-        The topics.
-    loops
-        Settings of the loops.
-    settings
-        Settings of the worker.
     state
         Directory of snapshots; None to read the topics from the start instead.
     clock

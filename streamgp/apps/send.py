@@ -94,18 +94,10 @@ class EventProducer:
 
     Parameters
     ----------
-    writer
-        Writes to the topics.
-    pace
-        The pace.
     keyed
         Whether the workers have a learner for each key.
     n_taught
         Number of first rows that carry their label, to be learned.
-    clock
-        Returns the time, POSIX seconds.
-    sleep
-        Sleeps for a number of seconds.
 
     Attributes
     ----------
@@ -237,14 +229,7 @@ def send_logs(
     prefix: str | None,
     broker: str | None,
 ) -> int:
-    """Send logs as the options of `streamgp send` say, and report what was sent; return the status.
-
-    Raises
-    ------
-    BrokerError
-        If the broker cannot be reached at the start.
-
-    """
+    """Send logs as the options of `streamgp send` say, and report it; return the status."""
     if prefix is not None and not prefix.isprintable():
         raise click.UsageError(f"--prefix must be printable, got {prefix!r}")
     heads = [(prefix or "") + head for head in prefixes(logs)]

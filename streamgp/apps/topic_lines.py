@@ -36,8 +36,6 @@ def send_lines(
 
     Raises
     ------
-    BrokerError
-        If the broker cannot be used at the start.
     click.ClickException
         If standard input is closed.
 

@@ -222,10 +222,6 @@ def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, 
 
     Parameters
     ----------
-    kind
-        Kind of the rule.
-    rule
-        The section.
     seed
         Seed of a rule that takes one.
     source, path

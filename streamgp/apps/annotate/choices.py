@@ -27,8 +27,6 @@ class Choice:
     ----------
     character
         The key to press; None if the label must be typed.
-    label
-        The label.
     is_here
         Whether it is known for the question's key, not only for others.
 
@@ -68,8 +66,6 @@ class Choices:
 
         Parameters
         ----------
-        key
-            Key of the event.
         here
             The labels known for that key.
         elsewhere

@@ -25,8 +25,6 @@ class Command:
 
     Parameters
     ----------
-    kind
-        Kind of the command.
     label
         The label, if one is given; when renaming, the new one.
     old

@@ -42,8 +42,6 @@ class Legend:
 
     Parameters
     ----------
-    entries
-        The entries.
     title
         Text before the first entry.
     most_lines
@@ -108,12 +106,6 @@ class View:
 
     Parameters
     ----------
-    annotator
-        The annotator.
-    question
-        The question, None if there is none.
-    choices
-        The labels to choose from.
     averages
         What is usual in each class.
     n_open, n_answered, n_unsent
@@ -125,8 +117,6 @@ class View:
         What has just happened.
     trouble
         Current problem with the broker.
-    now
-        The time, POSIX seconds.
 
     """
 

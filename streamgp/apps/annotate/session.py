@@ -49,19 +49,6 @@ from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Reques
 class Answering:
     """Session of one annotator.
 
-    Parameters
-    ----------
-    topics
-        The topics.
-    settings
-        Settings of the session.
-    face
-        The user interface.
-    sender
-        Sends the answers to the broker.
-    clock
-        Tells the time, POSIX seconds.
-
     Attributes
     ----------
     n_answered
@@ -326,14 +313,7 @@ def by_hand(
     asks_confidence: bool = False,
     notes_response_time: bool = True,
 ) -> int:
-    """Let a person answer, as the options of `streamgp annotate` say; return the exit status.
-
-    Raises
-    ------
-    BrokerError
-        If the broker cannot be reached at the start.
-
-    """
+    """Let a person answer, as the options of `streamgp annotate` say; return the exit status."""
     with visit(config_file, broker) as deployment:
         config, topics = deployment.config, deployment.topics
         session = SessionSettings(
@@ -403,14 +383,7 @@ def by_itself(
     idle_s: float | None,
     broker: str | None,
 ) -> int:
-    """Let a simulated annotator answer, as the options say; return the exit status.
-
-    Raises
-    ------
-    BrokerError
-        If the broker cannot be reached at the start.
-
-    """
+    """Let a simulated annotator answer, as the options say; return the exit status."""
     with visit(config_file, broker) as deployment:
         config = _simulated(deployment.config, settings, name)
         given = None

@@ -193,8 +193,6 @@ class Simulation:
 
     Parameters
     ----------
-    topics
-        The topics.
     annotator
         The simulated annotator; its durations are in the clock's seconds.
     truths
@@ -203,8 +201,6 @@ class Simulation:
         Whether the workers have a learner for each key.
     only_key
         Restricts the questions to one key; None for all.
-    clock
-        Tells the time, POSIX seconds.
 
     Attributes
     ----------

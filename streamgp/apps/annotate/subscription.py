@@ -72,15 +72,6 @@ class SessionSettings:
 class Subscription:
     """The inbox of one annotator, kept up to date with the topics.
 
-    Parameters
-    ----------
-    topics
-        The topics.
-    settings
-        Settings of the session.
-    clock
-        Tells the time, POSIX seconds.
-
     Attributes
     ----------
     desk

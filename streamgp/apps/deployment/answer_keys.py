@@ -125,8 +125,6 @@ def signatures_of(
 
     Parameters
     ----------
-    config
-        The configuration of the deployment.
     make_for
         Annotators for whom a missing key is created.
     knows_all

@@ -39,8 +39,6 @@ class Learned:
 
     Parameters
     ----------
-    partition
-        Where.
     entity
         Its entity; empty if one loop serves all keys.
     parts
@@ -238,8 +236,6 @@ class InputProgress:
     ----------
     topics, names
         The topics, and their names on the broker.
-    group
-        The group.
     monotonic, clock
         Return the time: monotonic for durations, and in POSIX seconds.
 

@@ -32,8 +32,6 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
 
     Parameters
     ----------
-    path
-        The file.
     broker
         Address of the broker; replaces the one in the file, whose security settings still apply.
 

@@ -180,8 +180,6 @@ class Cluster:
 
         Parameters
         ----------
-        name
-            Name shown by Flink.
         build
             Adds the job to an environment.
         begin_at

@@ -83,12 +83,8 @@ class _TakingOver(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    loading
-        The loading job.
-    savepoint
-        Its savepoint.
     working
-        The job that continues from there.
+        The job that continues from the savepoint of the loading one.
 
     """
 
@@ -108,8 +104,6 @@ class _HandingBack(msgspec.Struct, frozen=True):
         Checkpoint or savepoint from which the job continued.
     group
         Kafka group of the job.
-    job
-        The job's id.
 
     """
 
@@ -128,12 +122,6 @@ class Move:
 
     Parameters
     ----------
-    there
-        The deployment.
-    loops
-        Settings of its loops.
-    cluster
-        The cluster.
     stop
         Returns whether a signal has arrived.
 

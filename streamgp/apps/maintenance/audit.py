@@ -63,8 +63,6 @@ class Step:
     ----------
     at
         When, POSIX seconds.
-    key, event_id
-        The event and its key.
     what
         `asked`: a label was requested. `said`: an annotator answered. `refused`: the answer could
         not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
@@ -81,8 +79,6 @@ class Step:
     error_rate
         For a first answer that was learned, its annotator's error rate for this key as estimated
         until then, from the lines left in the log.
-    request_id, answer_id
-        The question and the answer.
     shown
         What was shown beside the question.
     detail
@@ -141,8 +137,6 @@ def audit_labels(
 
     Raises
     ------
-    ConfigError
-        If the configuration is wrong.
     click.ClickException
         If topics are missing, or no annotator has the requested name.
 

@@ -93,8 +93,6 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
 
     Raises
     ------
-    ConfigError
-        If the configuration is wrong.
     click.ClickException
         If the directory is not empty, or the topics belong to another group or configuration, or
         have lost records.
@@ -380,8 +378,6 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
 
     Raises
     ------
-    ConfigError
-        If the configuration is wrong.
     click.ClickException
         If the backup is damaged or of another configuration, the topics are not empty, workers are
         running, or their group has processed inputs that the backup does not cover.

@@ -102,8 +102,6 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
 
     Raises
     ------
-    ConfigError
-        If the configuration is wrong.
     click.ClickException
         If workers are running, nothing is lost, or it cannot be recovered this way.
 

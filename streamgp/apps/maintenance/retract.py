@@ -96,8 +96,6 @@ def retract_labels(
 
     Raises
     ------
-    ConfigError
-        If the configuration is wrong.
     click.ClickException
         If there is no such label, or the topics belong to another group or configuration, or have
         lost records.

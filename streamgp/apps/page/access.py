@@ -63,12 +63,8 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
 
     Parameters
     ----------
-    status
-        The HTTP status.
     error
         The error code, one word for programs.
-    what
-        What was wrong.
     expected
         What was expected instead, or what to do.
     retry_after_s
@@ -254,14 +250,10 @@ class Guard:
 
     Parameters
     ----------
-    app
-        The application.
     door
         How the page is reached.
     invites
         The invites; None if there is no login.
-    traffic
-        The counts.
     routes
         The page's routes: a log may contain only their templates, not paths.
     clock

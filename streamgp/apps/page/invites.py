@@ -88,8 +88,6 @@ class Invites:
     ----------
     path
         The file; created with the first invite, with access for its owner only.
-    clock
-        Returns the time, POSIX seconds.
 
     Examples
     --------

@@ -77,16 +77,10 @@ class LiveDesk:
 
     Parameters
     ----------
-    topics
-        The topics.
-    make_desk
-        Creates an empty desk.
     keyed
         Whether the workers have a learner for each key.
     signatures
         Signs and verifies answers; None if they are not signed.
-    clock
-        Returns the time, POSIX seconds.
 
     Attributes
     ----------

@@ -48,12 +48,8 @@ def prometheus(traffic: Traffic, answers: Durations, gauges: Mapping[str, float]
 
     Parameters
     ----------
-    traffic
-        Counts of requests.
     answers
         How long answers took, from the request until the broker had stored them.
-    gauges
-        Values of gauges, by name.
 
     Examples
     --------

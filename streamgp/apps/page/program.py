@@ -57,14 +57,7 @@ def run_page(
     asks_confidence: bool = False,
     notes_response_time: bool = True,
 ) -> int:
-    """Serve the page as the options of `streamgp page` say; return the status after a signal.
-
-    Raises
-    ------
-    BrokerError
-        If the broker cannot be reached at the start.
-
-    """
+    """Serve the page as the options of `streamgp page` say; return the status after a signal."""
     check_address(address, has_login=annotator is None)
     with visit(config_file, broker) as deployment:
         config = deployment.config
@@ -194,8 +187,6 @@ def serve_alone(
         The topics, of workers with one learner for all keys.
     address
         Where to serve, a loopback address.
-    annotator
-        The annotator.
     accuracy, truth
         As in `PageSettings`.
     is_ready, trouble

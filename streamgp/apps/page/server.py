@@ -102,18 +102,8 @@ class Page:
 
     Parameters
     ----------
-    live
-        The live desk.
-    settings
-        Settings of the page.
-    door
-        How it is reached.
     invites
         The invites; None if there is no login.
-    preferences
-        The annotators' preferences.
-    clock
-        Returns the time, POSIX seconds.
 
     Attributes
     ----------

@@ -62,14 +62,7 @@ class View(Protocol):
 
 
 class Stream:
-    """Queue of events for one browser.
-
-    Parameters
-    ----------
-    person
-        The annotator at the browser.
-
-    """
+    """Queue of events for one browser."""
 
     # _queue  unsent events; None ends the stream
     # told    the last state sent, by kind of event

@@ -50,8 +50,6 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
 
     Parameters
     ----------
-    config
-        The configuration.
     log
         The log. Only its name, its size and both of its ends are used.
     out
@@ -216,8 +214,6 @@ class Cut:
 
     Parameters
     ----------
-    loop
-        Snapshot of the loop.
     game
         State of everything around the loop.
     sizes

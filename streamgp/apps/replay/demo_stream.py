@@ -83,8 +83,6 @@ class Step:
         Id of the predicted event.
     events
         The events to send, in order.
-    truth
-        Its true label.
     told
         Whether the label is volunteered.
 

@@ -370,8 +370,6 @@ class Game:
         One loop, or keyed loops.
     log
         Source of events with their truth, starting with the first one.
-    annotator
-        The annotator.
     sink
         Receives all messages, answers included; None to drop them.
     target

@@ -122,8 +122,6 @@ def play_seed(
 
     Parameters
     ----------
-    path
-        The log.
     config
         A configuration returned by `seeded`.
     source

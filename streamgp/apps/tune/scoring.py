@@ -239,8 +239,6 @@ class Stages:
 
     Parameters
     ----------
-    stages
-        In their order.
     Y
         Indicators of the given labels, shape (n, m).
     labels
@@ -333,8 +331,6 @@ class Score:
     ----------
     query
         The rule that decides on questions. Here it only counts: every label is learned.
-    seed
-        Seed of its draws.
 
     Attributes
     ----------

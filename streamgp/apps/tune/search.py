@@ -171,8 +171,6 @@ class Trial:
 
     Parameters
     ----------
-    learner
-        The learner.
     score
         Its score; None if it could not learn this log.
     is_given

@@ -372,8 +372,6 @@ class Watching(Joined):
 
         Parameters
         ----------
-        record
-            The record.
         is_old
             Whether it only serves to know the open questions.
         now

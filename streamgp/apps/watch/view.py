@@ -54,10 +54,6 @@ class Part:
 
     Parameters
     ----------
-    name
-        Its title.
-    lines
-        Its text.
     is_alarming
         Whether it needs attention.
 
@@ -261,12 +257,8 @@ class Follower:
 
     Parameters
     ----------
-    deployment
-        The deployment.
     from_start
         Whether everything in the topics is counted.
-    clock
-        Returns the time, POSIX seconds.
 
     Attributes
     ----------

@@ -175,17 +175,6 @@ _LONGEST_WAIT_S = 0.1
 class Pipes:
     """Feeds lines to a worker of this process, and writes its outputs.
 
-    Parameters
-    ----------
-    topics
-        The worker's topics.
-    group
-        The worker's group.
-    lines
-        The input lines.
-    out
-        Stream for all outputs.
-
     Attributes
     ----------
     trouble
