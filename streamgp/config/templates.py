@@ -13,7 +13,7 @@ from textwrap import fill
 
 import msgspec
 
-from streamgp.config.settings import Config, Learner, People, PresetName, Topics, Worker, resolved
+from streamgp.config.settings import Config, People, PresetName, Topics, Worker, resolved
 from streamgp.config.validation import shown
 from streamgp.query.registry import LEARNERS, Kind, rules
 
@@ -394,41 +394,26 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
     """Return the configuration file of a preset, for a replay or for a worker."""
     config = resolved(Config(preset=preset))
     scale = config.learner.length_scale
-    return (_WORKER if worker else _REPLAY).format(
-        preset=shown(config.preset),
-        target=shown(config.target),
-        seed=config.seed,
-        warm_up=config.warm_up,
-        rescale=shown(config.rescale),
-        name=shown(Learner().name),
-        length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
-        noise_variance=config.learner.noise_variance,
-        max_points=shown(config.learner.max_points),
-        learn_hyperparameters=shown(config.learner.learn_hyperparameters),
-        drift=shown(config.learner.drift),
-        temporal=shown(config.temporal.enabled),
-        drift_test=shown(config.drift_test.enabled),
-        drift_at_least=shown(config.drift_test.at_least),
-        drift_run_length=shown(config.drift_test.run_length),
-        query=_rule(config.query),
-        challenge=_rule(config.challenge),
-        budget=shown("unlimited"),
-        error_rate=config.annotator.error_rate,
-        delay=config.annotator.delay,
-        decline_rate=config.annotator.decline_rate,
-        stubborn=shown(config.annotator.stubborn),
-        tiring_rate=config.annotator.tiring_rate,
-        half_life_s=config.annotator.half_life_s,
-        response_s=config.annotator.response_s,
-        slowing=config.annotator.slowing,
-        response_spread=config.annotator.response_spread,
-        noise=config.annotator.noise,
-        outlier=config.annotator.outlier,
-        states_noise=shown(config.annotator.states_noise),
+    topics = _settings(Topics())
+    values = {  # where two sections have the same name, the later one
+        **_settings(config.annotator),
+        **_settings(config.learner),
+        **_settings(People()),
+        **topics,
+        **_settings(Worker()),
+        **_settings(config),
         **_of_rules(),
-        **_of_worker(),
-        **_of_people(),
-    )
+        "length_scale": "#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
+        "temporal": shown(config.temporal.enabled),
+        "drift_test": shown(config.drift_test.enabled),
+        "drift_at_least": shown(config.drift_test.at_least),
+        "drift_run_length": shown(config.drift_test.run_length),
+        "query": _rule(config.query),
+        "challenge": _rule(config.challenge),
+        "budget": shown("unlimited"),
+        "state_topic": topics["state"],
+    }
+    return (_WORKER if worker else _REPLAY).format(**values)
 
 
 def _of_rules() -> dict[str, str]:
@@ -474,17 +459,10 @@ def _for_numbers(kind: Kind, default: str) -> str:
     return fill(text, width=100, initial_indent="# ", subsequent_indent="# ")
 
 
-def _of_worker() -> dict[str, str]:
-    topics = {name: shown(value) for name, value in msgspec.to_builtins(Topics()).items()}
-    topics["state_topic"] = topics.pop("state")
-    worker = {name: shown(value) for name, value in msgspec.to_builtins(Worker()).items()}
-    return topics | worker
+def _settings(section: msgspec.Struct) -> dict[str, str]:
+    return {name: shown(value) for name, value in msgspec.to_builtins(section).items()}
 
 
-def _rule(rule: object) -> str:
-    settings = msgspec.to_builtins(rule)
-    return "\n".join(f"{name} = {shown(value)}" for name, value in settings.items())
-
-
-def _of_people() -> dict[str, str]:
-    return {name: shown(value) for name, value in msgspec.to_builtins(People()).items()}
+def _rule(rule: msgspec.Struct | None) -> str:
+    assert rule is not None  # the preset sets it
+    return "\n".join(f"{name} = {value}" for name, value in _settings(rule).items())

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import click
 
@@ -477,17 +477,10 @@ def _learned(
         nonlocal before
         while waiting and waiting[0].until < until:
             undone = waiting.pop(0)
-            line, before = undone.stands, undone.stands.y
-            is_theirs = (undone.annotator, undone.label) == (line.annotator, line.y)
-            yield Step(
-                at=undone.at,
-                key=line.key,
-                event_id=line.event_id,
-                what="reinstated",
-                annotator=undone.annotator,
-                label=undone.label,
-                before=None if is_theirs else line.y,
-            )
+            who, label, line = undone.annotator, undone.label, undone.stands
+            before = line.y
+            stands = None if (who, label) == (line.annotator, line.y) else line.y
+            yield _step(line, "reinstated", undone.at, who, label, before=stands)
 
     for line in lines:
         yield from reinstated(line.sequence)
@@ -495,28 +488,16 @@ def _learned(
             before = None  # it belongs to an earlier event with the same id
         if line.revision in restated and line.y is not None:
             before = line.y
-            yield Step(
-                at=line.learned_at,
-                key=line.key,
-                event_id=line.event_id,
-                what="reinstated",
-                annotator=line.annotator,
-                label=line.y,
-                detail="stands again",
-            )
+            again = "stands again"
+            yield _step(line, "reinstated", line.learned_at, line.annotator, line.y, detail=again)
             continue
-        notes = [
-            line.origin,
-            "challenged" if line.challenged else "",
-            "late" if line.late else "",
-        ]
-        yield Step(
-            at=line.learned_at,
-            key=line.key,
-            event_id=line.event_id,
-            what="learned",
-            annotator=line.annotator,
-            label=line.y,
+        notes = [line.origin, "challenged" if line.challenged else "", "late" if line.late else ""]
+        yield _step(
+            line,
+            "learned",
+            line.learned_at,
+            line.annotator,
+            line.y,
             before=line.given if before is None else before,
             probability_wrong=None if line.challenged else line.probability_wrong,
             error_rate=rates.get((line.key, line.sequence)),
@@ -524,6 +505,21 @@ def _learned(
         )
         before = line.y
     yield from reinstated(inf)
+
+
+def _step(
+    line: LabelledExample,
+    what: Kind,
+    at: float,
+    annotator: str | None,
+    label: Label | None,
+    **details: Any,
+) -> Step:
+    """Return a step about the event of a line."""
+    key, event_id = line.key, line.event_id
+    return Step(
+        at=at, key=key, event_id=event_id, what=what, annotator=annotator, label=label, **details
+    )
 
 
 def _retractions(histories: Iterable[History]) -> list[Retraction]:
@@ -535,15 +531,9 @@ def _retractions(histories: Iterable[History]) -> list[Retraction]:
 
 
 def _retracted(retraction: Retraction) -> Iterator[Step]:
+    who = retraction.annotator
     for line in retraction.own:
-        yield Step(
-            at=retraction.at,
-            key=line.key,
-            event_id=line.event_id,
-            what="retracted",
-            annotator=retraction.annotator,
-            label=line.said_by(retraction.annotator),
-        )
+        yield _step(line, "retracted", retraction.at, who, line.said_by(who))
 
 
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
