@@ -143,12 +143,12 @@ class AnnotationInbox:
     def take(
         self, message: Input | Message, *, partition: int | None = None, at: float = 0.0
     ) -> None:
-        """Take what stands in one of the topics; what does not concern a desk changes nothing.
+        """Process a message from one of the topics; irrelevant messages change nothing.
 
         Parameters
         ----------
         at
-            When the topic got it, POSIX seconds.
+            When it was written to the topic, POSIX seconds.
 
         """
         if message.key in self._forgotten and at <= self._forgotten[message.key]:
@@ -177,7 +177,7 @@ class AnnotationInbox:
             self._waiting.end(message.key, message.request_id, at=at, why=why)
 
     def forget(self, key: str | None, at: float) -> None:
-        """Forget everything about a key that the topics got until a moment, read or not."""
+        """Forget everything about a key that was written up to a time, already read or not."""
         self._forgotten[key] = max(at, self._forgotten.get(key, -inf))
         at = self._forgotten[key]
         self._waiting.forget(key, at)

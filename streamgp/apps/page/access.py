@@ -13,7 +13,7 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
@@ -256,8 +256,6 @@ class Guard:
         The invites; None if there is no login.
     routes
         The page's routes: a log may contain only their templates, not paths.
-    clock
-        A monotonic clock, in seconds.
 
     """
 
@@ -269,14 +267,12 @@ class Guard:
         invites: Invites | None,
         traffic: Traffic,
         routes: Sequence[Route],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
         self._door = door
         self._invites = invites
         self._traffic = traffic
         self._routes = routes
-        self._clock = clock
         self._rates = Rates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -352,7 +348,7 @@ class Guard:
             )
         if scope["method"] not in _SAFE_METHODS:
             self._check_writing(headers, host)
-        wait_s = self._rates.wait_s(person.token_id, self._clock())
+        wait_s = self._rates.wait_s(person.token_id, time.monotonic())
         if wait_s:
             raise Refused(
                 429,

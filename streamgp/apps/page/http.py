@@ -188,17 +188,20 @@ ERRORS: tuple[type[Exception], ...] = (
 # --- files
 
 
-def static_files(directory: Path) -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of a directory by name: content, media type, and ETag.
+_FILES = Path(__file__).parent / "static"
+
+
+def static_files() -> dict[str, tuple[bytes, str, str]]:
+    """Return the files of the page by name: content, media type, and ETag.
 
     They are read once, so that no request can name any other file.
     """
     files = {}
-    for path in sorted(directory.rglob("*")):
+    for path in sorted(_FILES.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             data = path.read_bytes()
             tag = f'"{sha256(data).hexdigest()[:32]}"'
-            files[path.relative_to(directory).as_posix()] = (data, _kind_of(path), tag)
+            files[path.relative_to(_FILES).as_posix()] = (data, _kind_of(path), tag)
     return files
 
 

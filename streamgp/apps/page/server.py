@@ -59,7 +59,6 @@ from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
 from streamgp.common.printable import printable
 
-_FILES = Path(__file__).parent / "static"
 _OPENAPI = Path(__file__).parent / "openapi.json"
 
 
@@ -135,7 +134,7 @@ class Page:
         self._clock = clock
         self._herald = Herald(self)
         self._durations = Durations()
-        self._static = static_files(_FILES)
+        self._static = static_files()
         routes = self._routes()
         self.app = Starlette(
             routes=routes,

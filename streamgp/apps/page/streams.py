@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -33,23 +33,23 @@ class View(Protocol):
     """Protocol of the data behind the streams."""
 
     def is_gone(self, person: Person, card_id: str) -> bool:
-        """Say whether a card can no longer be answered by an annotator."""
+        """Return whether a card can no longer be answered by an annotator."""
         ...
 
     def why_gone(self, card_id: str) -> str | None:
-        """Return the reason for which the question of a card was taken back, None if none."""
+        """Return the reason why a card's question was cancelled, None if none is known."""
         ...
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
-        """Return the id of the card that comes after another one, None if there is none."""
+        """Return the id of the card after another one, None if there is none."""
         ...
 
     def progress(self, person: Person) -> Mapping[str, Any]:
-        """Return how far it is."""
+        """Return the annotator's progress."""
         ...
 
     def others(self, person: Person) -> list[str]:
-        """Return who else is here."""
+        """Return the other active annotators whom this one may see."""
         ...
 
     def stats_mark(self) -> object:
@@ -57,7 +57,7 @@ class View(Protocol):
         ...
 
     def may_stay(self, person: Person) -> bool:
-        """Say whether an annotator is still let in."""
+        """Return whether an annotator still has access."""
         ...
 
 
@@ -110,23 +110,13 @@ class Stream:
 
 
 class Herald:
-    """Notifies all streams of changes.
-
-    Parameters
-    ----------
-    view
-        The data behind the streams.
-    clock
-        A monotonic clock, in seconds.
-
-    """
+    """Notifies all streams of changes."""
 
     # _given    the last cards given to each annotator, the current one last but one
     # _streams  open streams
-    def __init__(self, view: View, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: View) -> None:
         self.news = asyncio.Event()
         self._view = view
-        self._clock = clock
         self._given: dict[str, dict[str, None]] = {}
         self._streams: set[Stream] = set()
 
@@ -163,9 +153,9 @@ class Herald:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), TICK_S)
             self.news.clear()
-            start = self._clock()
+            start = time.monotonic()
             self.tell_all()
-            took_s = self._clock() - start
+            took_s = time.monotonic() - start
             await asyncio.sleep(max(_LEAST_PAUSE_S, _SHARE * took_s))
 
     def tell_all(self) -> None:
@@ -191,7 +181,7 @@ class Herald:
         upcoming = None
         if len(given) < 2:
             upcoming = self._view.upcoming(person, next(iter(given), None))
-        now = self._clock()
+        now = time.monotonic()
         for stream in streams:
             for data in gone:
                 stream.tell("gone", data)
