@@ -107,6 +107,15 @@ def seen(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+@contextlib.contextmanager
+def in_one_line(*kinds: type[Exception]) -> Iterator[None]:
+    """Let errors whose text says everything end the command, without a traceback."""
+    try:
+        yield
+    except kinds as error:
+        raise click.ClickException(str(error)) from None
+
+
 def confirm(question: str) -> bool:
     """Ask on the terminal, or read the answer from wherever standard input comes from.
 
@@ -125,6 +134,14 @@ def confirm(question: str) -> bool:
     if not answer:
         raise click.ClickException("no answer; give --yes to go on without being asked")
     return answer.strip().lower() in ("y", "yes")
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Return whether to go on, as `--yes` says or the user; report if not."""
+    if yes or confirm(question):
+        return True
+    click.echo("changed nothing")
+    return False
 
 
 # --- One status line of a long command: rewritten on a terminal, repeated in a log.

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from connectors.tables.log_source import LogSource, WindowedLog
-from streamgp.apps.console import tell
+from streamgp.apps.console import in_one_line, tell
 from streamgp.common.printable import path_text
 from streamgp.config.build import build_windows
 from streamgp.config.settings import Config
@@ -74,7 +74,7 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             "windows need the time of each row: name its column with --time COLUMN, or time in "
             "section [log] of the configuration file"
         )
-    try:
+    with in_one_line(ValueError):
         return LogSource(
             path,
             label=columns.label,
@@ -90,8 +90,6 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             in_order=windows is None,  # windows have their own tolerance
             notes=notes,
         )
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def name_of(path: Path) -> str:

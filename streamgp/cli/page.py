@@ -200,6 +200,7 @@ def invite(
     """
     from connectors.storage.snapshots import StateError
     from connectors.wire.inbound import flaw_of_name
+    from streamgp.apps.console import in_one_line
     from streamgp.apps.deployment.answer_keys import signatures_of
     from streamgp.apps.deployment.deployment import load_deployed
     from streamgp.apps.page.invites import InviteError, invites_of
@@ -219,7 +220,7 @@ def invite(
             "false)"
         )
     invites = invites_of(config, invites_file)
-    try:
+    with in_one_line(InviteError, StateError):
         if not revoke:
             signatures_of(config, make_for=(name,))
             click.echo(f"{url.rstrip('/')}/join/{invites.invite(name, key=key)}")
@@ -227,5 +228,3 @@ def invite(
             click.echo(f"{name} is no longer invited")
         else:
             raise click.ClickException(f"{name!r} is not invited in {invites.path}")
-    except (InviteError, StateError) as error:
-        raise click.ClickException(str(error)) from None

@@ -23,6 +23,7 @@ from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
 from connectors.wire.signatures import Signatures
 from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, ScheduledAnswers
+from streamgp.apps.console import in_one_line
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
@@ -54,13 +55,11 @@ def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> 
     """
     truths: dict[str, Label] = {}
     for path, prefix in zip(paths, prefixes(paths), strict=True):
-        try:
+        with in_one_line(ValueError):
             with closing(open_table(path)) as table:
                 rows = [(row.number, row.cells) for row in table.rows() if isinstance(row, Row)]
                 typed = table.typed
             found = list(_labels(path, rows, label, typed=typed, numbers=numbers))
-        except (TableError, ValueError) as error:
-            raise click.ClickException(str(error)) from None
         for name, y in found:
             event_id = prefix + name
             if event_id in truths and (type(truths[event_id]), truths[event_id]) != (type(y), y):

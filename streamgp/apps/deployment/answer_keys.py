@@ -12,11 +12,11 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 import msgspec
 
 from connectors.storage.snapshots import StateError, file_version, locked, write_snapshot
 from connectors.wire.signatures import Signatures
+from streamgp.apps.console import in_one_line
 from streamgp.config.secrets import kept_secret
 from streamgp.config.settings import People, WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -140,9 +140,7 @@ def signatures_of(
     if people.keys_file is None and people.keys_env is None:
         return None
     keys = AnswerKeys(people)
-    try:
+    with in_one_line(StateError):
         for name in make_for:
             keys.make(name)
-    except StateError as error:
-        raise click.ClickException(str(error)) from None
     return Signatures(keys.key_of, supervisors=people.supervisors, knows_all=knows_all)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +12,12 @@ import click
 from msgspec.structs import replace
 
 from connectors.topics import Outgoing, Reader, Record, TopicName, Topics
+from connectors.wire.state_records import HistoryError
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.config.broker_url import (
+    Address,
     FileAddress,
     KafkaAddress,
     MemoryAddress,
@@ -61,6 +63,12 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
     return config
 
 
+def address_of(config: WorkerConfig) -> Address:
+    """Return the address of the topics of a deployment."""
+    assert config.broker is not None  # `load_deployed` refuses a configuration without one
+    return parse_address(config.broker.url)
+
+
 def damage(error: Exception, config: WorkerConfig) -> str:
     """Return a message about damaged topics; it names the file to restore, if there is one.
 
@@ -71,8 +79,7 @@ def damage(error: Exception, config: WorkerConfig) -> str:
     'state:0:7 is nothing that this streamgp writes; restore topics/topics.db as a worker left...
 
     """
-    assert config.broker is not None
-    address = parse_address(config.broker.url)
+    address = address_of(config)
     if not isinstance(address, FileAddress):
         return str(error)
     from connectors.embedded.directory import DATABASE
@@ -81,6 +88,15 @@ def damage(error: Exception, config: WorkerConfig) -> str:
         f"{error}; restore {address.directory / DATABASE} as a worker left it, or start over in "
         "another directory"
     )
+
+
+@contextmanager
+def readable_topics(config: WorkerConfig) -> Iterator[None]:
+    """Let damaged topics end the command with a message that says what to do."""
+    try:
+        yield
+    except HistoryError as error:
+        raise click.ClickException(damage(error, config)) from None
 
 
 def open_topics(config: WorkerConfig) -> Topics:
@@ -94,8 +110,7 @@ def open_topics(config: WorkerConfig) -> Topics:
         If the broker cannot be reached.
 
     """
-    assert config.broker is not None  # `load_deployed` refuses a configuration without one
-    return parse_address(config.broker.url).open(config)
+    return address_of(config).open(config)
 
 
 # --- Whether topics and configuration fit each other, before a worker starts.
@@ -132,8 +147,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
 
 def check_creation(config: WorkerConfig) -> None:
     """Refuse to create topics that the configured worker could not use."""
-    assert config.broker is not None
-    is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
+    is_kafka = isinstance(address_of(config), KafkaAddress)
     if is_kafka and not config.worker.keyed and config.topics.partitions != 1:
         raise ConfigError(
             f"topics.partitions = {config.topics.partitions}, but one learner for all keys "
@@ -177,7 +191,7 @@ class Deployment:
     @property
     def is_in_directory(self) -> bool:
         """Whether the topics are a database in a directory, which no broker looks after."""
-        return isinstance(parse_address(self.url), FileAddress)
+        return isinstance(address_of(self.config), FileAddress)
 
     @property
     def group(self) -> str:
@@ -208,8 +222,7 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
 
     """
     config = load_deployed(config_file, broker=broker)
-    assert config.broker is not None  # checked when it was loaded
-    if isinstance(parse_address(config.broker.url), MemoryAddress):
+    if isinstance(address_of(config), MemoryAddress):
         raise click.ClickException(
             'topics at "memory://" exist only within the process that made them; write '
             'broker = "kafka://HOST:PORT" or "file://DIR"'
@@ -231,22 +244,16 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
 
 def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]:
     """Return all records that are in some topics now, with a progress bar on a terminal."""
-    reader = topics.reader(names)
-    try:
+    with closing(topics.reader(names)) as reader:
         yield from all_of(reader, what=what)
-    finally:
-        reader.close()
 
 
 def write_all(deployment: Deployment, records: Iterable[Outgoing], *, program: str) -> None:
     """Write records to their topics; return once they are stored."""
-    writer = deployment.topics.writer(program)
-    try:
+    with closing(deployment.topics.writer(program)) as writer:
         for record in records:
             writer.send(record)
         writer.flush()
-    finally:
-        writer.close()
 
 
 def all_of(reader: Reader, *, what: str) -> Iterator[Record]:

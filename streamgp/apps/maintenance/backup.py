@@ -63,12 +63,12 @@ from connectors.worker.losses import FORGOTTEN, failed_in, losses_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__
-from streamgp.apps.console import clock_time, confirm, number
+from streamgp.apps.console import agreed, clock_time, in_one_line, number
 from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
     build_loops,
-    damage,
+    readable_topics,
     visit,
     write_all,
 )
@@ -101,12 +101,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
     with visit(config_file, broker) as there:
         loops = build_loops(there.config, source=str(config_file))
         at = time()
-        try:
+        with readable_topics(there.config), in_one_line(UnfitTopicsError):
             checkpoint, contents, histories, waiting = _consistent_contents(there, loops, at)
-        except HistoryError as error:
-            raise click.ClickException(damage(error, there.config)) from None
-        except UnfitTopicsError as error:
-            raise click.ClickException(str(error)) from None
         if not any(contents.values()):
             raise click.ClickException(
                 f"no worker of group {there.group} has learned anything; there is nothing to back "
@@ -128,10 +124,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
             configuration=_configuration(histories.values()),
             positions=_by_topic(checkpoint.positions),
         )
-        try:
+        with in_one_line(BackupError):
             written = write_backup(directory, manifest, contents)
-        except BackupError as error:
-            raise click.ClickException(str(error)) from None
         _write_positions(there, directory, manifest)
         n_bytes = sum(file.n_bytes for file in written.files)
         click.echo(
@@ -383,10 +377,8 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         running, or their group has processed inputs that the backup does not cover.
 
     """
-    try:
+    with in_one_line(BackupError):
         manifest, contents = read_backup(directory)
-    except BackupError as error:
-        raise click.ClickException(str(error)) from None
     with visit(config_file, broker) as there:
         loops = build_loops(there.config, source=str(config_file))
         check_idle(there, "restore")
@@ -416,8 +408,7 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
                 f"an interrupted restore has completed {number(len(completed), 'partition')} of "
                 f"{n_partitions}; only the others are written"
             )
-        if not (yes or confirm(f"write this to {there.url}?")):
-            click.echo("changed nothing")
+        if not agreed(f"write this to {there.url}?", yes=yes):
             return
         check_idle(there, "restore")
         signed = {n: each for n, each in signed.items() if n not in completed}

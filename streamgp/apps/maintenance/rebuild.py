@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from connectors.topics import Outgoing, Reader
 from connectors.wire import state_records
-from connectors.wire.state_records import CONFIGURATION, History, HistoryError
+from connectors.wire.state_records import CONFIGURATION, History
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
 from connectors.worker.settings import WINDOWS
-from streamgp.apps.console import aligned, confirm, number, progress
+from streamgp.apps.console import agreed, aligned, in_one_line, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
-from streamgp.apps.deployment.deployment import Deployment, damage, visit, write_all
+from streamgp.apps.deployment.deployment import Deployment, readable_topics, visit, write_all
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import cut, printable
@@ -278,7 +278,7 @@ def rebuild_learners(
             check_idle(there, "take over")
         reader = stack.enter_context(closing(there.topics.reader(("state", "consensus"))))
         histories = histories_of(reader)
-        try:
+        with readable_topics(there.config):
             check_whole(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}
             if take_over:
@@ -289,8 +289,6 @@ def rebuild_learners(
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
             )
-        except HistoryError as error:
-            raise click.ClickException(damage(error, there.config)) from None
         if not rows:
             raise click.ClickException(
                 f"no worker of group {there.group} has written any state; start one first"
@@ -298,9 +296,7 @@ def rebuild_learners(
         click.echo(comparison_text(rows, numbers=config.target == "number"))
         if not take_over:
             return
-        question = f"let {number(len(heads), 'new learner')} take over?"
-        if not (yes or confirm(question)):
-            click.echo("changed nothing")
+        if not agreed(f"let {number(len(heads), 'new learner')} take over?", yes=yes):
             return
         check_still_idle(there, reader, "take over")
         configuration = signature(
@@ -369,10 +365,8 @@ def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> N
     again.
     """
     for partition, configuration in found.items():
-        try:
+        with in_one_line(OtherGroupError):
             check_signed(partition, configuration or {}, {}, group)
-        except OtherGroupError as error:
-            raise click.ClickException(str(error)) from None
 
 
 def _note_others(
@@ -438,10 +432,8 @@ def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
     """Write state in the place of a worker; return once it is stored."""
     if there.is_in_directory:
         # In a directory only a worker can write state, and only one at a time: act as this worker.
-        client = there.topics.client(group=there.group, instance="upkeep", max_records=1)
-        try:
+        topics = there.topics
+        with closing(topics.client(group=there.group, instance="upkeep", max_records=1)) as client:
             client.commit(records)
-        finally:
-            client.close()
         return
     write_all(there, records, program="upkeep")

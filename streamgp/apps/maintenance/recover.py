@@ -22,18 +22,19 @@ from connectors.topics import Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound, original_headers
-from connectors.wire.state_records import APART, History, HistoryError
+from connectors.wire.state_records import APART, History
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
     BEING_RESTORED,
     OtherGroupError,
+    UnfitTopicsError,
     check_alone,
     check_signed,
     signature,
 )
 from connectors.worker.losses import FORGOTTEN, Losses
 from connectors.worker.settings import LoopSettings, source_of
-from streamgp.apps.console import confirm, number, progress
+from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import (
     NO_LOOP,
     Learned,
@@ -45,7 +46,7 @@ from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
     build_loops,
-    damage,
+    readable_topics,
     visit,
 )
 from streamgp.apps.maintenance.dead_letters import Wanted, letters
@@ -115,7 +116,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                 _check_line(record, there.group)
                 histories.setdefault(record.partition, History()).take(record)
             histories = dict(sorted(histories.items()))
-            try:
+            with readable_topics(there.config):
                 broken = _broken(there, loops, histories)
                 empty = vanished_in(there.topics, there.group, histories)
                 histories |= dict.fromkeys(empty, History())
@@ -124,16 +125,13 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                     raise click.ClickException(_nothing_lost(there, histories))
                 refused = _refused(there.topics, keyed=loops.keyed)
                 found = _recovered({n: histories[n] for n in broken}, loops, there.group, refused)
-            except HistoryError as error:
-                raise click.ClickException(damage(error, there.config)) from None
             for reason in broken.values():
                 click.echo(reason)
             click.echo(_told(found))
             question = f"rebuild the state of {number(found.n_learners, 'learner')}?"
             if empty:
                 click.echo(f"{number(len(empty), 'partition')} will begin with nothing")
-            if not (yes or confirm(question)):
-                click.echo("changed nothing")
+            if not agreed(question, yes=yes):
                 return
             check_still_idle(there, reader, "recover")
         configuration = signature(loops.configuration, there.group)
@@ -150,10 +148,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
 def _check_line(record: Record, group: str) -> None:
     """Refuse labelled examples of another group: its workers may be running."""
     if record.topic == "consensus" and record.value is not None:
-        try:
+        with in_one_line(OtherGroupError):
             check_alone(record, group)
-        except OtherGroupError as error:
-            raise click.ClickException(str(error)) from None
 
 
 def _broken(
@@ -163,10 +159,8 @@ def _broken(
     for partition, history in histories.items():
         theirs = history.configuration or {}
         ours = {} if not theirs or _is_cut(theirs) else loops.configuration
-        try:
+        with in_one_line(UnfitTopicsError):
             check_signed(partition, theirs, ours, there.group)
-        except ValueError as error:
-            raise click.ClickException(str(error)) from None
     lost = losses_of(there.topics, there.group, histories)
     broken = {}
     for partition, history in histories.items():

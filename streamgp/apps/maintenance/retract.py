@@ -21,7 +21,7 @@ import click
 from connectors.topics import Outgoing, Place, Reader
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import flaw_of_name, retraction_key
-from connectors.wire.state_records import History, HistoryError
+from connectors.wire.state_records import History
 from connectors.worker.compatibility import (
     UnfitTopicsError,
     check_group,
@@ -29,13 +29,13 @@ from connectors.worker.compatibility import (
     is_on_flink,
 )
 from connectors.worker.settings import LoopSettings
-from streamgp.apps.console import confirm, number, progress
+from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     Deployment,
     build_loops,
-    damage,
     everything,
+    readable_topics,
     visit,
     write_all,
 )
@@ -111,7 +111,7 @@ def retract_labels(
         closing(there.topics.reader(("state", "consensus"))) as reader,
     ):
         loops = build_loops(there.config, source=str(config_file))
-        try:
+        with readable_topics(there.config):
             histories = histories_of(reader)
             on_flink = _is_kept_by_flink(there, loops, histories)
             if undo:
@@ -133,15 +133,12 @@ def retract_labels(
             if dry_run:
                 return
             click.echo(_ABOUT_UNDO if undo else _ABOUT)
-            if not (yes or confirm("put them back?" if undo else "take them back?")):
-                click.echo("changed nothing")
+            if not agreed("put them back?" if undo else "take them back?", yes=yes):
                 return
             with interruptible(f"the request about {printable(repr(annotator))}"):
                 write_all(there, _requests(plan, annotator, since, undo=undo), program="retract")
                 is_there = on_flink or there.n_workers() > 0
                 n_left = _left(there, reader, histories, plan, make, wait_s) if is_there else None
-        except HistoryError as error:
-            raise click.ClickException(damage(error, there.config)) from None
         _tell_end(plan, annotator, n_left, undo=undo, on_flink=on_flink, is_there=is_there)
 
 
@@ -154,13 +151,11 @@ def _is_kept_by_flink(
     if not on_flink:
         check_whole(there.topics, there.group, histories)
     for partition, theirs in signed.items():
-        try:
+        with in_one_line(UnfitTopicsError):
             if on_flink:  # only the job knows the configuration
                 check_group(partition, theirs, there.group)
             else:
                 check_signed(partition, theirs, loops.configuration, there.group)
-        except UnfitTopicsError as error:
-            raise click.ClickException(str(error)) from None
     return on_flink
 
 
@@ -209,19 +204,13 @@ def _plan_of_undo(
     """
     plan = Plan()
     for owner, history in _logs(histories, owners):
-        retraction = _to_undo(history, owner[1], annotator)
+        with in_one_line(ValueError):
+            retraction = to_undo(history.retractions(owner[1]), annotator)
         if retraction is not None:
             _, back = with_again(history.lines(owner[1]), retraction)
             plan.owners.append(owner)
             plan.n_labels += len(replace(retraction, taken=tuple(back)).own)
     return plan
-
-
-def _to_undo(history: History, entity: str, annotator: str) -> Retraction | None:
-    try:
-        return to_undo(history.retractions(entity), annotator)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _contested(

@@ -24,6 +24,7 @@ from streamgp.apps.console import (
     INTERRUPTED,
     LOST_BROKER,
     Stop,
+    in_one_line,
     number,
     tell,
 )
@@ -63,10 +64,8 @@ def run_page(
         config = deployment.config
         invites = invites_of(config, invites_file) if annotator is None else None
         place = (state_of(config) if invites is None else invites.path.parent) / PREFERENCES
-        try:
+        with in_one_line(StateError):
             preferences = PreferenceFile(place)
-        except StateError as error:
-            raise click.ClickException(str(error)) from None
         if invites is not None and invites.trouble is not None:
             raise click.ClickException(invites.trouble)
 

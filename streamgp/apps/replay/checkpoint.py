@@ -24,7 +24,7 @@ import msgspec
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.storage.sqlite import SqliteStore
 from streamgp import __version__
-from streamgp.apps.console import tell
+from streamgp.apps.console import in_one_line, tell
 from streamgp.base import State
 from streamgp.common.environment import differences, differences_text, environment
 from streamgp.common.printable import path_text
@@ -374,11 +374,10 @@ def write(directory: StateDirectory, origin: State, cut: Cut) -> None:
 
 @contextmanager
 def in_words(directory: Path | None) -> Iterator[None]:
-    """Convert errors of the state in a directory, if there is one, to one-line messages."""
+    """Let errors of the state in a directory, if there is one, end the command."""
     try:
-        yield
+        with in_one_line(StateError):
+            yield
     except SnapshotError as error:
         where = "state" if directory is None else directory / REPLAY
         raise click.ClickException(f"{where}: {error}") from None
-    except StateError as error:
-        raise click.ClickException(str(error)) from None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,7 @@ from connectors.jsonl import MessageFiles, alone_in
 from connectors.storage.snapshots import state_error
 from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
-from streamgp.apps.console import number, progress, tell
+from streamgp.apps.console import in_one_line, number, progress, tell
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
@@ -52,7 +52,7 @@ def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
 
 def be_alone_in(out: Path, *, until: ExitStack) -> None:
     """Lock a directory against other replays until a stack ends."""
-    with _in_words():
+    with in_one_line(ValueError):
         until.enter_context(alone_in(out))
 
 
@@ -63,20 +63,11 @@ def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageF
     """
     if out is None:
         return None
-    with _in_words():
+    with in_one_line(ValueError):
         files = MessageFiles(out, sizes=sizes)
     for name in (SUMMARY, TIMING):
         (out / name).unlink(missing_ok=True)
     return files
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    """Convert errors of a directory to one-line messages."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
 
 
 class EndingLog:

@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from connectors.tables.readers import TableError
-from streamgp.apps.console import number, tell
+from streamgp.apps.console import in_one_line, number, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.counter_rng import uniform
@@ -117,7 +117,7 @@ def read_recording(path: Path, config: Config, *, source: str) -> Recording:
     """
     recording, notes, annotator = Recording(), Notes(), build.build_annotator(config)
     with closing(open_log(path, config, notes, source=source)) as log:
-        try:
+        with in_one_line(TableError):
             while not log.exhausted:
                 for received in log.poll():
                     message = received.message
@@ -125,8 +125,6 @@ def read_recording(path: Path, config: Config, *, source: str) -> Recording:
                         _note(recording, message, annotator)
                     elif isinstance(message, Rejected):
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
-        except TableError as error:
-            raise click.ClickException(str(error)) from None
         recording.n_rows = log.n_rows
     _check(recording, path, config)
     notes.show()

@@ -29,6 +29,7 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
 from streamgp.apps.deployment.contents import InputProgress, errors_of
 from streamgp.apps.deployment.deployment import (
+    address_of,
     build_loops,
     check_creation,
     damage,
@@ -38,7 +39,7 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.common.environment import differences, differences_text
 from streamgp.common.printable import printable
-from streamgp.config.broker_url import KafkaAddress, parse_address
+from streamgp.config.broker_url import KafkaAddress
 from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.quarantine import Quarantine
@@ -96,7 +97,6 @@ def findings(
     yield Finding("ok", "configuration", _told(config, config_file))
     yield from _of_memory(config)
     yield _of_state(Path(config.worker.state))
-    assert config.broker is not None
     yield from _of_security(config)
     try:
         topics = open_topics(config)
@@ -176,7 +176,7 @@ def _of_state(root: Path) -> Finding:
 def _of_security(config: WorkerConfig) -> Iterator[Finding]:
     assert config.broker is not None
     protocol = config.broker.security.protocol
-    is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
+    is_kafka = isinstance(address_of(config), KafkaAddress)
     if is_kafka and protocol == "SASL_PLAINTEXT" and config.broker.security.mechanism == "PLAIN":
         yield Finding(
             "warning",

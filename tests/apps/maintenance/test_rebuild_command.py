@@ -318,7 +318,7 @@ def test_what_a_worker_learns_while_the_user_thinks_is_not_lost(
         small.work()
         return True
 
-    monkeypatch.setattr("streamgp.apps.maintenance.rebuild.confirm", think)
+    monkeypatch.setattr("streamgp.apps.console.confirm", think)
     assert small.wrong("rebuild", "--learner", new_file(small), "--take-over") == (
         "a worker has learned something in the meantime; stop all workers, then run this again"
     )
