@@ -200,24 +200,17 @@ def _given() -> list[click.Parameter]:
 
 def _check_picture(picture: Path, no_picture: bool) -> None:
     """Report mistakes before the work, not after it."""
-    from streamgp.report.charts import PICTURE_FORMATS
-
     if no_picture:
         raise click.UsageError("--picture and --no-picture contradict each other; choose one")
-    if picture.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
-        endings = ", ".join(f".{ending}" for ending in PICTURE_FORMATS)
-        raise click.UsageError(f"--picture must end in one of {endings}, got {str(picture)!r}")
-    if not _has_matplotlib():
-        raise click.ClickException(
-            "--picture needs matplotlib; install it with: pip install matplotlib"
-        )
+    from streamgp.apps.tune.compare import check_picture
     from streamgp.apps.tune.write_toml import check_output
 
+    check_picture(picture)
     check_output(picture, read=())
 
 
 def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
-    if not _has_matplotlib():
+    if importlib.util.find_spec("matplotlib") is None:
         click.echo("For a picture of the learning curves: pip install matplotlib")
         return
     from streamgp.report.charts import draw_curves
@@ -236,7 +229,3 @@ def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
         click.echo(f"No picture: {message}", err=True)  # this picture was not requested
         return
     click.echo(f"Learning curves: {path}")
-
-
-def _has_matplotlib() -> bool:
-    return importlib.util.find_spec("matplotlib") is not None

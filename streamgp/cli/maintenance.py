@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,20 +13,12 @@ from click.shell_completion import CompletionItem
 from streamgp.cli.options import Number, WholeNumber, broker_option, config_argument, path_to
 
 if TYPE_CHECKING:
-    from streamgp.apps.maintenance import dead_letters as letters
+    from streamgp.apps.maintenance.audit import Format
 
-
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _STAGES = (
-    "decode",
-    "quarantine",
-    "correlate",
-    "learn",
-    "predict",
-    "ask",
-    "challenge",
-    "review",
-    "encode",
-)
+    "decode", "quarantine", "correlate", "learn", "predict", "ask", "challenge", "review", "encode",
+)  # fmt: skip
 
 _stage_option = click.option(
     "--stage",
@@ -34,12 +27,25 @@ _stage_option = click.option(
     "misleads), correlate (nothing it belongs to, too late, or seen before), learn (the learner "
     "cannot use it), predict, ask, challenge, review or encode (an error occurred over it).",
 )
-_since_option = click.option(
-    "--since",
-    metavar="WHEN",
-    help="Only those since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
-    "(2026-08-01T14:30:00Z).",
-)
+
+
+def _moment(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> float | None:
+    from streamgp.apps.maintenance.dead_letters import moment_of
+
+    return None if value is None else moment_of(value, time.time())
+
+
+def _since_option(what: str) -> Callable[[_Command], _Command]:
+    """Return an option for the earliest time, POSIX seconds; `what` is what begins then."""
+    return click.option(
+        "--since",
+        metavar="WHEN",
+        callback=_moment,
+        help=f"Only {what} since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
+        "(2026-08-01T14:30:00Z).",
+    )
 
 
 class _OptionsBehindTheFile(click.Group):
@@ -79,7 +85,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
 @dead_letters.command("list")
 @broker_option
 @_stage_option
-@_since_option
+@_since_option("those")
 @click.option(
     "--last",
     type=WholeNumber(min=1),
@@ -93,14 +99,14 @@ def list_(
     where: tuple[Path, str | None],
     broker: str | None,
     stage: str | None,
-    since: str | None,
+    since: float | None,
     last: int,
 ) -> None:
     """List dead letters with their numbers, oldest first; reasons may quote a value."""
     from streamgp.apps.deployment.deployment import visit
     from streamgp.apps.maintenance import dead_letters as letters
 
-    wanted = _wanted(stage, since)
+    wanted = letters.Wanted(stage=stage, since=since)
     with visit(*_where(where, broker)) as deployment:
         click.echo(letters.listing(deployment.topics, wanted, last))
 
@@ -127,7 +133,7 @@ def show(where: tuple[Path, str | None], number: str, broker: str | None) -> Non
 @click.argument("numbers", nargs=-1, metavar="[NUMBER]...")
 @click.option("--all", "everything", is_flag=True, help="All that --stage and --since match.")
 @_stage_option
-@_since_option
+@_since_option("those")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @broker_option
 @click.pass_obj
@@ -137,7 +143,7 @@ def resend(
     numbers: tuple[str, ...],
     everything: bool,
     stage: str | None,
-    since: str | None,
+    since: float | None,
     yes: bool,
 ) -> None:
     """Put dead letters back into the topics that they came from, with the same key and bytes.
@@ -159,7 +165,8 @@ def resend(
         raise click.UsageError("name the dead letters to send again, or give --all")
     if numbers and (stage is not None or since is not None):
         raise click.UsageError("--stage and --since go with --all, not with numbers")
-    wanted, places = _wanted(stage, since), [letters.place_of(text) for text in numbers]
+    wanted = letters.Wanted(stage=stage, since=since)
+    places = [letters.place_of(text) for text in numbers]
     with visit(*_where(where, broker)) as deployment:
         found = letters.chosen(deployment.topics, places, wanted)
         records, n_left_out = letters.outgoing(found, skip=everything)
@@ -180,13 +187,6 @@ def _where(group: tuple[Path, str | None], broker: str | None) -> tuple[Path, st
     """Return the configuration and the broker: `--broker` of the command, or of the group."""
     config_file, given = group
     return config_file, broker or given
-
-
-def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
-    from streamgp.apps.maintenance import dead_letters as letters
-
-    moment = None if since is None else letters.moment_of(since, time.time())
-    return letters.Wanted(stage=stage, since=moment)
 
 
 # --- The command `streamgp rebuild`: another learner, trained on the labels so far.
@@ -330,12 +330,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
 @click.option("--event", "event_id", metavar="ID", help="Only this event.")
 @click.option("--annotator", metavar="NAME", help="Only events about which NAME said something.")
 @click.option("--label", metavar="Y", help="Only events that had this label or a similar one.")
-@click.option(
-    "--since",
-    metavar="WHEN",
-    help="Only events where something happened since WHEN: how long ago (30s, 15min, 2h, 7d), or a "
-    "time (2026-08-01T14:30:00Z).",
-)
+@_since_option("events where something happened")
 @click.option(
     "--format",
     type=click.Choice(("text", "csv", "json")),
@@ -358,8 +353,8 @@ def audit(
     event_id: str | None,
     annotator: str | None,
     label: str | None,
-    since: str | None,
-    format: str,
+    since: float | None,
+    format: Format,
     last: int,
     broker: str | None,
 ) -> None:
@@ -377,17 +372,10 @@ def audit(
       streamgp audit worker.toml --label hall --format csv
     """
     from streamgp.apps.console import seen
-    from streamgp.apps.maintenance.audit import Format, Wanted, audit_labels
-    from streamgp.apps.maintenance.dead_letters import moment_of
+    from streamgp.apps.maintenance.audit import Wanted, audit_labels
 
-    wanted = Wanted(
-        event_id=event_id,
-        annotator=annotator,
-        label=label,
-        since=None if since is None else moment_of(since, time.time()),
-    )
-    how: Format = "json" if format == "json" else "csv" if format == "csv" else "text"
-    text = audit_labels(config_file, wanted, format=how, last=last, broker=broker)
+    wanted = Wanted(event_id=event_id, annotator=annotator, label=label, since=since)
+    text = audit_labels(config_file, wanted, format=format, last=last, broker=broker)
     if text:
         click.echo(seen(text))
 
@@ -400,12 +388,7 @@ def audit(
 @click.option(
     "--annotator", required=True, metavar="NAME", help="Annotator, by the name in the answers."
 )
-@click.option(
-    "--since",
-    metavar="WHEN",
-    help="Only labels learned since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
-    "(2026-08-01T14:30:00Z).",
-)
+@_since_option("labels learned")
 @click.option("--dry-run", is_flag=True, help="Only print how many labels there are.")
 @click.option("--undo", is_flag=True, help="Put the annotator's retracted labels back.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -422,7 +405,7 @@ def audit(
 def retract(
     config_file: Path,
     annotator: str,
-    since: str | None,
+    since: float | None,
     dry_run: bool,
     undo: bool,
     yes: bool,
@@ -454,7 +437,6 @@ def retract(
     Exit status, besides those of every command:
       3  the request was sent, but some learners have not carried it out (yet)
     """
-    from streamgp.apps.maintenance.dead_letters import moment_of
     from streamgp.apps.maintenance.retract import retract_labels
 
     if undo and since is not None:
@@ -462,7 +444,7 @@ def retract(
     retract_labels(
         config_file,
         annotator,
-        since=None if since is None else moment_of(since, time.time()),
+        since=since,
         dry_run=dry_run,
         undo=undo,
         yes=yes,
