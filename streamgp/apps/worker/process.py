@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from connectors.storage.snapshots import InUseError, StateDirectory
 from connectors.topics import BrokerError, FencedError, RefusedError, Topics
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp import __version__
 from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (
+    address_of,
     build_loops,
     check_creation,
     damage,
@@ -33,7 +37,7 @@ from streamgp.apps.deployment.deployment import (
 from streamgp.apps.gc_tuning import collect_seldom
 from streamgp.apps.worker.logging import Pipes, say
 from streamgp.apps.worker.observe import observed
-from streamgp.config.broker_url import MemoryAddress, parse_address
+from streamgp.config.broker_url import MemoryAddress
 from streamgp.config.load import check_bind, check_name
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -173,15 +177,8 @@ def run_worker(
 
     """
     try:
-        _run(
-            config_file,
-            stop,
-            broker=broker,
-            instance=instance,
-            observe=observe,
-            create_topics=create_topics,
-            strict=strict,
-        )
+        config = _configured(load_deployed(config_file, broker=broker), instance, observe)
+        _run(config, str(config_file), stop, create_topics=create_topics, strict=strict)
     # Any error that ends the process must be reported in a line.
     except Exception as error:
         status, fields = reason_of(error)
@@ -232,23 +229,21 @@ def _raised_at(error: Exception) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown"
 
 
-def _run(
-    config_file: Path,
-    stop: Stop,
-    *,
-    broker: str | None,
-    instance: str | None,
-    observe: str | None,
-    create_topics: bool,
-    strict: bool,
-) -> None:
-    config = load_deployed(config_file, broker=broker)
+def _configured(config: WorkerConfig, instance: str | None, observe: str | None) -> WorkerConfig:
+    """Return a configuration with the options of the command line that override it."""
     if instance is not None:
         check_name(instance, where="--instance")
+        config = replace(config, worker=replace(config.worker, instance=instance))
     if observe is not None:
         check_bind(observe, where="--observe")
-    assert config.broker is not None  # checked when it was loaded
-    loops = build_loops(config, source=str(config_file))
+        config = replace(config, observe=replace(config.observe, bind=observe))
+    return config
+
+
+def _run(
+    config: WorkerConfig, source: str, stop: Stop, *, create_topics: bool, strict: bool
+) -> None:
+    loops = build_loops(config, source=source)
     topics = open_topics(config)
     if create_topics:
         check_creation(config)
@@ -256,47 +251,54 @@ def _run(
             say(logging.INFO, "topics", done=done)
     _check_topics(topics, config)
     if not stop():
-        is_memory = isinstance(parse_address(config.broker.url), MemoryAddress)
-        slot = _slot(config, instance, topics, is_memory=is_memory)
-        bind = config.observe.bind if observe is None else observe
-        with (
-            nullcontext() if slot.state is None else closing(slot.state),
-            nullcontext()
-            if bind is None
-            else observed(bind, names_annotators=config.observe.annotators) as observation,
-        ):
-            say(
-                logging.INFO,
-                "started",
-                streamgp=__version__,
-                broker=config.broker.url,
-                group=config.worker.group,
-                instance=slot.instance,
-                state=None if slot.state is None else str(slot.state.path),
-                **({} if observation is None else {"observe": observation.url}),
-            )
-            collect_seldom()
-            worker = Worker(
-                topics,
-                loops,
-                _settings(config, slot, strict=strict),
-                state=slot.state,
-                metrics=None if observation is None else observation.metrics,
-            )
-            try:
-                if is_memory:
-                    _work_between_pipes(worker, topics, config, stop)
-                else:
-                    worker.run(stop)
-            except UnfitTopicsError as error:
-                if isinstance(error.__cause__, HistoryError | SnapshotError):
-                    raise UnfitTopicsError(damage(error, config)) from error
-                raise
+        _work(config, topics, loops, stop, strict=strict)
     say(logging.INFO, "stopped", signal=stop.signal)
     # Not reached after an error: closing takes long if a broker is gone, and the process is about
     # to end anyway.
     with suppress(OSError):
         topics.close()
+
+
+def _work(
+    config: WorkerConfig, topics: Topics, loops: LoopSettings, stop: Stop, *, strict: bool
+) -> None:
+    assert config.broker is not None  # checked when it was loaded
+    is_memory = isinstance(address_of(config), MemoryAddress)
+    slot = _slot(config, topics, is_memory=is_memory)
+    bind, names_annotators = config.observe.bind, config.observe.annotators
+    with (
+        nullcontext() if slot.state is None else closing(slot.state),
+        nullcontext()
+        if bind is None
+        else observed(bind, names_annotators=names_annotators) as observation,
+    ):
+        say(
+            logging.INFO,
+            "started",
+            streamgp=__version__,
+            broker=config.broker.url,
+            group=config.worker.group,
+            instance=slot.instance,
+            state=None if slot.state is None else str(slot.state.path),
+            **({} if observation is None else {"observe": observation.url}),
+        )
+        collect_seldom()
+        worker = Worker(
+            topics,
+            loops,
+            _settings(config, slot, strict=strict),
+            state=slot.state,
+            metrics=None if observation is None else observation.metrics,
+        )
+        try:
+            if is_memory:
+                _work_between_pipes(worker, topics, config, stop)
+            else:
+                worker.run(stop)
+        except UnfitTopicsError as error:
+            if isinstance(error.__cause__, HistoryError | SnapshotError):
+                raise UnfitTopicsError(damage(error, config)) from error
+            raise
 
 
 def _settings(config: WorkerConfig, slot: Slot, *, strict: bool) -> WorkerSettings:
@@ -320,15 +322,15 @@ def _check_topics(topics: Topics, config: WorkerConfig) -> None:
         raise ConfigError(problems[-1])
 
 
-def _slot(config: WorkerConfig, instance: str | None, topics: Topics, *, is_memory: bool) -> Slot:
+def _slot(config: WorkerConfig, topics: Topics, *, is_memory: bool) -> Slot:
     """Take this worker's slot; with topics in memory, snapshots would be useless."""
     settings = config.worker
     assert config.broker is not None
     if is_memory:
-        return Slot(instance or settings.instance or "memory")
+        return Slot(settings.instance or "memory")
     slot = take_slot(
         Path(settings.state),
-        instance or settings.instance,
+        settings.instance,
         origin=origin_of_state(
             config.broker.url, config.topics.names().values(), settings.group, topics.identity()
         ),
