@@ -134,16 +134,7 @@ class LogSource:
         self._table = open_table(check_path("path", path))
         try:
             rows = self._table.rows()
-            first = self._take_first(rows)
-            if not first:
-                raise self._error or TableError(f"{path} has a header but no rows; expected rows")
-            unread = [row for row in first if isinstance(row, BadRow)]
-            if self._table.columns is None and len(unread) == len(first):
-                # Rows name the columns, but no row has named any.
-                raise TableError(
-                    f"none of the first {len(first)} rows of {path} could be read, expected JSON "
-                    f"objects; {place_of(unread[0])}: {unread[0].reason}"
-                )
+            first = self._take_first(rows, path)
             self._reader = RowReader(
                 self._table,
                 path=path,
@@ -157,13 +148,23 @@ class LogSource:
             raise
         self._rows = islice(chain(first, rows), limit)
 
-    def _take_first(self, rows: Rows) -> list[Row | BadRow]:
+    def _take_first(self, rows: Rows, path: str | Path) -> list[Row | BadRow]:
+        """Return the first rows; refuse a table without rows, or whose rows name no column."""
         first: list[Row | BadRow] = []
         try:
             for row in islice(rows, N_FIRST):
                 first.append(row)  # one by one, to keep the rows before an error
         except TableError as error:
             self._error = error
+        if not first:
+            raise self._error or TableError(f"{path} has a header but no rows; expected rows")
+        unread = [row for row in first if isinstance(row, BadRow)]
+        if self._table.columns is None and len(unread) == len(first):
+            # Rows name the columns, but no row has named any.
+            raise TableError(
+                f"none of the first {len(first)} rows of {path} could be read, expected JSON "
+                f"objects; {place_of(unread[0])}: {unread[0].reason}"
+            )
         return first
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002

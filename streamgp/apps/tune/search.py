@@ -341,15 +341,7 @@ def search(
         noise_variances=noise_variances,
         n_random=n_random,
     )
-    trials: list[Trial] = []
-    interrupted = False
-    with progress(every=1) as show:
-        try:
-            for i, learner in enumerate(tried):
-                score = bench.judge(learner, show, i, len(tried))
-                trials.append(Trial(learner=learner, score=score, is_given=i == 0))
-        except KeyboardInterrupt:
-            interrupted = True
+    trials, interrupted = _trials(bench, tried)
     if interrupted:
         further = "; replays the best of them, Ctrl-C ends that, too" if trials else ""
         tell(f"interrupted; {len(trials)} of {number(len(tried), 'configuration')} tried{further}")
@@ -379,6 +371,19 @@ def search(
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
     return INTERRUPTED if interrupted else DONE
+
+
+def _trials(bench: _Bench, tried: Sequence[Learner]) -> tuple[list[Trial], bool]:
+    """Return the learners with their scores, and whether Ctrl-C left some of them out."""
+    trials: list[Trial] = []
+    with progress(every=1) as show:
+        try:
+            for i, learner in enumerate(tried):
+                score = bench.judge(learner, show, i, len(tried))
+                trials.append(Trial(learner=learner, score=score, is_given=i == 0))
+        except KeyboardInterrupt:
+            return trials, True
+    return trials, False
 
 
 def _replayed(
