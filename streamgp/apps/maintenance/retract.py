@@ -179,11 +179,13 @@ def _plan_of_lines(
     """Return the labels that would be taken back from some or all learners."""
     plan = Plan()
     for owner, history in _logs(histories, owners):
-        left, taken = without(history.lines(owner[1]), annotator, since)
-        if taken:
+        lines = in_force(history.lines(owner[1]))
+        left, taken = without(lines, annotator, since)
+        # All lines, as one of the annotator may repeat a label from before `since`.
+        own = Retraction(annotator=annotator, since=since, at=time(), taken=tuple(lines)).own
+        if own:
             plan.owners.append(owner)
-            gone = Retraction(annotator=annotator, since=since, at=time(), taken=tuple(taken))
-            plan.n_labels += len(gone.own)
+            plan.n_labels += len(own)
             _count_events(plan, {line.event_id for line in taken}, left)
     return plan
 

@@ -321,16 +321,21 @@ def test_a_label_that_is_only_confirmed_by_another_annotator_is_not_counted(smal
 def test_a_label_from_before_may_stand_again(small: Small) -> None:
     labels_given(small, "ann", keys=("k1",))
     [first] = [m for m in small.said("answers") if isinstance(m, Answer) and m.event_id == "e0"]
-    later = first.answered_at + 0.5
+    later = first.answered_at + 0.002
     correction = replace(
         first, answer_id="c", request_id=None, supersedes=first.answer_id, y="bath",
         answered_at=later,
     )  # fmt: skip
     small.put(correction)
     small.work()
-    since = datetime.fromtimestamp(later - 0.25, UTC).isoformat()
-    said = retracted(small, "--annotator", "ann", "--since", since)
+    since = datetime.fromtimestamp(later - 0.001, UTC).isoformat()
+    words = ("--annotator", "ann", "--since", since)
+    said = retracted(small, *words)
     assert ", 1 event one of another annotator, or an earlier one\n" in said
+    assert [line.y for line in lines(small) if line.event_id == "e0"][-1] == first.y
+    assert small.wrong("retract", *words) == (
+        "no learner holds a label of 'ann' since then; nothing was taken back"
+    )
 
 
 def test_retractions_of_the_same_events_are_undone_in_turn(small: Small) -> None:
