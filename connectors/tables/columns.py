@@ -71,7 +71,7 @@ class Kind(Enum):
     TEXT = "texts"
     RISING = "a number that rises with every row"
     TIME = "times"
-    UNIQUE = "a different text in nearly every row"
+    UNIQUE = "a different text in nearly every one of the first rows"
     OTHER = "neither numbers nor texts"
 
 
@@ -90,7 +90,7 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     >>> kind_of(["2015-02-02 14:19:00", "2015-02-02 14:20:00"])
     <Kind.TIME: 'times'>
     >>> kind_of([f"u{n}" for n in range(100)]), kind_of([f"u{n % 50}" for n in range(100)])
-    (<Kind.UNIQUE: 'a different text in nearly every row'>, <Kind.TEXT: 'texts'>)
+    (<Kind.UNIQUE: 'a different text in nearly every one of the first rows'>, <Kind.TEXT: 'texts'>)
 
     """
     if not cells:
@@ -169,6 +169,7 @@ class FeatureColumns:
     """
 
     # left_out    names of columns that are not features, by reason.
+    # _advice     what to do if there is no feature.
     # _plan       parser of each feature; grows when an undecided column shows its first cell.
     # _undecided  columns that have been empty so far.
 
@@ -207,11 +208,13 @@ class FeatureColumns:
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
+        self._advice = "name the columns that are features"
         if parts:
-            notes(
+            self._advice = (
                 "values within lists and objects are features only in fields of their own, such as "
                 f"{parts[0]!r:.60}"
             )
+            notes(self._advice)
         if with_commas:
             notes(
                 "not numbers, because decimal commas need semicolons between the cells of a table: "
@@ -234,7 +237,7 @@ class FeatureColumns:
             return f"has no numbers or texts in the columns named as features ({found})"
         return (
             "has no column of numbers or of recurring texts besides label, time and key"
-            f"{f' ({found})' if found else ''}; name the columns that are features"
+            f"{f' ({found})' if found else ''}; {self._advice}"
         )
 
     def add(self, names: Iterable[str]) -> None:
@@ -477,6 +480,7 @@ class RowReader:
         if roles.label is not None and not roles.numbers:
             yield _hint_of_numbers(roles.label, rows)
             yield _hint_of_no_labels(roles.label, rows)
+            yield _hint_of_spellings(roles.label, rows)
         if self._commas:
             numbers = [*features, roles.label] if roles.numbers and roles.label else features
             yield _hint_of_both_signs(numbers, given)
@@ -625,6 +629,23 @@ def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
     return (
         f"{', '.join(found)} in {name!r} counts as a class; leave the cell empty where there is no "
         "label"
+    )
+
+
+def _hint_of_spellings(name: str, rows: list[Cells]) -> str | None:
+    """Return a note if classes differ only in case, or in whether they are text."""
+    spellings: dict[str, dict[Label, None]] = {}
+    for row in rows:
+        with suppress(ValueError):
+            y = label_of(row.get(name))
+            if y is not None:
+                spellings.setdefault(str(y).casefold(), {})[y] = None
+    found = next((list(labels) for labels in spellings.values() if len(labels) > 1), None)
+    if found is None:
+        return None
+    return (
+        f"{', '.join(map(repr, found))} in {name!r} count as different classes; if they are one, "
+        "write it in one way"
     )
 
 
