@@ -92,6 +92,9 @@ class StandardScaling:
     numbers 0 and 1. Values that are not numbers, such as strings, pass unchanged; None and NaN are
     missing and dropped.
 
+    A feature that is 1 in some events, at least one in a hundred, and missing in all others is a
+    mark: its presence is all that it says. It counts as 0 where it is missing.
+
     Parameters
     ----------
     warm_up
@@ -111,6 +114,7 @@ class StandardScaling:
     # _next     number of events at which the statistics in use will next change
     # _running  statistics of the features that are not frozen
     # _locations, _factors  offset and factor of the features in use
+    # _marks    marks in use, and what each becomes where it is missing
     # _in_use   these as plain values; None: not needed since they changed
     _statistics: type[Moments | Quartiles] = Moments
 
@@ -121,6 +125,7 @@ class StandardScaling:
         self._running: dict[FeatureName, Moments | Quartiles] = {}
         self._locations: dict[FeatureName, float] = {}
         self._factors: dict[FeatureName, float] = {}
+        self._marks: dict[FeatureName, float] = {}
         self._in_use: list[list[Any]] | None = None
 
     def __getstate__(self) -> State:
@@ -170,13 +175,13 @@ class StandardScaling:
             scaled = {name: (value - locations[name]) * factors[name] for name, value in x.items()}
             # NaN survives a sum.
             if not math.isnan(sum(scaled.values())):
-                return scaled
+                return {**self._marks, **scaled} if self._marks else scaled
         except (KeyError, TypeError, OverflowError):
             pass
         return self._transform_with_care(x)
 
     def _transform_with_care(self, x: Features) -> dict[FeatureName, Any]:
-        scaled: dict[FeatureName, Any] = {}
+        scaled: dict[FeatureName, Any] = dict(self._marks)
         for name, value in x.items():
             if is_missing(value):
                 continue
@@ -194,6 +199,7 @@ class StandardScaling:
             "next": self._next,
             "moments": [[plain_name(name), *r.plain()] for name, r in self._running.items()],
             "in_use": self._plain_in_use(),
+            **({"marks": list(map(plain_name, self._marks))} if self._marks else {}),
         }
 
     def load_state(self, state: State) -> None:
@@ -203,6 +209,7 @@ class StandardScaling:
             self._running[name] = self._statistics.of(*running)
         for name, location, factor in state["in_use"]:
             self._locations[name], self._factors[name] = float(location), float(factor)
+        self._marks = {name: self._scaled_zero(name) for name in state.get("marks", ())}
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
@@ -219,13 +226,30 @@ class StandardScaling:
             return False
         self._next *= 2
         ended = self._n == self.warm_up
-        enough = self.warm_up / 2 if ended else 1
         self._locations.clear()
         self._factors.clear()
+        self._marks.clear()
         self._in_use = None
-        for name in [name for name, r in self._running.items() if r.n >= enough]:
+        for name in self._with_enough(self.warm_up / 2 if ended else 1):
             self._use(name, keep=not ended)
         return True
+
+    def _with_enough(self, n: float) -> list[FeatureName]:
+        """Return the marks, and the other features that have enough values."""
+        found = self._running.items()
+        return [name for name, r in found if r.n >= n or self._filled(r) is not None]
+
+    def _filled(self, running: Moments | Quartiles) -> Moments | None:
+        """Return the moments of a mark, with zeros where it is missing; None if it is no mark."""
+        n = self._weight()
+        share = running.n / n
+        if not isinstance(running, Moments) or running.mean != 1.0 or running.m2:
+            return None
+        return Moments.of(n, share, n * share * (1.0 - share)) if _RAREST <= share < 1.0 else None
+
+    def _weight(self) -> float:
+        """Return the total weight of all events in the statistics."""
+        return self._n
 
     def _freeze_late(self) -> bool:
         late = [name for name, r in self._running.items() if r.n >= self.warm_up]
@@ -235,9 +259,30 @@ class StandardScaling:
 
     def _use(self, name: FeatureName, *, keep: bool) -> None:
         running = self._running[name] if keep else self._running.pop(name)
-        self._locations[name], self._factors[name] = running.location, 1.0 / running.scale
+        mark = self._filled(running)
+        self._locations[name] = (mark or running).location
+        self._factors[name] = 1.0 / self._unit(name, running, mark)
+        self._marks.pop(name, None)
+        if mark is not None:
+            self._marks[name] = self._scaled_zero(name)
         self._in_use = None
 
+    def _unit(
+        self,
+        name: FeatureName,  # noqa: ARG002 - for subclasses
+        running: Moments | Quartiles,
+        mark: Moments | None,
+    ) -> float:
+        """Return the unit of a feature; `mark` is what `_filled` returned."""
+        return (mark or running).scale
+
+    def _scaled_zero(self, name: FeatureName) -> float:
+        return -self._locations[name] * self._factors[name]
+
+
+# Least share of events that have a mark. It bounds the dimension where events invent names: there
+# are at most a hundred times as many marks as features in an event.
+_RAREST: Final = 0.01
 
 MOST_RELEARNED: Final = 500
 """Number of labels after which scaling is not renewed: the learner would have to relearn all."""
@@ -404,19 +449,15 @@ class RenewedScaling(StandardScaling):
         if self._n <= self.warm_up:
             self._locations.clear()
             self._factors.clear()
+            self._marks.clear()
             self._in_use = None
-        enough = self._weight() / 2 if ended else 1
-        for name in [name for name, r in self._running.items() if r.n >= enough]:
+        for name in self._with_enough(self._weight() / 2 if ended else 1):
             self._use(name, keep=True)
         return True
 
     def _renewed_at(self) -> int:
         """Return the number of events at the renewal after the current one."""
         return 2 * self._n
-
-    def _weight(self) -> float:
-        """Return the total weight of all events at the current renewal."""
-        return self._n
 
     def _freeze_late(self) -> bool:
         late = [
@@ -428,12 +469,11 @@ class RenewedScaling(StandardScaling):
             self._use(name, keep=True)
         return bool(late)
 
-    def _use(self, name: FeatureName, *, keep: bool) -> None:
-        super()._use(name, keep=keep)
-        moments = self._running[name]
-        assert isinstance(moments, Moments)
-        unit = max(moments.std, _unit_of_rare(moments, self._n_zeros.get(name, 0)))
-        self._factors[name] = 1.0 / unit
+    def _unit(self, name: FeatureName, running: Moments | Quartiles, mark: Moments | None) -> float:
+        assert isinstance(running, Moments)
+        moments = mark or running
+        n_zeros = mark.n - running.n if mark else self._n_zeros.get(name, 0)
+        return max(moments.std, _unit_of_rare(moments, n_zeros))
 
 
 class RecentScaling(RenewedScaling):
@@ -473,6 +513,8 @@ class RecentScaling(RenewedScaling):
         return self._n + self.warm_up
 
     def _weight(self) -> float:
+        if self._n < self.warm_up:
+            return self._n
         # N, N + N/2, N + N/2 + N/4, ...
         return self.warm_up * (1.0 - _KEPT ** (self._n // self.warm_up)) / (1.0 - _KEPT)
 

@@ -22,7 +22,8 @@ from streamgp.scaling import (
     standard_scaling,
 )
 
-values = st.floats(-1e6, 1e6)
+# Marks, which are always 1, have tests of their own.
+values = st.floats(-1e6, 1e6).filter(lambda value: value != 1.0)
 events = st.fixed_dictionaries({"a": values}, optional={"b": values, "c": values})
 
 
@@ -286,7 +287,7 @@ def test_a_renewed_scale_is_that_of_all_events_at_the_last_renewal(warm_up, n, v
 def test_until_the_end_of_the_warm_up_it_is_standard_scaling_clipped(xs, probe):
     """Where zeros do not prevail; `values` has next to none."""
     renewed, standard = RenewedScaling(60), StandardScaling(60)
-    xs = [{name: value or 1.0 for name, value in x.items()} for x in xs]
+    xs = [{name: value or 2.0 for name, value in x.items()} for x in xs]
     assert watched(renewed, xs) == watched(standard, xs)
     expected = {name: min(max(d, -3.0), 3.0) for name, d in standard.transform(probe).items()}
     assert renewed.transform(probe) == expected
@@ -426,3 +427,59 @@ def test_scaling_is_renewed_or_not_or_by_what_is_recent():
     kinds = [type(standard_scaling(9, rescale=how)) for how in (False, True, "recent")]
     assert kinds == [StandardScaling, RenewedScaling, RecentScaling]
     assert type(standard_scaling(0, rescale="recent")) is NoScaling
+
+
+# --- marks: features that are 1 or missing
+
+# Name, and share of the events that have it.
+MARKS = [("often", 0.9), ("half", 0.5), ("rarely", 0.05)]
+
+
+@pytest.mark.parametrize("kind", [StandardScaling, RenewedScaling, RecentScaling])
+@pytest.mark.parametrize("missing", [None, math.nan, "no key"])
+def test_a_mark_is_zero_where_it_is_missing(kind, missing):
+    rng = random.Random(0)
+    marked, filled = kind(40), kind(40)
+    for i in range(400):
+        full = {"a": rng.gauss(0.0, 1.0)}
+        full |= {name: float(i == 0 or rng.random() < share) for name, share in MARKS}
+        x = {name: value or missing for name, value in full.items()}
+        x = {name: value for name, value in x.items() if value != "no key"}
+        assert marked.observe(x) == filled.observe(full)
+        # The standard deviation of equal values is not 0 but up to 1e-8, by rounding.
+        assert marked.transform(x) == pytest.approx(filled.transform(full), rel=1e-6)
+
+
+@given(st.integers(0, 60))
+def test_marks_are_the_same_after_a_restart(n):
+    xs = [{"a": float(i), **({"b": True} if i % 3 == 0 else {})} for i in range(60)]
+    for kind in (StandardScaling, RenewedScaling, RecentScaling):
+        scaling, restarted = kind(20), kind(20)
+        watched(scaling, xs[:n])
+        restarted.load_state(json.loads(json.dumps(scaling.state())))
+        assert watched(restarted, xs[n:]) == watched(scaling, xs[n:])
+        assert restarted.transform({"a": 2.0}) == scaling.transform({"a": 2.0})
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0, 21.5])
+def test_a_constant_other_than_one_is_no_mark(value):
+    scaling = RenewedScaling(20)
+    watched(scaling, [{"a": float(i), **({"b": value} if i % 3 else {})} for i in range(20)])
+    assert scaling.transform({"b": value}) == {"b": 0.0}
+    assert scaling.transform({}) == {}
+
+
+def test_what_turns_out_to_have_other_values_is_no_mark_from_the_next_renewal():
+    scaling = RenewedScaling(20)
+    watched(scaling, [{"a": float(i), **({"b": 1.0} if i % 3 else {})} for i in range(20)])
+    assert "b" in scaling.transform({"a": 0.0})
+    watched(scaling, [{"a": float(i), "b": 2.0 + i} for i in range(20)])
+    assert "b" not in scaling.transform({"a": 0.0})
+
+
+def test_names_that_hardly_ever_occur_are_no_marks():
+    scaling = RenewedScaling(200)
+    watched(scaling, [{"a": float(i), f"user {i}": 1.0, f"day {i // 2}": 1.0} for i in range(200)])
+    scaled = scaling.transform({"a": 0.0})
+    assert sum(name.startswith("user") for name in scaled) == 0
+    assert sum(name.startswith("day") for name in scaled) == 100
