@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State
@@ -30,6 +30,15 @@ _WORTHLESS: Final = 0.5
 _NEARBY: Final = 0.8
 # Largest probability of asking because of a suspicion.
 _MOST_ASKED: Final = 0.1
+# Number of latest answers, one of which makes an annotator a witness.
+_RECENT: Final = 100
+# Share of the alarm that the sum without any one annotator must reach: odds of 21 by default. A
+# learner soon learns what is new, and is no longer surprised, so that two annotators would often
+# not both get to the alarm.
+_OF_OTHERS: Final = 1.0 / 3.0
+# Least value of a sum without one annotator, so that the others can have spoken against a change;
+# about two labels as predicted.
+_AGAINST: Final = -1.0
 # What remains of an annotator's error rate after an answered challenge, as in a temporal filter.
 _LEFT_AFTER_CHALLENGE: Final = 0.25
 
@@ -60,10 +69,14 @@ class DriftTest:
     `at_least · exp(S)`, up to 0.1: so the test sees events of which the learner is sure, and a
     suspicion is soon confirmed or dropped.
 
-    One annotator who insists on wrong answers looks like a change, too. Therefore the labels of all
-    others than the annotator who surprises most must speak for a change in sum, or there is no
-    alarm; while they speak against it, no more is asked either. One annotator is enough if no other
-    has ever answered. Labels without an annotator count as those of others.
+    One annotator who insists on wrong answers looks like a change, too. Therefore the same sum over
+    the labels of all others must reach a third of the alarm, whichever annotator is left out. While
+    the others speak against a change, no more is asked either. One annotator is enough if no other
+    has given one of the latest 100 answers. Answers without an annotator count as those of one.
+
+    Labels that were not asked for count only if they have no annotator and none was ever asked for,
+    as where labels come with their events: people correct predictions that are wrong, and one who
+    misleads could give any number of labels.
 
     Parameters
     ----------
@@ -99,6 +112,18 @@ class DriftTest:
         check_number("run_length", self.run_length, wanted, lambda n: n > 1.0 and math.isfinite(n))
 
 
+@dataclass(slots=True)
+class _Sum:
+    """Page's sum of some of the labels, and the number of all labels since it was last 0."""
+
+    value: float = 0.0
+    n_since: int = 0
+
+    def add(self, surprise: float, largest: float, least: float = 0.0) -> None:
+        self.value = min(max(self.value + surprise, least), largest)
+        self.n_since = self.n_since + 1 if self.value > 0.0 else 0
+
+
 class RunningDriftTest:
     """State of a drift test: the sum, and since when it is above 0.
 
@@ -121,28 +146,28 @@ class RunningDriftTest:
     [None, None, None, 4]
     >>> running.n_drifts
     1
-    >>> [running.note(1.5, "bob", alone=False) for _ in range(5)]
+    >>> [running.note(1.5, "bob") for _ in range(5)]
     [None, None, None, None, None]
-    >>> running.note(1.5, "ann", alone=False)
-    6
+    >>> [running.note(1.5, "ann") for _ in range(2)]
+    [None, 2]
 
     """
 
-    # _sum      S
-    # _n_since  labels since S was last 0
-    # _by       surprise of these by annotator, in sum
+    # _all      S
+    # _without  S of the labels of all others, by annotator, from `_AGAINST` on; S if not there
+    # _heard    number of answers since the last one of each annotator, if at most `_RECENT`
     # _n_sure, _n_sure_since  sure predictions, and how many of them labels contradicted: before
-    #           that, and since
+    #           S was last 0, and since
     def __init__(self, test: DriftTest) -> None:
         self._test = test
         self._n_sure = [0, 0]
+        self._heard: dict[str | None, int] = {}
         self._begin()
         self.n_drifts = 0
 
     def _begin(self) -> None:
-        self._sum = 0.0
-        self._n_since = 0
-        self._by: dict[str | None, float] = {}
+        self._all = _Sum()
+        self._without: dict[str | None, _Sum] = {}
         self._n_sure_since = [0, 0]
 
     @property
@@ -157,11 +182,13 @@ class RunningDriftTest:
         y: Label,
         *,
         annotator: str | None,
+        asked: bool,
         error_rate: float,
         reconsidered: bool,
-        alone: bool,
     ) -> int | None:
         """Record a label that was learned; see `surprise` and `note`."""
+        if not asked and (annotator is not None or self._heard):
+            return self.note(0.0, annotator, asked=False)  # it counts in dates only
         told = surprise(
             belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
         )
@@ -170,21 +197,22 @@ class RunningDriftTest:
         if y in known and probability_right(belief) >= _SURE:
             self._n_sure_since[0] += 1
             self._n_sure_since[1] += y != most_probable(known)
-        return self.note(told, annotator, alone=alone)
+        return self.note(told, annotator, asked=asked)
 
     @property
     def least(self) -> float:
         """Least probability of asking about an event."""
         at_least = self._test.at_least
-        if self._support < 0.0:
+        if self._shown.value < 0.0:
             return at_least
-        return min(max(_MOST_ASKED, at_least), at_least * math.exp(self._sum))
+        return min(max(_MOST_ASKED, at_least), at_least * math.exp(self._all.value))
 
     @property
-    def _support(self) -> float:
-        """Surprise of all labels but those of the annotator who surprises most."""
-        largest = max([told for name, told in self._by.items() if name is not None], default=0.0)
-        return sum(self._by.values()) - largest
+    def _shown(self) -> _Sum:
+        """The least of the sums: none of the annotators alone has shown it."""
+        heard = [*self._heard] or [None]
+        sums = [one for name, one in self._without.items() if [name] != heard]
+        return min([self._all, *sums], key=lambda one: one.value)
 
     def decided(self, wish: Decision, draw: float) -> Decision:
         """Return a decision that asks with at least the probability of the test; changes nothing.
@@ -198,11 +226,11 @@ class RunningDriftTest:
         return own if own.ask else wish
 
     def note(
-        self, surprise: float, annotator: str | None = None, *, alone: bool = True
+        self, surprise: float, annotator: str | None = None, *, asked: bool = True
     ) -> int | None:
         """Record the surprise of a label that was learned, and its annotator.
 
-        `alone` says that no other annotator has ever answered.
+        `asked` says that it was asked for.
 
         Returns
         -------
@@ -210,40 +238,46 @@ class RunningDriftTest:
 
         """
         alarm = math.log(self._test.run_length)
-        self._sum = min(self._sum + surprise, alarm)
-        if self._sum <= 0.0:
+        if asked:
+            self._heard = {name: n + 1 for name, n in self._heard.items() if n < _RECENT}
+            self._heard[annotator] = 0
+        self._without.setdefault(annotator, replace(self._all))
+        for name, others in self._without.items():
+            others.add(0.0 if name == annotator else surprise, alarm, _AGAINST)
+        self._all.add(surprise, alarm)
+        if self._all.value <= 0.0:
             before, since = self._n_sure, self._n_sure_since
             self._n_sure = [before[0] + since[0], before[1] + since[1]]
-            self._begin()
+            self._n_sure_since = [0, 0]
+            self._without = {name: one for name, one in self._without.items() if one.value > 0.0}
+        shown = self._shown
+        if self._all.value < alarm or shown.value < _OF_OTHERS * alarm:
             return None
-        self._n_since += 1
-        self._by[annotator] = self._by.get(annotator, 0.0) + surprise
-        if self._sum < alarm or not (alone or self._support > 0.0):
-            return None
-        n_since = self._n_since
         self._begin()
         self.n_drifts += 1
-        return n_since
+        return shown.n_since
 
     def forget(self, n_latest: int) -> None:
-        """Count the labels since S was last 0 without the `n_latest`-th latest one."""
-        self._n_since -= n_latest <= self._n_since
+        """Count the labels since a sum was last 0 without the `n_latest`-th latest one."""
+        for one in (self._all, *self._without.values()):
+            one.n_since -= n_latest <= one.n_since
 
     def state(self) -> State:
         """Return the state as plain JSON values."""
         return {
-            "sum": self._sum,
-            "n_since": self._n_since,
-            "by": [[name, told] for name, told in self._by.items()],
+            "sum": self._all.value,
+            "n_since": self._all.n_since,
+            "without": [[name, one.value, one.n_since] for name, one in self._without.items()],
+            "heard": [[name, n] for name, n in self._heard.items()],
             "n_sure": [*self._n_sure, *self._n_sure_since],
             "n_drifts": self.n_drifts,
         }
 
     def load_state(self, state: State) -> None:
         """Restore `state`."""
-        self._sum = float(state["sum"])
-        self._n_since = int(state["n_since"])
-        self._by = {name: float(told) for name, told in state["by"]}
+        self._all = _Sum(float(state["sum"]), int(state["n_since"]))
+        self._without = {name: _Sum(float(told), int(n)) for name, told, n in state["without"]}
+        self._heard = {name: int(n) for name, n in state["heard"]}
         counts = [int(n) for n in state["n_sure"]]
         self._n_sure, self._n_sure_since = counts[:2], counts[2:]
         self.n_drifts = int(state["n_drifts"])

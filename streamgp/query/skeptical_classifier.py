@@ -620,9 +620,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
                 belief,
                 y,
                 annotator=annotator,
+                asked=asked,
                 error_rate=rate,
                 reconsidered=challenged,
-                alone=len(self._error_estimates) == 1,
             )
             if n_current is not None:
                 self._store.outdate(n_current)

@@ -66,7 +66,7 @@ def rebuilt(known, words):
     taught = {**fresh.state()["taught"], "scaling": state["taught"]["scaling"]}
     drift = fresh.state()["drift"]
     fresh.load_state({**state, "annotators": [], "drift": drift, "taught": taught}, ())
-    for event_id, x, (annotator, first), last, challenged, privileged in words:
+    for event_id, x, (annotator, first), last, challenged, privileged, asked in words:
         fresh.settle_one(
             x,
             last,
@@ -75,6 +75,7 @@ def rebuilt(known, words):
             annotator=annotator,
             event_id=event_id,
             privileged=privileged,
+            asked=asked,
         )
     return fresh
 
@@ -100,11 +101,15 @@ def words_without(log, annotator):
             first, last = left[0], left[-1]
             challenged = first[2] == "contested" and left[1:2] == spoken[1:2] != []
             y = first[1]
-            if challenged and first[3].given is None:
+            line = first[3]
+            if challenged and line.given is None:
                 y = last[1]  # it was upheld, and counts as that whatever it was corrected to
+            # The log does not tell of what was left or challenged that it was not asked for.
+            was_alone = first is spoken[0] and first[2] == "alone"
+            asked = not (was_alone and line.origin == "volunteered") and not line.asked_back
             found.append(
-                (first[3].sequence, event_id, first[3].x, (first[0], y), last[1], challenged,
-                 last[4])
+                (line.sequence, event_id, line.x, (first[0], y), last[1], challenged, last[4],
+                 asked)
             )  # fmt: skip
     return [word[1:] for word in sorted(found, key=lambda word: word[0])]
 

@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from river import evaluate, metrics
 from river.naive_bayes import GaussianNB
 
-from streamgp import DriftTest, GPClassifier, Posterior, SkepticalClassifier, isgp
+from streamgp import (
+    DriftTest,
+    GPClassifier,
+    InteractiveLoop,
+    Posterior,
+    SkepticalClassifier,
+    isgp,
+)
 from streamgp.base import Decision
 from streamgp.datasets import WiFiRooms
+from streamgp.interactive import Answer, Challenge, Event, LabelRequest, People
 from streamgp.query import Entropy, NeverAsk, SkepticalAsk
 from streamgp.query.drift_test import RunningDriftTest, surprise
 from tests.helpers.laws import examples
@@ -81,52 +89,106 @@ def test_the_sum_is_the_largest_of_all_suffixes(steps, run_length):
             since = []
 
 
-def noted(*told, alone=False):
+def noted(*told):
     running = RunningDriftTest(DriftTest(run_length=100))
-    return running, [running.note(surprise, who, alone=alone) for surprise, who in told]
+    return running, [running.note(surprise, who) for surprise, who in told]
+
+
+HONEST = [(-0.5, "ann"), (-0.5, "bob")]
 
 
 def test_one_annotator_alone_is_not_believed_against_the_others():
-    running, found = noted(*[(2.0, "eve"), (-0.5, "ann"), (-0.5, "bob")] * 20)
+    running, found = noted(*[*HONEST, (2.0, "eve")] * 20)
     assert set(found) == {None}
-    assert running.least == 0.005  # although the sum is at its largest
-    assert running.state()["sum"] == pytest.approx(math.log(100.0) - 1.0)
+    assert running.state()["sum"] == pytest.approx(math.log(100.0))
+    running.note(-0.5, "ann")
+    assert running.least == 0.005  # although the sum is near its largest
 
 
 def test_one_annotator_is_not_believed_while_the_others_are_silent_but_more_is_asked():
-    running, found = noted(*[(2.0, "eve")] * 9)
+    running, found = noted(*HONEST, *[(2.0, "eve")] * 9)
     assert set(found) == {None}
     assert running.least == 0.1
-    assert running.note(0.1, "ann", alone=False) == 10
+
+
+def test_one_surprise_of_another_annotator_does_not_confirm_what_one_insists_on():
+    """It may be an error, or about an event of which the learner is not sure."""
+    running, _ = noted(*HONEST, *[(2.0, "eve")] * 9)
+    assert running.note(1.5, "ann") is None
+    assert running.note(1.5, "bob") == 2  # dated to what the others have shown
 
 
 def test_one_annotator_is_enough_if_there_is_no_other():
-    assert noted(*[(2.0, "eve")] * 3, alone=True)[1] == [None, None, 3]
+    for who in ("eve", None):
+        assert noted(*[(2.0, who)] * 3)[1] == [None, None, 3]
 
 
-def test_labels_without_an_annotator_are_those_of_others():
-    assert noted(*[(2.0, None)] * 3)[1] == [None, None, 3]
-    assert noted(*[(2.0, "eve"), (-0.1, None)] * 9)[1] == [None] * 18
-    assert noted(*[(2.0, "eve"), (0.1, None)] * 3)[1][-2:] == [5, None]
+@pytest.mark.parametrize("who", ["bob", None])
+def test_one_annotator_is_enough_if_no_other_has_answered_for_a_hundred_answers(who):
+    running, _ = noted((-0.5, who), *[(-0.5, "ann")] * 98)
+    assert [running.note(2.0, "ann") for _ in range(3)] == [None, None, 3]
+    running, _ = noted((-0.5, who), *[(-0.5, "ann")] * 97)
+    assert [running.note(2.0, "ann") for _ in range(4)] == [None, None, None, 4]
 
 
-def test_the_sum_that_was_disputed_counts_once_the_others_agree():
-    running, found = noted(*[(2.0, "eve"), (-0.5, "ann")] * 6)
+def test_annotators_who_confirm_what_was_learned_do_not_hide_what_two_others_show():
+    found = noted(*HONEST, *[(-0.5, "eve"), (2.0, "ann"), (2.0, "bob")] * 3)[1]
+    assert found.index(next(n for n in found if n)) <= 9
+
+
+def test_a_long_dispute_does_not_hide_a_change_that_the_others_show_later():
+    running, found = noted(*[*HONEST, (2.0, "eve")] * 200)
     assert set(found) == {None}
-    again = [running.note(2.0, "ann", alone=False) for _ in range(2)]
-    assert again == [None, 14]
+    assert [running.note(2.0, who) for who in ("ann", "bob")] == [None, 2]
+
+
+def test_many_annotators_who_err_now_and_then_are_no_drift():
+    told = [(2.0 if n % 5 == 0 else -0.7, f"p{n % 101}") for n in range(2000)]
+    assert set(noted(*told)[1]) == {None}
+
+
+NIGHT_IS_SURE = {"day": 0.01, "night": 0.99}
+
+
+def volunteered(running, y, annotator, n):
+    options = {"asked": False, "error_rate": 0.2, "reconsidered": True}
+    told = [running.learn(NIGHT_IS_SURE, y, annotator=annotator, **options) for _ in range(n)]
+    return [n for n in told if n is not None]
+
+
+@pytest.mark.parametrize("names", [["eve"], ["eve", "mal"], [None], [None, "eve"]], ids=repr)
+@pytest.mark.parametrize("y", ["day", "night"])
+def test_labels_that_were_not_asked_for_neither_make_a_drift_nor_hide_one(names, y):
+    running = RunningDriftTest(DriftTest())
+    learned(running, "day", "ann", 5)
+    learned(running, "day", "bob", 5)
+    for _ in range(20):
+        for name in names:
+            assert not volunteered(running, y, name, 10)
+    assert (running.n_drifts, running.least) == (0, 0.005)
+    found = []
+    for _ in range(6):
+        for who in ("ann", "bob"):
+            found += learned(running, "night", who)
+            for name in names:
+                volunteered(running, y, name, 2)
+    # Dated to one of the first two answers; labels that were not asked for are numbered, too.
+    [n] = found
+    assert n in (1 + 8 * (1 + 2 * len(names)), 1 + 9 * (1 + 2 * len(names)))
+
+
+def test_labels_that_came_with_events_are_enough_if_nobody_was_asked():
+    running = RunningDriftTest(DriftTest())
+    volunteered(running, "night", None, 20)
+    assert not volunteered(running, "day", "eve", 50)
+    assert volunteered(running, "day", None, 6)
 
 
 def learned(running, y, annotator, n=1):
-    for _ in range(n):
-        running.learn(
-            {"day": 0.99, "night": 0.01},
-            y,
-            annotator=annotator,
-            error_rate=0.2,
-            reconsidered=False,
-            alone=False,
-        )
+    options = {"asked": True, "error_rate": 0.2, "reconsidered": False}
+    belief = {"day": 0.99, "night": 0.01}
+    told = [running.learn(belief, y, annotator=annotator, **options) for _ in range(n)]
+    return [n for n in told if n is not None]
 
 
 def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
@@ -227,7 +289,7 @@ def test_settings_out_of_range_are_refused(bad):
 def test_the_probability_of_asking_is_one_for_all_settings(run_length, at_least):
     running = RunningDriftTest(DriftTest(at_least, run_length))
     for n in range(1000):
-        running.note(2.0, "eve", alone=n % 300 == 0)
+        running.note(2.0, "ann" if n % 300 == 0 else "eve")
         assert at_least <= running.least <= max(at_least, 0.3)
 
 
@@ -330,6 +392,50 @@ def test_two_changes_are_found_one_after_the_other():
 def test_it_works_under_rivers_evaluator():
     score = evaluate.progressive_val_score(WiFiRooms().take(300), isgp(seed=1), metrics.Accuracy())
     assert score.get() > 0.9
+
+
+def conversed(loop, events, annotators, first=0):
+    """Let annotators who never err answer in turn what is asked."""
+    for n, (x, y) in enumerate(events, start=first):
+        event_id, now = f"e{n}", 60.0 * n
+        messages = loop.on_event(Event(event_id=event_id, x=x, occurred_at=now), now=now)
+        for m in messages:
+            if isinstance(m, LabelRequest):
+                say(loop, event_id, y, annotators[n % len(annotators)], now, m.request_id)
+
+
+def say(loop, event_id, y, annotator, now, request_id=None):
+    """Answer, and insist on it if it is challenged."""
+    number = f"{event_id}/{annotator}/{request_id}"
+    answer = {"answer_id": number, "request_id": request_id, "event_id": event_id, "y": y}
+    for m in loop.on_answer(Answer(**answer, annotator=annotator, answered_at=now), now=now):
+        if isinstance(m, Challenge):
+            say(loop, event_id, y, annotator, now, m.request_id)
+
+
+@pytest.mark.parametrize("names", [["eve"], ["eve", "mal"], [None], ["eve", None]], ids=repr)
+def test_labels_given_unasked_do_not_make_a_learner_forget_what_others_taught(names):
+    events = list(world(800, [], 1))
+    model = SkepticalClassifier(
+        GPClassifier(), SkepticalAsk(at_least=0.1), drift_test=DriftTest(), seed=1
+    )
+    loop = InteractiveLoop(model, people=People(quarantine=False))
+    conversed(loop, events, ["ann", "bob"])
+    before = model.n_learned
+    for n in range(0, 60, 2):
+        light = events[n][0]["light"]
+        say(loop, f"e{n}", ("day", "night")[light <= 0.0], names[n // 2 % len(names)], 48000.0)
+    assert model.n_learned > before + 20
+    assert (model.n_drifts, model.n_outdated) == (0, 0)
+
+
+def test_a_label_given_unasked_does_not_make_one_annotator_need_another():
+    events = list(world(2000, [1000], 5))
+    loop = InteractiveLoop(isgp(seed=5))
+    conversed(loop, events[:500], ["ann"])
+    say(loop, "e450", events[450][1], "eve", 30000.0)
+    conversed(loop, events[500:], ["ann"], first=500)
+    assert loop.model.n_drifts == 1
 
 
 # --- on record
