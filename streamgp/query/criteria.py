@@ -89,10 +89,10 @@ def unexplained_share(belief: Posterior) -> float:
     0.5
 
     """
-    return max(0.0, 1.0 - _explained(belief))
+    return max(0.0, 1.0 - explained(belief))
 
 
-def _explained(belief: Posterior) -> float:
+def explained(belief: Posterior) -> float:
     """Return the sum of the positive means of a posterior; 1 where all is explained."""
     return sum([m for m in belief.mean.values() if m > 0.0])
 
@@ -176,14 +176,14 @@ def probability_wrong(
     known = scores(belief)
     n_classes = max(2, len(known) + (given not in known))
     if heard and given not in known:
-        explained = 0.0  # plain probabilities do not tell how much they explain
+        known_share = 0.0  # plain probabilities do not tell how much they explain
         if isinstance(belief, Posterior):
-            explained = (1.0 - _open(belief)) * min(1.0, _explained(belief))
+            known_share = (1.0 - _open(belief)) * min(1.0, explained(belief))
         g, w = new_label_rates(heard)
-        right = (1.0 - error_rate) * g * (1.0 - explained)
+        right = (1.0 - error_rate) * g * (1.0 - known_share)
         return error_rate * w / (error_rate * w + right)
     if isinstance(belief, Posterior):
-        positive = _explained(belief)
+        positive = explained(belief)
         share = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
         v = _open(belief)
         q = (1.0 - v) * share + v / n_classes

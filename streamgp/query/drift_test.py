@@ -9,15 +9,15 @@ sure the learner was, asks more while answers are surprising, and finds when the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State
+from streamgp.common.annotator_error import INSISTED, WRONG
 from streamgp.common.fingerprint import recorded_name
-from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_number, check_rate
-from streamgp.query.criteria import probability_right
+from streamgp.query import criteria
 
 # Predictions with at least this probability of being right are sure; how many of them count as seen
 # beforehand, all but one of them right.
@@ -32,15 +32,13 @@ _NEARBY: Final = 0.8
 _MOST_ASKED: Final = 0.1
 # Number of latest answers, one of which makes an annotator a witness.
 _RECENT: Final = 100
-# Share of the alarm that the sum without any one annotator must reach: odds of 21 by default. A
+# Share of the alarm that the sum without any one annotator must reach: odds of 27 by default. A
 # learner soon learns what is new, and is no longer surprised, so that two annotators would often
 # not both get to the alarm.
 _OF_OTHERS: Final = 1.0 / 3.0
 # Least value of a sum without one annotator, so that the others can have spoken against a change;
 # about two labels as predicted.
 _AGAINST: Final = -1.0
-# What remains of an annotator's error rate after an answered challenge, as in a temporal filter.
-_LEFT_AFTER_CHALLENGE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +54,25 @@ class DriftTest:
 
         S = max(0, S + log(P(seen | q worthless) / P(seen | q as stated)))
 
-    Labels may be noisy, and learners surer than they should be: no prediction counts as surer than
-    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since S was
-    last 0 do not count for that.
+    There is such a sum of all labels, and one for each class, of the labels of events predicted to
+    be of that class: what has changed for a few classes only is not outweighed by labels of the
+    others.
 
-    After a drift S grows by one to three for each surprise, and S = log(`run_length`) is an alarm.
-    The change is dated to the first label after S was last 0; the learner forgets all examples
-    before it. If q and e are as stated, false alarms are `run_length` labels apart on average, or
-    more (Lorden 1971).
+    Labels may be noisy, and learners surer than they should be: no prediction counts as surer than
+    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since the
+    sum of their class was last 0 do not count for that.
+
+    After a drift S grows by one to three for each surprise, and S = log(2 `run_length`) is an
+    alarm. The change is dated to the first label after this sum was last 0; the learner forgets all
+    examples before it, and all sums are 0 again. If q and e are as stated, false alarms are
+    `run_length` labels apart on average, or more, however many classes there are. For exp(S) > 1 is
+    at most R, where each label makes R = (R + 1) P(seen | q worthless) / P(seen | q as stated), and
+    R minus the number of its labels is a martingale (Pollak 1987). Each label is in two sums.
 
     Whatever the query strategy decides, each event is asked about with a probability of at least
-    `at_least · exp(S)`, up to 0.1: so the test sees events of which the learner is sure, and a
-    suspicion is soon confirmed or dropped.
+    `at_least · exp(S)`, up to 0.1, where S is the larger of the sum of all labels and that of the
+    predicted class: so the test sees events of which the learner is sure, and a suspicion is soon
+    confirmed or dropped.
 
     One annotator who insists on wrong answers looks like a change, too. Therefore the same sum over
     the labels of all others must reach a third of the alarm, whichever annotator is left out. While
@@ -97,8 +102,8 @@ class DriftTest:
     References
     ----------
     [^1]: Page, E.S., 1954. Continuous inspection schemes. Biometrika 41, 100-115.
-    [^2]: Lorden, G., 1971. Procedures for reacting to a change in distribution. Annals of
-        Mathematical Statistics 42, 1897-1908.
+    [^2]: Pollak, M., 1987. Average run lengths of an optimal method of detecting a change in
+        distribution. Annals of Statistics 15, 749-779.
 
     """
 
@@ -114,18 +119,45 @@ class DriftTest:
 
 @dataclass(slots=True)
 class _Sum:
-    """Page's sum of some of the labels, and the number of all labels since it was last 0."""
+    """Page's sum S of some labels, and the number of all labels since it was last 0."""
 
     value: float = 0.0
     n_since: int = 0
 
     def add(self, surprise: float, largest: float, least: float = 0.0) -> None:
+        """Add the latest label, which is counted already."""
+        if self.value <= 0.0:
+            self.n_since = 1
         self.value = min(max(self.value + surprise, least), largest)
-        self.n_since = self.n_since + 1 if self.value > 0.0 else 0
+
+
+@dataclass(slots=True)
+class _Suspicion:
+    """Page's sum of some labels, and the same of those without each annotator's."""
+
+    # all      S
+    # without  S of the labels of all others, by annotator, from `_AGAINST` on; S if not there
+    # n_sure   sure predictions since S was last 0, and how many of them labels contradicted
+    all: _Sum = field(default_factory=_Sum)
+    without: dict[str | None, _Sum] = field(default_factory=dict)
+    n_sure: list[int] = field(default_factory=lambda: [0, 0])
+
+    def add(self, surprise: float, annotator: str | None, alarm: float) -> None:
+        self.without.setdefault(annotator, replace(self.all))
+        for name, others in self.without.items():
+            others.add(0.0 if name == annotator else surprise, alarm, _AGAINST)
+        self.all.add(surprise, alarm)
+        if self.all.value <= 0.0:
+            self.without = {name: one for name, one in self.without.items() if one.value > 0.0}
+
+    def shown(self, annotators: Collection[str | None]) -> _Sum:
+        """Return the least sum: what none of several annotators alone has shown."""
+        sums = [one for name, one in self.without.items() if annotators != {name}]
+        return min([self.all, *sums], key=lambda one: one.value)
 
 
 class RunningDriftTest:
-    """State of a drift test: the sum, and since when it is above 0.
+    """State of a drift test: its sums, and since when they are above 0.
 
     Parameters
     ----------
@@ -141,7 +173,7 @@ class RunningDriftTest:
 
     Examples
     --------
-    >>> running = RunningDriftTest(DriftTest(run_length=100))
+    >>> running = RunningDriftTest(DriftTest(run_length=50))
     >>> [running.note(1.5, "ann") for _ in range(4)]
     [None, None, None, 4]
     >>> running.n_drifts
@@ -153,22 +185,16 @@ class RunningDriftTest:
 
     """
 
-    # _all      S
-    # _without  S of the labels of all others, by annotator, from `_AGAINST` on; S if not there
-    # _heard    number of answers since the last one of each annotator, if at most `_RECENT`
-    # _n_sure, _n_sure_since  sure predictions, and how many of them labels contradicted: before
-    #           S was last 0, and since
+    # _suspicions  those that are not 0: of each predicted class, and under None that of all labels
+    # _heard   number of answers since the last one of each annotator, if at most `_RECENT`
+    # _n_sure  sure predictions, and how many of them labels contradicted, but for those since the
+    #          sum of their class was last 0
     def __init__(self, test: DriftTest) -> None:
         self._test = test
-        self._n_sure = [0, 0]
+        self._suspicions: dict[Label | None, _Suspicion] = {}
         self._heard: dict[str | None, int] = {}
-        self._begin()
+        self._n_sure = [0, 0]
         self.n_drifts = 0
-
-    def _begin(self) -> None:
-        self._all = _Sum()
-        self._without: dict[str | None, _Sum] = {}
-        self._n_sure_since = [0, 0]
 
     @property
     def most_sure(self) -> float:
@@ -187,34 +213,31 @@ class RunningDriftTest:
         reconsidered: bool,
     ) -> int | None:
         """Record a label that was learned; see `surprise` and `note`."""
+        predicted = criteria.predicted(belief)
         if not asked and (annotator is not None or self._heard):
-            return self.note(0.0, annotator, asked=False)  # it counts in dates only
+            return self.note(0.0, annotator, predicted, asked=False)  # it counts in dates only
         told = surprise(
             belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
         )
-        known = _scores(belief)
         # Also if `most_sure` leaves no surprise, or many wrong labels would end the test for good.
-        if y in known and probability_right(belief) >= _SURE:
-            self._n_sure_since[0] += 1
-            self._n_sure_since[1] += y != most_probable(known)
-        return self.note(told, annotator, asked=asked)
+        if y in criteria.scores(belief) and criteria.probability_right(belief) >= _SURE:
+            n_sure = self._suspicions.setdefault(predicted, _Suspicion()).n_sure
+            n_sure[0] += 1
+            n_sure[1] += y != predicted
+        return self.note(told, annotator, predicted, asked=asked)
 
-    @property
-    def least(self) -> float:
-        """Least probability of asking about an event."""
-        at_least = self._test.at_least
-        if self._shown.value < 0.0:
-            return at_least
-        return min(max(_MOST_ASKED, at_least), at_least * math.exp(self._all.value))
+    def least(self, predicted: Label | None = None) -> float:
+        """Least probability of asking about an event, given the predicted class."""
+        at_least, largest = self._test.at_least, 0.0
+        for key in (None, predicted):
+            one = self._suspicions.get(key)
+            if one is not None and one.shown(self._witnesses).value >= 0.0:
+                largest = max(largest, one.all.value)
+        # Not more than the logarithm of a float, or the exponential overflows.
+        suspicion = min(largest, math.log(self._test.run_length))
+        return min(max(_MOST_ASKED, at_least), at_least * math.exp(suspicion))
 
-    @property
-    def _shown(self) -> _Sum:
-        """The least of the sums: none of the annotators alone has shown it."""
-        heard = [*self._heard] or [None]
-        sums = [one for name, one in self._without.items() if [name] != heard]
-        return min([self._all, *sums], key=lambda one: one.value)
-
-    def decided(self, wish: Decision, draw: float) -> Decision:
+    def decided(self, belief: Belief, wish: Decision, draw: float) -> Decision:
         """Return a decision that asks with at least the probability of the test; changes nothing.
 
         `draw` is that of the query strategy: one that asks at random asks with the larger of the
@@ -222,13 +245,19 @@ class RunningDriftTest:
         """
         if wish.ask:
             return wish
-        own = Decision.of(self.least, draw, recorded_name(DriftTest))
+        least = self.least(criteria.predicted(belief))
+        own = Decision.of(least, draw, recorded_name(DriftTest))
         return own if own.ask else wish
 
     def note(
-        self, surprise: float, annotator: str | None = None, *, asked: bool = True
+        self,
+        surprise: float,
+        annotator: str | None = None,
+        predicted: Label | None = None,
+        *,
+        asked: bool = True,
     ) -> int | None:
-        """Record the surprise of a label that was learned, and its annotator.
+        """Record the surprise of a label that was learned, its annotator, and the predicted class.
 
         `asked` says that it was asked for.
 
@@ -237,50 +266,79 @@ class RunningDriftTest:
         If a drift is found, the number of the latest labels since, this one included; else None.
 
         """
-        alarm = math.log(self._test.run_length)
+        # No logarithm of the product, which may be infinite.
+        alarm = math.log(2.0) + math.log(self._test.run_length)
         if asked:
             self._heard = {name: n + 1 for name, n in self._heard.items() if n < _RECENT}
             self._heard[annotator] = 0
-        self._without.setdefault(annotator, replace(self._all))
-        for name, others in self._without.items():
-            others.add(0.0 if name == annotator else surprise, alarm, _AGAINST)
-        self._all.add(surprise, alarm)
-        if self._all.value <= 0.0:
-            before, since = self._n_sure, self._n_sure_since
-            self._n_sure = [before[0] + since[0], before[1] + since[1]]
-            self._n_sure_since = [0, 0]
-            self._without = {name: one for name, one in self._without.items() if one.value > 0.0}
-        shown = self._shown
-        if self._all.value < alarm or shown.value < _OF_OTHERS * alarm:
-            return None
-        self._begin()
-        self.n_drifts += 1
-        return shown.n_since
+        concerned = dict.fromkeys((None, predicted))
+        for key in concerned:
+            self._suspicions.setdefault(key, _Suspicion())
+        for one in self._sums():
+            one.n_since += 1
+        for key in concerned:
+            suspicion = self._suspicions[key]
+            suspicion.add(surprise, annotator, alarm)
+            shown = suspicion.shown(self._witnesses)
+            if suspicion.all.value >= alarm and shown.value >= _OF_OTHERS * alarm:
+                self._suspicions = {}
+                self.n_drifts += 1
+                return shown.n_since
+            if suspicion.all.value <= 0.0:
+                self._end(key, suspicion)
+        return None
+
+    def _end(self, key: Label | None, suspicion: _Suspicion) -> None:
+        """Count the sure predictions of a suspicion whose sum is 0; drop it if nothing is left."""
+        self._n_sure = [n + m for n, m in zip(self._n_sure, suspicion.n_sure, strict=True)]
+        suspicion.n_sure = [0, 0]
+        if not suspicion.without:
+            del self._suspicions[key]
+
+    @property
+    def _witnesses(self) -> Collection[str | None]:
+        return self._heard.keys() or {None}
+
+    def _sums(self) -> Iterator[_Sum]:
+        for suspicion in self._suspicions.values():
+            yield suspicion.all
+            yield from suspicion.without.values()
 
     def forget(self, n_latest: int) -> None:
-        """Count the labels since a sum was last 0 without the `n_latest`-th latest one."""
-        for one in (self._all, *self._without.values()):
+        """Count the labels since each sum was last 0 without the `n_latest`-th latest one."""
+        for one in self._sums():
             one.n_since -= n_latest <= one.n_since
 
     def state(self) -> State:
         """Return the state as plain JSON values."""
         return {
-            "sum": self._all.value,
-            "n_since": self._all.n_since,
-            "without": [[name, one.value, one.n_since] for name, one in self._without.items()],
+            "suspicions": [
+                [key, *_plain(one.all), [[name, *_plain(s)] for name, s in one.without.items()],
+                 [*one.n_sure]]
+                for key, one in self._suspicions.items()
+            ],
             "heard": [[name, n] for name, n in self._heard.items()],
-            "n_sure": [*self._n_sure, *self._n_sure_since],
+            "n_sure": [*self._n_sure],
             "n_drifts": self.n_drifts,
-        }
+        }  # fmt: skip
 
     def load_state(self, state: State) -> None:
-        """Restore `state`."""
-        self._all = _Sum(float(state["sum"]), int(state["n_since"]))
-        self._without = {name: _Sum(float(told), int(n)) for name, told, n in state["without"]}
-        self._heard = {name: int(n) for name, n in state["heard"]}
-        counts = [int(n) for n in state["n_sure"]]
-        self._n_sure, self._n_sure_since = counts[:2], counts[2:]
+        """Restore `state`; one with a single sum is restored without suspicion."""
+        self._suspicions = {
+            key: _Suspicion(
+                _Sum(float(value), int(n_since)),
+                {name: _Sum(float(told), int(n)) for name, told, n in without},
+                [int(n) for n in n_sure],
+            )
+            for key, value, n_since, without, n_sure in state.get("suspicions", ())
+        }
+        self._heard = {name: int(n) for name, n in state.get("heard", ())}
+        self._n_sure = [int(n) for n in state["n_sure"][:2]]
         self.n_drifts = int(state["n_drifts"])
+
+
+def _plain(one: _Sum) -> tuple[float, int]:
+    return one.value, one.n_since
 
 
 def surprise(
@@ -309,14 +367,13 @@ def surprise(
         How sure a prediction counts at most.
 
     """
-    known = _scores(belief)
+    known = criteria.scores(belief)
     if y not in known:
         return 0.0
-    predicted = most_probable(known)
-    q = min(probability_right(belief), most_sure)
-    e = error_rate * (_LEFT_AFTER_CHALLENGE if reconsidered else 1.0)
+    predicted = criteria.predicted(belief)
+    q = min(criteria.probability_right(belief), most_sure)
+    e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
     others = max(len(known), 2) - 1
-
     nearby = _disagreement_nearby(belief, predicted)
 
     def probability(right: float) -> float:
@@ -335,11 +392,6 @@ def _disagreement_nearby(belief: Belief, predicted: Label | None) -> float:
     """
     if not isinstance(belief, Posterior) or predicted is None:
         return 0.0
-    total = sum([m for m in belief.mean.values() if m > 0.0])
+    total = criteria.explained(belief)
     share = max(belief.mean[predicted], 0.0) / total if total > 0.0 else 1.0
     return _NEARBY * (1.0 - share)
-
-
-def _scores(belief: Belief) -> Mapping[Label, float]:
-    """Means or probabilities of the known classes."""
-    return belief.mean if isinstance(belief, Posterior) else belief

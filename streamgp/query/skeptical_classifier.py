@@ -889,7 +889,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:
         wish = super()._apply_query_rule(belief, draw)
-        return wish if self._drift is None else self._drift.decided(wish, draw)
+        return wish if self._drift is None else self._drift.decided(belief, wish, draw)
 
     def _believed_of(self, event_id: str, labels: Sequence[Label]) -> list[float]:
         """Return the belief in labels of a learned event, without its own label if possible."""
