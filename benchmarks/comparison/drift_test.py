@@ -8,8 +8,10 @@ that of the difference.
 
 Streams from River's generators that change between two concepts of the same kind, 4000 events: an
 abrupt change in the middle, a slow one through the middle half, three changes there and back again,
-and none. Logs, of which it is not known whether and when they change, as recorded, the first 2500
-events, and shuffled, 2000 events, so that nothing changes: those of `benchmarks.temporal`.
+and none. Eight normal classes in four features, as many events, of which from the middle on two are
+swapped, or one has another name. Logs, of which it is not known whether and when they change, as
+recorded, the first 2500 events, and shuffled, 2000 events, so that nothing changes: those of
+`benchmarks.temporal`.
 
 """
 
@@ -19,7 +21,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
-from benchmarks._array_streams import CONCEPTS, as_dictionaries, drifting
+import numpy as np
+
+from benchmarks._array_streams import CONCEPTS, ArrayStream, as_dictionaries, drifting
 from benchmarks._harness import (
     Acceptance,
     Options,
@@ -37,6 +41,8 @@ from benchmarks.comparison.temporal import Plan as Logs
 
 _KINDS = ("abrupt", "gradual", "recurring", "none")
 _RATE = 0.05
+# Labels of the first two of eight classes, from the middle on.
+_FEW = {"two of eight swapped": (1, 0), "one of eight renamed": (8, 1)}
 _MOST_LOST = 0.003
 _LEAST_GAIN = 0.05
 
@@ -47,6 +53,7 @@ class Plan:
 
     concepts: Sequence[str] = CONCEPTS
     kinds: Sequence[str] = _KINDS
+    few: Sequence[str] = tuple(_FEW)
     n_events: int = 4000
     n_seeds: int = 3
     logs: Logs = field(default_factory=Logs)
@@ -55,6 +62,7 @@ class Plan:
 QUICK = Plan(
     concepts=("Sine", "STAGGER"),
     kinds=("abrupt", "none"),
+    few=("two of eight swapped",),
     n_events=2000,
     n_seeds=2,
     logs=Logs(
@@ -84,6 +92,10 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     for kind, concept in ((kind, concept) for kind in plan.kinds for concept in plan.concepts):
         streams = {seed: _stream(concept, kind, plan.n_events, seed) for seed in seeds}
         groups[kind][concept] = _pairs(streams, "recorded")
+    groups["few"] = {
+        change: _pairs({seed: _few(change, plan.n_events, seed) for seed in seeds}, "recorded")
+        for change in plan.few
+    }
     skipped: list[str] = []
     logs = plan.logs
     for order, names, n in (
@@ -111,6 +123,17 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
 def _stream(concept: str, kind: str, n: int, seed: int) -> Log:
     events = as_dictionaries(drifting(concept, kind, n, seed))
     return Log(name=f"{concept}, {kind}", events=[(x, y) for x, y in events], orders=("recorded",))
+
+
+def _few(change: str, n: int, seed: int) -> Log:
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(scale=3.0, size=(8, 4))
+    drawn = rng.integers(8, size=n)
+    X = centres[drawn] + rng.normal(size=(n, 4))
+    later = [*_FEW[change], *range(2, 8)]
+    y = [k if i < n // 2 else later[k] for i, k in enumerate(drawn.tolist())]
+    events = as_dictionaries(ArrayStream(name=change, X=X, y=np.array(y)))
+    return Log(name=change, events=list(events), orders=("recorded",))
 
 
 def _pairs(streams: dict[int, Log], order: str) -> list[Pair]:
