@@ -8,10 +8,10 @@ that of the difference.
 
 Streams from River's generators that change between two concepts of the same kind, 4000 events: an
 abrupt change in the middle, a slow one through the middle half, three changes there and back again,
-and none. Eight normal classes in four features, as many events, of which from the middle on two are
-swapped, or one has another name. Logs, of which it is not known whether and when they change, as
-recorded, the first 2500 events, and shuffled, 2000 events, so that nothing changes: those of
-`benchmarks.temporal`.
+and none. Four or eight normal classes in four features, as many events, of which from the middle on
+two are swapped, or one has another name. Logs, of which it is not known whether and when they
+change, as recorded, the first 2500 events, and shuffled, 2000 events, so that nothing changes:
+those of `benchmarks.temporal`.
 
 """
 
@@ -41,8 +41,12 @@ from benchmarks.comparison.temporal import Plan as Logs
 
 _KINDS = ("abrupt", "gradual", "recurring", "none")
 _RATE = 0.05
-# Labels of the first two of eight classes, from the middle on.
-_FEW = {"two of eight swapped": (1, 0), "one of eight renamed": (8, 1)}
+# Number of classes, and the labels of the first two of them from the middle on.
+_FEW = {
+    "two of four swapped": (4, (1, 0)),
+    "one of four renamed": (4, (4, 1)),
+    "two of eight swapped": (8, (1, 0)),
+}
 _MOST_LOST = 0.003
 _LEAST_GAIN = 0.05
 
@@ -62,7 +66,7 @@ class Plan:
 QUICK = Plan(
     concepts=("Sine", "STAGGER"),
     kinds=("abrupt", "none"),
-    few=("two of eight swapped",),
+    few=("two of four swapped",),
     n_events=2000,
     n_seeds=2,
     logs=Logs(
@@ -126,11 +130,12 @@ def _stream(concept: str, kind: str, n: int, seed: int) -> Log:
 
 
 def _few(change: str, n: int, seed: int) -> Log:
+    n_classes, labels = _FEW[change]
     rng = np.random.default_rng(seed)
-    centres = rng.normal(scale=3.0, size=(8, 4))
-    drawn = rng.integers(8, size=n)
+    centres = rng.normal(scale=3.0, size=(n_classes, 4))
+    drawn = rng.integers(n_classes, size=n)
     X = centres[drawn] + rng.normal(size=(n, 4))
-    later = [*_FEW[change], *range(2, 8)]
+    later = [*labels, *range(2, n_classes)]
     y = [k if i < n // 2 else later[k] for i, k in enumerate(drawn.tolist())]
     events = as_dictionaries(ArrayStream(name=change, X=X, y=np.array(y)))
     return Log(name=change, events=list(events), orders=("recorded",))
