@@ -101,6 +101,9 @@ from streamgp.interactive.limits import (
     is_unasked,
 )
 from streamgp.interactive.messages import (
+    CLEAR_SINCE,
+    MORE_USEFUL,
+    SET_ASIDE,
     Answer,
     Event,
     LabelledExample,
@@ -393,7 +396,7 @@ class InteractiveLoop(RestartableLoop):
             messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
             if replaced is not None:  # first: there are never more open questions than allowed
-                why = f"replaced by a more useful question, about event {event_id!r}"
+                why = f"{MORE_USEFUL}, about event {event_id!r}"
                 messages += self._apply(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
         # Before further questions: each one that is taken back makes room for one of these.
@@ -564,9 +567,8 @@ class InteractiveLoop(RestartableLoop):
         self._changed = self._changed or after is not before
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:
-            why = "its annotator is in quarantine"
             touch = self._rollback.touch
-            messages += disregarded(moderator, touch, name, now, why)
+            messages += disregarded(moderator, touch, name, now, SET_ASIDE)
             messages += take_back_known(moderator, touch, annotator=name, now=now)
         return messages
 
@@ -582,8 +584,7 @@ class InteractiveLoop(RestartableLoop):
             second = record.second
             if record.state == "compared" and second is not None and second.to is not None:
                 if second.to in self.quarantined:
-                    why = "its annotator is in quarantine"
-                    messages += self._apply(record, "cancel", now, why)
+                    messages += self._apply(record, "cancel", now, SET_ASIDE)
             elif record.state in ("asked", "compared"):
                 messages.append(self._moderator.ask_again(record, now))
         return messages
@@ -969,8 +970,7 @@ class InteractiveLoop(RestartableLoop):
             if record.state != "asked" or threshold is None:
                 continue
             if -math.inf < self._score_of(record, now) <= threshold:
-                why = "the answer has become clear by later labels"
-                cancelled += self._apply(record, "cancel", now, why)
+                cancelled += self._apply(record, "cancel", now, CLEAR_SINCE)
         return cancelled
 
     def _score_of(self, record: Record, now: float) -> float:

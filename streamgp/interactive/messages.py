@@ -105,6 +105,10 @@ ASKED_AGAIN: Final = "AskedAgain"
 """`LabelRequest.reason` of a request that is made again."""
 SECOND_ANNOTATOR, SAME_ANNOTATOR = "SecondAnnotator", "SameAnnotator"
 """`LabelRequest.reason` of a second question: to another annotator, and to the same one later."""
+CLEAR_SINCE: Final = "the answer has become clear by later labels"
+MORE_USEFUL: Final = "replaced by a more useful question"
+SET_ASIDE: Final = "the answers of its annotator are set aside for now"
+"""`Cancel.why` of requests that a loop takes back by itself, or how it begins."""
 
 
 class LabelRequest(FrozenStruct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from streamgp.interactive import (
     Rejected,
     Retraction,
 )
-from streamgp.interactive.messages import ASKED_AGAIN
+from streamgp.interactive.messages import ASKED_AGAIN, SET_ASIDE
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.query import AlwaysAsk, LeaveOneOutReview
@@ -152,7 +152,7 @@ def test_contested_labels_of_an_annotator_in_quarantine_are_never_learned():
     loop.model.against, loop.model.n = {EVE: 1e9}, 12
     cancel, refused, *_ = loop.on_answer(answer(1, EVE), 1.0)
     assert isinstance(cancel, Cancel)
-    assert (cancel.request_id, cancel.why) == ("e0/challenge/1", "its annotator is in quarantine")
+    assert (cancel.request_id, cancel.why) == ("e0/challenge/1", SET_ASIDE)
     assert refused.fault == "quarantined"
     loop.model.contests = False
     [line] = loop.on_answer(answer(0, ANN), 2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.outbound import Outbound
 from streamgp.base import Decision, Neighbour
-from streamgp.interactive.messages import Event, Prediction
+from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
 from tests.helpers.page_scene import (
     MAIN,
     ROOMS,
@@ -279,6 +280,73 @@ def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Lo
     press(page, "2")
     wait_until(lambda: len(scene.answers()) == 2)
     assert [one.y for one in scene.answers()] == ["bathroom", "bedroom"]
+
+
+def test_withdrawn_question_says_why_in_the_language_of_the_page(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look(locale="de-DE")
+    expect(page.locator(CARD)).to_be_visible()
+    for why, said in ((CLEAR_SINCE, "Die Antwort ist inzwischen klar."), ("<i>other", "<i>other.")):
+        request_id = card_of(page).removeprefix("ann/")
+        scene.write(Cancel(request_id=request_id, key="ann", why=why, at=time.time()))
+        expect(page.locator("#notice")).to_have_text(
+            f"Die vorige Frage wurde zurückgezogen: {said}"
+        )
+
+
+def test_time_that_is_left_is_renewed_while_a_card_is_looked_at(
+    scene: PageScene, look: Look
+) -> None:
+    scene.write(label_request(0, at=time.time(), expires_at=time.time() + 95.0))
+    scene.start()
+    page = look()
+    limit = page.locator(f"{CARD} .limit")
+    expect(limit).to_have_text(re.compile(r"^Waits for \d+ s more$"))
+    before = limit.text_content()
+    card = page.locator(CARD).element_handle()
+    expect(limit).not_to_have_text(before)
+    assert card.evaluate("(card) => card.isConnected")
+
+
+def test_panel_beside_the_card_stays_while_it_says_the_same(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    press(page, "1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    page.locator(".past-answer").focus()
+    scene.write(label_request(7, at=time.time()))
+    expect(page.locator(".tiles dd").first).to_have_text("2")
+    expect(page.locator(".past-answer")).to_be_focused()
+    page.locator(".past-answer").evaluate("(one) => { one.isFirst = true; }")
+    scene.write(label_request(8, at=time.time()))
+    expect(page.locator(".tiles dd").first).to_have_text("3")
+    assert page.locator(".past-answer").evaluate("(one) => one.isFirst")
+
+
+def test_closed_dialog_leaves_the_focus_at_the_question_if_its_button_is_gone(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    press(page, "1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    page.locator(".past-answer").press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    other = page.context.new_page()
+    other.goto(scene.url)
+    expect(other.locator(CARD)).to_be_visible()
+    press(other, "1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(2)
+    page.bring_to_front()
+    page.keyboard.press("Escape")
+    expect(page.locator("#question")).to_be_focused()
 
 
 def test_stray_key_never_answers_a_challenge(scene: PageScene, look: Look) -> None:

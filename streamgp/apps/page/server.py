@@ -58,8 +58,11 @@ from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
 from streamgp.common.printable import printable
+from streamgp.interactive.messages import CLEAR_SINCE, MORE_USEFUL, SET_ASIDE
 
 _OPENAPI = Path(__file__).parent / "openapi.json"
+_WITHDRAWN = {CLEAR_SINCE: "clear", MORE_USEFUL: "more_useful", SET_ASIDE: "set_aside"}
+"""How reasons begin for which a loop takes questions back by itself, and their codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,11 +502,14 @@ class Page:
         desk = self._desk_or_none()
         return desk is not None and not desk.is_open(person.name, card_id, self._clock())
 
-    def why_gone(self, card_id: str) -> str | None:
-        """Return the reason why a card's question was cancelled, None if none is known."""
+    def why_gone(self, card_id: str) -> Mapping[str, str]:
+        """Return why a card's question was cancelled, with a code if the loop did it by itself."""
         desk = self._desk_or_none()
         why = None if desk is None else desk.why_ended(card_id)
-        return None if why is None else printable(why)
+        if why is None:
+            return {}
+        code = next((code for words, code in _WITHDRAWN.items() if why.startswith(words)), None)
+        return {"why": printable(why), **({} if code is None else {"code": code})}
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
         """Return the id of the card after another one, None if there is none."""

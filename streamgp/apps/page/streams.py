@@ -36,8 +36,8 @@ class View(Protocol):
         """Return whether a card can no longer be answered by an annotator."""
         ...
 
-    def why_gone(self, card_id: str) -> str | None:
-        """Return the reason why a card's question was cancelled, None if none is known."""
+    def why_gone(self, card_id: str) -> Mapping[str, str]:
+        """Return why the question of a card was taken back: nothing, or `why` and its `code`."""
         ...
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
@@ -176,8 +176,7 @@ class Herald:
         gone = []
         for card_id in [each for each in given if self._view.is_gone(person, each)]:
             del given[card_id]
-            why = self._view.why_gone(card_id)
-            gone.append({"id": card_id, **({} if why is None else {"why": why})})
+            gone.append({"id": card_id, **self._view.why_gone(card_id)})
         upcoming = None
         if len(given) < 2:
             upcoming = self._view.upcoming(person, next(iter(given), None))

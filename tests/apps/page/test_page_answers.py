@@ -24,7 +24,7 @@ from streamgp.apps.page import live
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
 from streamgp.apps.page.streams import Herald
-from streamgp.interactive.messages import Answer, Cancel
+from streamgp.interactive.messages import MORE_USEFUL, Answer, Cancel
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import PATIENT
@@ -245,6 +245,12 @@ def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> N
             assert ann.card()["id"] == "k/e2/label"
             write(topics, Cancel(request_id="e2/label", key="k", why="it is clear", at=2000.0))
             assert next_of("gone") == {"id": "k/e2/label", "why": "it is clear"}
+            write(topics, request("e3"))
+            assert next_of("card") == {"id": "k/e3/label"}
+            assert ann.card()["id"] == "k/e3/label"
+            why = f"{MORE_USEFUL}, about event 'e4'"
+            write(topics, Cancel(request_id="e3/label", key="k", why=why, at=2000.0))
+            assert next_of("gone") == {"id": "k/e3/label", "why": why, "code": "more_useful"}
 
 
 def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(

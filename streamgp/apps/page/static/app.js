@@ -13,6 +13,7 @@ const KEYS_OFF_MS = 700;
 const NOTICE_MS = 6000;
 const DAY_MS = 350;
 const RETRY_MS = 2000;
+const RENEW_MS = 5000;
 
 let desk = null;
 let view = null;
@@ -154,10 +155,16 @@ function showTools() {
 
 function showAside() {
   const panels = [lastAnswers(desk), progressPanel(desk), accuracyPanel(accuracy)].filter(Boolean);
-  byId("aside").hidden = panels.length === 0;
-  const focused = [...byId("aside").querySelectorAll("button")].indexOf(document.activeElement);
-  byId("aside").replaceChildren(...panels);
-  if (focused >= 0) byId("aside").querySelectorAll("button")[focused]?.focus();
+  const aside = byId("aside");
+  aside.hidden = panels.length === 0;
+  const focused = [...aside.querySelectorAll("button")].indexOf(document.activeElement);
+  // A panel that has not changed stays: whoever reads or clicks there is not disturbed.
+  panels.forEach((panel, i) => {
+    if (i >= aside.children.length) aside.append(panel);
+    else if (!aside.children[i].isEqualNode(panel)) aside.children[i].replaceWith(panel);
+  });
+  while (aside.children.length > panels.length) aside.lastElementChild.remove();
+  if (focused >= 0) aside.querySelectorAll("button")[focused]?.focus();
 }
 
 function showConnection() {
@@ -306,6 +313,7 @@ async function start() {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) desk.wake();
   });
+  setInterval(() => view?.renew(), RENEW_MS);
   await desk.start();
   listen(["card", "gone", "progress", "others", "stats"], heard, (there) => {
     if (there) desk.wake();

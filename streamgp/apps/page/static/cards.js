@@ -75,21 +75,31 @@ class View {
 
   head() {
     const { card } = this;
-    const at = card.occurred_at ?? card.asked_at;
-    const when = [dayOf(at), timeOfDay(at), ago(at)].join(" · ");
     const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose" }, card.key)];
+    this.when = element("span", {});
+    this.limit = element("p", { class: "limit" });
+    this.renew();
     this.reason = element("p", { class: "why" }, why(card, false));
     this.question = element("h2", { id: "question", tabindex: "-1" }, this.asks());
     return element(
       "header",
       { class: "head" },
-      element("p", { class: "when" }, when, whose),
+      element("p", { class: "when" }, this.when, whose),
       this.question,
       card.supersedes ? element("p", { class: "again" }, text("card.again")) : null,
       this.reason,
-      this.limits(),
+      this.limit,
       this.truth(),
     );
+  }
+
+  /** Show how long ago the event was and how long the question remains open, as it is now. */
+  renew() {
+    const at = this.card.occurred_at ?? this.card.asked_at;
+    this.when.textContent = [dayOf(at), timeOfDay(at), ago(at)].join(" · ");
+    const said = this.limits();
+    this.limit.replaceChildren(...said);
+    this.limit.hidden = said.length === 0;
   }
 
   /** Show the right answer, which only the demo's server sends. */
@@ -99,13 +109,13 @@ class View {
     return element("p", { class: "truth" }, parts(`truth.${kind}`, { label: labelNode(truth) }));
   }
 
-  /** Show how long the question remains open, if not for long, and how many questions a budget leaves. */
+  /** Return how long the question remains open, if not for long, and how many questions a budget leaves. */
   limits() {
     const { expires_at: at, supersedes, budget_left: budget } = this.card;
     const left = at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
     const waits = left > 3600 ? null : element("span", { class: left < 120 ? "urgent" : null }, text("card.waits", { span: span(left) }));
     const said = [waits, budget ? budgetShown(budget) : null].filter(Boolean);
-    return said.length === 0 ? null : element("p", { class: "limit" }, said.flatMap((one, i) => (i === 0 ? [one] : [" · ", one])));
+    return said.flatMap((one, i) => (i === 0 ? [one] : [" · ", one]));
   }
 
   asks() {

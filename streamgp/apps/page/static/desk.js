@@ -184,6 +184,11 @@ export class Desk {
       .map((one) => ({ ...one, labels: this.#labels.get(one.key) ?? [], unsent: unsent.has(one.answer_id) }));
   }
 
+  /** One of them as it is now. */
+  pastOf(one) {
+    return this.past().find((other) => other.answer_id === one.answer_id) ?? one;
+  }
+
   // --- messages of the server
 
   /** Request the next card, and renew the lease of the current one. */
@@ -206,7 +211,7 @@ export class Desk {
 
   /** Handle an event of the server's stream. */
   hear(kind, data) {
-    if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, data.why === undefined ? "gone" : "cancelled", data);
+    if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, whyGone(data), data);
     else if (kind === "card") this.refill();
     else if (kind === "progress" && data !== null) this.#progress(data);
     else if (kind === "others" && Array.isArray(data)) {
@@ -435,6 +440,9 @@ export class Desk {
     this.refill();
   }
 }
+
+/** Return the name of the text about a card that is gone: its question was settled or withdrawn. */
+const whyGone = ({ why, code }) => (code === undefined ? (why === undefined ? "gone" : "cancelled") : `cancelled.${code}`);
 
 /** Return the label or number of a reply, null for none. */
 function labelOf(reply, card) {

@@ -2,7 +2,7 @@
 
 import { put } from "./api.js";
 import { typedNumber } from "./cards.js";
-import { button, element, remember, remembered } from "./dom.js";
+import { button, byId, element, remember, remembered } from "./dom.js";
 import { labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
 import { LANGUAGES, language, parts, text, timeOfDay } from "./texts.js";
 
@@ -27,7 +27,8 @@ function show(name, ...children) {
   });
   dialog.addEventListener("close", () => {
     dialog.remove();
-    if (before?.isConnected) before.focus();
+    // What opened it may have been renewed since.
+    (before?.isConnected ? before : (document.getElementById("question") ?? byId("main"))).focus();
   });
   document.body.append(dialog);
   dialog.showModal();

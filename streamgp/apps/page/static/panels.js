@@ -260,7 +260,9 @@ export function lastAnswers(desk) {
               class: one.unsent ? "past-answer unsent" : "past-answer",
               "aria-disabled": one.can_change ? null : "true",
               title: reason,
-              on: { click: () => desk.told(one.can_change ? "revise" : "notice", one.can_change ? one : { name: "past.why_not", values: { why: reason } }) },
+              data: { answer: one.answer_id },
+              // The labels to choose from may have changed since.
+              on: { click: () => desk.told(one.can_change ? "revise" : "notice", one.can_change ? desk.pastOf(one) : { name: "past.why_not", values: { why: reason } }) },
             },
             named,
             element("span", { class: "quiet" }, one.unsent ? text("past.unsent") : timeOfDay(one.at)),
