@@ -328,6 +328,36 @@ def test_panel_beside_the_card_stays_while_it_says_the_same(scene: PageScene, lo
     assert page.locator(".past-answer").evaluate("(one) => one.isFirst")
 
 
+def test_single_keys_can_be_turned_off(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(f"{CARD} kbd").first).to_be_visible()
+    page.get_by_role("button", name="Preferences").click()
+    page.get_by_label("Answer with single keys").uncheck()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(f"{CARD} kbd").first).to_be_hidden()
+    first = card_of(page)
+    for key in "1dsnp?":
+        page.keyboard.press(key)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert card_of(page) == first
+    page.get_by_role("button", name="bathroom").press("Enter")
+    expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
+
+
+def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> None:
+    with (scene.directory / "w.toml").open("a") as file:
+        file.write("[questions]\nopen_at_most = 2\n")
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.get_by_text("No more than 2 questions of each")).to_be_visible()
+    press(page, "1")
+    expect(page.get_by_text("No more than 2 questions of each")).to_have_count(0)
+
+
 def test_closed_dialog_leaves_the_focus_at_the_question_if_its_button_is_gone(
     scene: PageScene, look: Look
 ) -> None:

@@ -81,6 +81,7 @@ def run_page(
             of_numbers=config.target == "number",
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
+            open_at_most=config.questions.open_at_most,
             supervisors=frozenset(config.people.supervisors),
         )
         return serve(

@@ -79,6 +79,8 @@ class PageSettings:
         Whether to ask for the confidence of an answer.
     notes_response_time
         Whether answers contain the response time.
+    open_at_most
+        How many questions of each key the workers keep open; None without a limit.
     supervisors
         Names of annotators who may rename labels that others gave.
     accuracy
@@ -94,6 +96,7 @@ class PageSettings:
     of_numbers: bool = False
     asks_confidence: bool = False
     notes_response_time: bool = True
+    open_at_most: int | None = None
     supervisors: frozenset[str] = frozenset()
     accuracy: Callable[[], list[tuple[int, float]]] | None = None
     truth: Callable[[str], Label | None] | None = None
@@ -295,6 +298,7 @@ class Page:
                 "language": _language(request),
                 "of_numbers": settings.of_numbers,
                 "asks_confidence": settings.asks_confidence,
+                "open_at_most": settings.open_at_most,
                 "notes_response_time": settings.notes_response_time,
                 "supervisor": person.name in settings.supervisors,
                 "preferences": self._preferences.get(person.name),

@@ -218,6 +218,7 @@ function pressed(event) {
     return;
   }
   // Enter and the space bar belong to the focused button.
+  if (!remembered("single_keys", true) && event.key !== "Escape") return;
   if (event.target instanceof HTMLElement && event.target.closest("button, summary, a") && [" ", "Enter"].includes(event.key)) return;
   if (performance.now() < keysOffUntil) return;
   if (event.key === "?") showHelp();

@@ -181,8 +181,9 @@ function renameLabel(key, labels, desk) {
 
 const THEMES = ["auto", "light", "dark"];
 
-/** Use the chosen colour theme, or that of the system. */
+/** Use the chosen colour theme, or that of the system; show keys unless they are off. */
 export function useTheme() {
+  document.documentElement.dataset.keys = remembered("single_keys", true) ? "on" : "off";
   const theme = remembered("theme", "auto");
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
@@ -210,6 +211,8 @@ export function showPreferences(desk, changed) {
     row("language", select("language", Object.entries(LANGUAGES), language)),
     row("theme", select("theme", THEMES.map((theme) => [theme, text(`theme.${theme}`)]), remembered("theme", "auto"))),
     "Notification" in window ? row("notify", element("input", { type: "checkbox", id: "notify", name: "notify", checked: remembered("notify", false) })) : null,
+    // Whoever dictates, or presses keys by chance, needs to be able to turn them off (WCAG 2.1.4).
+    row("single_keys", element("input", { type: "checkbox", id: "single_keys", name: "single_keys", checked: remembered("single_keys", true) })),
     said,
     element(
       "div",
@@ -223,6 +226,7 @@ export function showPreferences(desk, changed) {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(form));
     remember("theme", values.theme);
+    remember("single_keys", values.single_keys === "on");
     useTheme();
     remember("notify", values.notify === "on" && (await mayNotify()));
     const preferences = preferencesOf(values);

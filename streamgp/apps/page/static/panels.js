@@ -288,8 +288,10 @@ export function progressPanel(desk) {
     ["budget", progress.budget_left ? `${count(progress.budget_left.left)} / ${count(progress.budget_left.of)}` : null],
   ].filter(([, value]) => value !== null);
   if (tiles.length === 0) return null;
+  const most = desk.me.open_at_most ?? Infinity;
   return panel(
     "progress",
+    progress.waiting >= most ? element("p", { class: "quiet" }, text("progress.most", { n: most })) : null,
     element("dl", { class: "tiles" }, tiles.map(([name, value]) => element("div", {}, element("dt", {}, text(`progress.${name}`)), element("dd", {}, value)))),
   );
 }
