@@ -558,6 +558,27 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
     expect(page.locator(".past-answer").first).to_contain_text("study")
 
 
+def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    press(page, "1")
+    for written, shown, learned in (
+        ("kithcen", ["kitchen", "New label: kithcen"], "kitchen"),
+        ("attic", ["New label: attic"], "attic"),
+    ):
+        all_sent(page)
+        page.locator(".past-answer").first.click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("The right label").fill(written)
+        expect(dialog.locator(".grid button")).to_have_text(shown)
+        page.keyboard.press("Enter")
+        expect(page.locator(".past-answer").first).to_contain_text(learned)
+    assert [one.y for one in scene.answers()] == ["bathroom", "kitchen", "attic"]
+
+
 def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
     scene: PageScene, look: Look
 ) -> None:

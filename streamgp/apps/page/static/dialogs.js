@@ -111,19 +111,31 @@ function labelChoice({ labels = [], label: current }, pick) {
   const others = (labels ?? []).filter((label) => label !== current);
   const list = element("div", { class: "grid" });
   const field = element("input", { type: "search", id: "other-label", autocomplete: "off" });
+  const found = () => {
+    const matching = search(field.value, others);
+    const near = matching.length === 0 ? nearDuplicate(field.value, others) : null;
+    return near === null ? matching : [near];
+  };
+  const typed = () => {
+    try {
+      return typedLabel(field.value, others);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return null;
+    }
+  };
   const fill = () => {
-    const found = search(field.value, others).slice(0, MOST_SHOWN);
-    list.replaceChildren(...found.map((label) => button(labelNode(label), { class: "choice", on: () => pick(label) })));
+    const label = typed();
+    const isNew = label !== null && label !== current && !others.includes(label);
+    list.replaceChildren(
+      ...found().slice(0, MOST_SHOWN).map((one) => button(labelNode(one), { class: "choice", on: () => pick(one) })),
+      ...(isNew ? [button(parts("new.named", { label: labelNode(label) }), { class: "quiet", on: () => pick(label) })] : []),
+    );
   };
   const submit = (event) => {
     event.preventDefault();
-    const [found] = search(field.value, others);
-    if (field.value.trim() === "") return;
-    try {
-      pick(found ?? typedLabel(field.value, others));
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-    }
+    const label = field.value.trim() === "" ? null : (found()[0] ?? typed());
+    if (label !== null) pick(label);
   };
   field.addEventListener("input", fill);
   fill();
