@@ -347,6 +347,19 @@ def test_single_keys_can_be_turned_off(scene: PageScene, look: Look) -> None:
     expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
 
 
+def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.get_by_role("heading", name="Which is it?")).to_be_focused()
+    press(page, "1")
+    expect(page.get_by_role("heading", name="All done")).to_be_focused()
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", name="Paused")).to_be_focused()
+
+
 def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> None:
     with (scene.directory / "w.toml").open("a") as file:
         file.write("[questions]\nopen_at_most = 2\n")

@@ -38,7 +38,7 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   byId("main").replaceChildren(...(view === null ? [rest()] : [view.node, whatHappened(card, desk)]));
   document.body.dataset.kind = card?.kind ?? "rest";
   document.title = card === null ? "streamgp" : `${view.question.textContent} · streamgp`;
-  if (hadFocus && !isDialogOpen()) (view?.question ?? byId("main")).focus({ preventScroll: true });
+  if (hadFocus && !isDialogOpen()) byId("main").querySelector("h2").focus({ preventScroll: true });
   if (card !== null) {
     scrollTo({ top: 0 });
     byId("live").textContent = announcement(card);
