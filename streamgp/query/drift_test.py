@@ -55,8 +55,8 @@ class DriftTest:
         S = max(0, S + log(P(seen | q worthless) / P(seen | q as stated)))
 
     There is such a sum of all labels, and one for each class, of the labels of events predicted to
-    be of that class: what has changed for a few classes only is not outweighed by labels of the
-    others.
+    be of that class, if there are more than two: what has changed for a few classes only is not
+    outweighed by labels of the others.
 
     Labels may be noisy, and learners surer than they should be: no prediction counts as surer than
     .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since the
@@ -185,7 +185,7 @@ class RunningDriftTest:
 
     """
 
-    # _suspicions  those that are not 0: of each predicted class, and under None that of all labels
+    # _suspicions  those that are not 0, by class (see `_class_of_sum`); under None of all labels
     # _heard   number of answers since the last one of each annotator, if at most `_RECENT`
     # _n_sure  sure predictions, and how many of them labels contradicted, but for those since the
     #          sum of their class was last 0
@@ -213,23 +213,23 @@ class RunningDriftTest:
         reconsidered: bool,
     ) -> int | None:
         """Record a label that was learned; see `surprise` and `note`."""
-        predicted = criteria.predicted(belief)
+        concerned = _class_of_sum(belief)
         if not asked and (annotator is not None or self._heard):
-            return self.note(0.0, annotator, predicted, asked=False)  # it counts in dates only
+            return self.note(0.0, annotator, concerned, asked=False)  # it counts in dates only
         told = surprise(
             belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
         )
         # Also if `most_sure` leaves no surprise, or many wrong labels would end the test for good.
         if y in criteria.scores(belief) and criteria.probability_right(belief) >= _SURE:
-            n_sure = self._suspicions.setdefault(predicted, _Suspicion()).n_sure
+            n_sure = self._suspicions.setdefault(concerned, _Suspicion()).n_sure
             n_sure[0] += 1
-            n_sure[1] += y != predicted
-        return self.note(told, annotator, predicted, asked=asked)
+            n_sure[1] += y != criteria.predicted(belief)
+        return self.note(told, annotator, concerned, asked=asked)
 
-    def least(self, predicted: Label | None = None) -> float:
-        """Least probability of asking about an event, given the predicted class."""
+    def least(self, concerned: Label | None = None) -> float:
+        """Least probability of asking about an event, given the class of its sum."""
         at_least, largest = self._test.at_least, 0.0
-        for key in (None, predicted):
+        for key in (None, concerned):
             one = self._suspicions.get(key)
             if one is not None and one.shown(self._witnesses).value >= 0.0:
                 largest = max(largest, one.all.value)
@@ -245,7 +245,7 @@ class RunningDriftTest:
         """
         if wish.ask:
             return wish
-        least = self.least(criteria.predicted(belief))
+        least = self.least(_class_of_sum(belief))
         own = Decision.of(least, draw, recorded_name(DriftTest))
         return own if own.ask else wish
 
@@ -253,11 +253,11 @@ class RunningDriftTest:
         self,
         surprise: float,
         annotator: str | None = None,
-        predicted: Label | None = None,
+        concerned: Label | None = None,
         *,
         asked: bool = True,
     ) -> int | None:
-        """Record the surprise of a label that was learned, its annotator, and the predicted class.
+        """Record the surprise of a label that was learned, its annotator, and the class of its sum.
 
         `asked` says that it was asked for.
 
@@ -271,12 +271,12 @@ class RunningDriftTest:
         if asked:
             self._heard = {name: n + 1 for name, n in self._heard.items() if n < _RECENT}
             self._heard[annotator] = 0
-        concerned = dict.fromkeys((None, predicted))
-        for key in concerned:
+        keys = dict.fromkeys((None, concerned))
+        for key in keys:
             self._suspicions.setdefault(key, _Suspicion())
         for one in self._sums():
             one.n_since += 1
-        for key in concerned:
+        for key in keys:
             suspicion = self._suspicions[key]
             suspicion.add(surprise, annotator, alarm)
             shown = suspicion.shown(self._witnesses)
@@ -335,6 +335,14 @@ class RunningDriftTest:
         self._heard = {name: int(n) for name, n in state.get("heard", ())}
         self._n_sure = [int(n) for n in state["n_sure"][:2]]
         self.n_drifts = int(state["n_drifts"])
+
+
+def _class_of_sum(belief: Belief) -> Label | None:
+    """Return the class whose sum a label counts in, besides that of all labels; None for none.
+
+    With two classes, a change of one is half of everything.
+    """
+    return criteria.predicted(belief) if len(criteria.scores(belief)) > 2 else None
 
 
 def _plain(one: _Sum) -> tuple[float, int]:

@@ -188,7 +188,7 @@ def test_labels_that_came_with_events_are_enough_if_nobody_was_asked():
 def test_labels_of_other_classes_do_not_outweigh_a_change_of_one():
     running, found = RunningDriftTest(DriftTest(run_length=50)), []
     for _ in range(3):
-        found += [running.note(-2.0, predicted="night"), running.note(2.0, predicted="day")]
+        found += [running.note(-2.0, concerned="night"), running.note(2.0, concerned="day")]
     assert found == [None] * 5 + [5]
 
 
@@ -237,7 +237,7 @@ def test_false_alarms_are_as_rare_as_promised(right, n_predicted):
             wrong = "night" if truth == "day" else "day"
             y = wrong if rng.random() < e else truth
             told = surprise({"day": right, "night": 1.0 - right}, y, error_rate=e)
-            running.note(told, predicted=rng.randrange(n_predicted))
+            running.note(told, concerned=rng.randrange(n_predicted))
         lengths.append(n)
     assert sum(lengths) / len(lengths) > run_length
 
@@ -279,11 +279,13 @@ def test_it_asks_more_while_labels_are_surprising():
 
 def test_it_asks_more_where_the_prediction_is_of_the_class_that_surprised():
     running = RunningDriftTest(DriftTest(at_least=0.01))
-    running.note(1.0, predicted="day")
-    running.note(-1.0, predicted="night")
+    running.note(1.0, concerned="day")
+    running.note(-1.0, concerned="night")
     no = Decision.of(0.0, 0.02, "NeverAsk")
-    asked = [running.decided({"day": p, "night": 1.0 - p}, no, 0.02).ask for p in (0.9, 0.1)]
-    assert asked == [True, False]
+    beliefs = [{"day": p, "dusk": 0.05, "night": 0.95 - p} for p in (0.9, 0.05)]
+    assert [running.decided(belief, no, 0.02).ask for belief in beliefs] == [True, False]
+    # Of two classes, a change of one is half of everything.
+    assert not running.decided({"day": 0.9, "night": 0.1}, no, 0.02).ask
 
 
 @pytest.mark.parametrize("rule", [NeverAsk(), Entropy(threshold=9.0)], ids=repr)
