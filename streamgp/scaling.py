@@ -114,9 +114,11 @@ class StandardScaling:
     # _next     number of events at which the statistics in use will next change
     # _running  statistics of the features that are not frozen
     # _locations, _factors  offset and factor of the features in use
-    # _marks    marks in use, and what each becomes where it is missing
+    # _absent   features in use that are filled in, and with what, where they are missing
     # _in_use   these as plain values; None: not needed since they changed
+    # _fills    whether a missing feature that is no mark is filled in, too: with 0, its mean
     _statistics: type[Moments | Quartiles] = Moments
+    _fills = False
 
     def __init__(self, warm_up: int) -> None:
         self.warm_up = warm_up
@@ -125,7 +127,7 @@ class StandardScaling:
         self._running: dict[FeatureName, Moments | Quartiles] = {}
         self._locations: dict[FeatureName, float] = {}
         self._factors: dict[FeatureName, float] = {}
-        self._marks: dict[FeatureName, float] = {}
+        self._absent: dict[FeatureName, float] = {}
         self._in_use: list[list[Any]] | None = None
 
     def __getstate__(self) -> State:
@@ -175,13 +177,13 @@ class StandardScaling:
             scaled = {name: (value - locations[name]) * factors[name] for name, value in x.items()}
             # NaN survives a sum.
             if not math.isnan(sum(scaled.values())):
-                return {**self._marks, **scaled} if self._marks else scaled
+                return scaled if len(scaled) == len(locations) else {**self._absent, **scaled}
         except (KeyError, TypeError, OverflowError):
             pass
         return self._transform_with_care(x)
 
     def _transform_with_care(self, x: Features) -> dict[FeatureName, Any]:
-        scaled: dict[FeatureName, Any] = dict(self._marks)
+        scaled: dict[FeatureName, Any] = dict(self._absent)
         for name, value in x.items():
             if is_missing(value):
                 continue
@@ -194,12 +196,13 @@ class StandardScaling:
 
     def state(self) -> State:
         """Return the statistics in use, and the running ones of features that are not frozen."""
+        marks = [plain_name(name) for name, value in self._absent.items() if value]
         return {
             "n": self._n,
             "next": self._next,
             "moments": [[plain_name(name), *r.plain()] for name, r in self._running.items()],
             "in_use": self._plain_in_use(),
-            **({"marks": list(map(plain_name, self._marks))} if self._marks else {}),
+            **({"marks": marks} if marks else {}),
         }
 
     def load_state(self, state: State) -> None:
@@ -209,7 +212,9 @@ class StandardScaling:
             self._running[name] = self._statistics.of(*running)
         for name, location, factor in state["in_use"]:
             self._locations[name], self._factors[name] = float(location), float(factor)
-        self._marks = {name: self._scaled_zero(name) for name in state.get("marks", ())}
+        if self._fills:
+            self._absent = dict.fromkeys(self._locations, 0.0)
+        self._absent |= {name: self._scaled_zero(name) for name in state.get("marks", ())}
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
@@ -228,7 +233,7 @@ class StandardScaling:
         ended = self._n == self.warm_up
         self._locations.clear()
         self._factors.clear()
-        self._marks.clear()
+        self._absent.clear()
         self._in_use = None
         for name in self._with_enough(self.warm_up / 2 if ended else 1):
             self._use(name, keep=not ended)
@@ -262,9 +267,12 @@ class StandardScaling:
         mark = self._filled(running)
         self._locations[name] = (mark or running).location
         self._factors[name] = 1.0 / self._unit(name, running, mark)
-        self._marks.pop(name, None)
         if mark is not None:
-            self._marks[name] = self._scaled_zero(name)
+            self._absent[name] = self._scaled_zero(name)
+        elif self._fills:
+            self._absent[name] = 0.0
+        else:
+            self._absent.pop(name, None)
         self._in_use = None
 
     def _unit(
@@ -308,6 +316,9 @@ class RenewedScaling(StandardScaling):
     larger, so that values within 3 of their own standard deviations of their own mean are not
     clipped and remain distinct.
 
+    A missing feature that is in use is filled in with its mean. A Gaussian process takes it for the
+    mean anyway, but counts the features of its first example to choose a length scale.
+
     Parameters
     ----------
     warm_up
@@ -330,6 +341,8 @@ class RenewedScaling(StandardScaling):
     # _columns   names of the features of the event of the last renewal, if all are in use
     # _pending   values of later events with these features, event after event in this order, still
     #            to be added
+    _fills = True
+
     def __init__(self, warm_up: int) -> None:
         super().__init__(warm_up)
         self._n_zeros: dict[FeatureName, float] = {}
@@ -449,7 +462,7 @@ class RenewedScaling(StandardScaling):
         if self._n <= self.warm_up:
             self._locations.clear()
             self._factors.clear()
-            self._marks.clear()
+            self._absent.clear()
             self._in_use = None
         for name in self._with_enough(self._weight() / 2 if ended else 1):
             self._use(name, keep=True)
