@@ -116,7 +116,7 @@ class StandardScaling:
     # _locations, _factors  offset and factor of the features in use
     # _absent   features in use that are filled in, and with what, where they are missing
     # _in_use   these as plain values; None: not needed since they changed
-    # _fills    whether a missing feature that is no mark is filled in, too: with 0, its mean
+    # _fills    whether features that most events have are filled in, too: with 0, their mean
     _statistics: type[Moments | Quartiles] = Moments
     _fills = False
 
@@ -196,13 +196,11 @@ class StandardScaling:
 
     def state(self) -> State:
         """Return the statistics in use, and the running ones of features that are not frozen."""
-        marks = [plain_name(name) for name, value in self._absent.items() if value]
         return {
             "n": self._n,
             "next": self._next,
             "moments": [[plain_name(name), *r.plain()] for name, r in self._running.items()],
             "in_use": self._plain_in_use(),
-            **({"marks": marks} if marks else {}),
         }
 
     def load_state(self, state: State) -> None:
@@ -210,11 +208,10 @@ class StandardScaling:
         self._n, self._next = int(state["n"]), int(state["next"])
         for name, *running in state["moments"]:
             self._running[name] = self._statistics.of(*running)
-        for name, location, factor in state["in_use"]:
+        for name, location, factor, *absent in state["in_use"]:
             self._locations[name], self._factors[name] = float(location), float(factor)
-        if self._fills:
-            self._absent = dict.fromkeys(self._locations, 0.0)
-        self._absent |= {name: self._scaled_zero(name) for name in state.get("marks", ())}
+            if absent:
+                self._absent[name] = float(absent[0])
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
@@ -222,6 +219,7 @@ class StandardScaling:
         if self._in_use is None:
             self._in_use = [
                 [plain_name(name), location, self._factors[name]]
+                + ([self._absent[name]] if name in self._absent else [])
                 for name, location in self._locations.items()
             ]
         return self._in_use
@@ -268,8 +266,8 @@ class StandardScaling:
         self._locations[name] = (mark or running).location
         self._factors[name] = 1.0 / self._unit(name, running, mark)
         if mark is not None:
-            self._absent[name] = self._scaled_zero(name)
-        elif self._fills:
+            self._absent[name] = -self._locations[name] * self._factors[name]
+        elif self._fills and running.n >= self._weight() / 2:
             self._absent[name] = 0.0
         else:
             self._absent.pop(name, None)
@@ -283,9 +281,6 @@ class StandardScaling:
     ) -> float:
         """Return the unit of a feature; `mark` is what `_filled` returned."""
         return (mark or running).scale
-
-    def _scaled_zero(self, name: FeatureName) -> float:
-        return -self._locations[name] * self._factors[name]
 
 
 # Least share of events that have a mark. It bounds the dimension where events invent names: there
@@ -316,8 +311,10 @@ class RenewedScaling(StandardScaling):
     larger, so that values within 3 of their own standard deviations of their own mean are not
     clipped and remain distinct.
 
-    A missing feature that is in use is filled in with its mean. A Gaussian process takes it for the
-    mean anyway, but counts the features of its first example to choose a length scale.
+    A feature that at least half of the events have is filled in with its mean where it is missing.
+    A Gaussian process takes it for the mean anyway, but counts the features of its first example to
+    choose a length scale. Rarer ones are not counted: where each event has a few of very many, the
+    scale would be far too large.
 
     Parameters
     ----------

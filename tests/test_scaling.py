@@ -477,6 +477,17 @@ def test_what_turns_out_to_have_other_values_is_no_mark_from_the_next_renewal():
     assert scaling.transform({"a": 0.0})["b"] == 0.0
 
 
+def test_a_gap_is_filled_in_where_at_least_half_of_the_events_have_the_feature():
+    scaling = RenewedScaling(8)
+    watched(scaling, [{"a": float(i), **({"b": float(i)} if i % 2 else {})} for i in range(8)])
+    assert scaling.transform({}) == {"a": 0.0, "b": 0.0}
+    watched(scaling, [{"a": float(i), **({"c": i} if i % 5 == 0 else {})} for i in range(56)])
+    assert scaling.transform({"c": 3.0}).keys() == {"a", "b", "c"}  # in use
+    restored = RenewedScaling(8)
+    restored.load_state(scaling.state())
+    assert restored.transform({}) == scaling.transform({}) == {"a": 0.0, "b": 0.0}
+
+
 def test_names_that_hardly_ever_occur_are_no_marks():
     scaling = RenewedScaling(200)
     watched(scaling, [{"a": float(i), f"user {i}": 1.0, f"day {i // 2}": 1.0} for i in range(200)])
