@@ -10,6 +10,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from msgspec import inspect
+from river import evaluate, metrics
+from river.preprocessing import StandardScaler
 
 import streamgp
 from connectors import decode, encode
@@ -17,6 +19,7 @@ from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
 from connectors.jsonl import FILES
 from connectors.tables.log_source import LogSource
 from connectors.wire.codec import TYPES
+from streamgp import datasets, isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.cli.main import cli
 from streamgp.config import load, settings
@@ -272,6 +275,19 @@ def test_comparison_on_the_page_about_tuning_is_what_is_printed(tmp_path, monkey
     printed = CliRunner().invoke(cli, arguments).stdout.splitlines()[-2:]
     # The last column is a time.
     assert [row.split()[:-1] for row in printed] == [row.split()[:-1] for row in table.splitlines()]
+
+
+def test_a_scaler_in_front_of_the_model_costs_what_two_pages_say():
+    found = []
+    for model in (StandardScaler() | isgp(seed=1), isgp(seed=1)):
+        score = evaluate.progressive_val_score(datasets.WiFiRooms(), model, metrics.Accuracy())
+        found.append(f"{score.get():.1%}".replace("%", " %"))
+    page = " ".join((DOCS / "scaling.md").read_text(encoding="utf-8").split())
+    assert (
+        f"`StandardScaler() | isgp(seed=1)` is right in {found[0]} of the rooms, `isgp(seed=1)` in "
+        f"{found[1]}."
+    ) in page
+    assert f"then only {found[0]} of the predictions" in (DOCS / "river.md").read_text("utf-8")
 
 
 def test_counts_below_the_example_of_metrics_are_those_of_its_run():
