@@ -32,8 +32,8 @@ _NEARBY: Final = 0.8
 _MOST_ASKED: Final = 0.1
 # Number of latest answers, one of which makes an annotator a witness.
 _RECENT: Final = 100
-# Share of the alarm that the sum without any one annotator must reach: odds of 27 by default. A
-# learner soon learns what is new, and is no longer surprised, so that two annotators would often
+# Share of the alarm that the sum without any one annotator must reach: odds of 21 or 27 by default.
+# A learner soon learns what is new, and is no longer surprised, so that two annotators would often
 # not both get to the alarm.
 _OF_OTHERS: Final = 1.0 / 3.0
 # Least value of a sum without one annotator, so that the others can have spoken against a change;
@@ -62,12 +62,13 @@ class DriftTest:
     .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since the
     sum of their class was last 0 do not count for that.
 
-    After a drift S grows by one to three for each surprise, and S = log(2 `run_length`) is an
-    alarm. The change is dated to the first label after this sum was last 0; the learner forgets all
-    examples before it, and all sums are 0 again. If q and e are as stated, false alarms are
-    `run_length` labels apart on average, or more, however many classes there are. For exp(S) > 1 is
-    at most R, where each label makes R = (R + 1) P(seen | q worthless) / P(seen | q as stated), and
-    R minus the number of its labels is a martingale (Pollak 1987). Each label is in two sums.
+    After a drift S grows by one to three for each surprise, and S = log(n `run_length`) is an
+    alarm, where n is the number of sums that each label is in, one or two. The change is dated to
+    the first label after this sum was last 0; the learner forgets all examples before it, and all
+    sums are 0 again. If q and e are as stated, false alarms are `run_length` labels apart on
+    average, or more, however many classes there are. For exp(S) > 1 is at most R, where each label
+    makes R = (R + 1) P(seen | q worthless) / P(seen | q as stated), and R minus the number of its
+    labels is a martingale (Pollak 1987).
 
     Whatever the query strategy decides, each event is asked about with a probability of at least
     `at_least · exp(S)`, up to 0.1, where S is the larger of the sum of all labels and that of the
@@ -173,7 +174,7 @@ class RunningDriftTest:
 
     Examples
     --------
-    >>> running = RunningDriftTest(DriftTest(run_length=50))
+    >>> running = RunningDriftTest(DriftTest(run_length=100))
     >>> [running.note(1.5, "ann") for _ in range(4)]
     [None, None, None, 4]
     >>> running.n_drifts
@@ -266,12 +267,12 @@ class RunningDriftTest:
         If a drift is found, the number of the latest labels since, this one included; else None.
 
         """
+        keys = dict.fromkeys((None, concerned))
         # No logarithm of the product, which may be infinite.
-        alarm = math.log(2.0) + math.log(self._test.run_length)
+        alarm = math.log(len(keys)) + math.log(self._test.run_length)
         if asked:
             self._heard = {name: n + 1 for name, n in self._heard.items() if n < _RECENT}
             self._heard[annotator] = 0
-        keys = dict.fromkeys((None, concerned))
         for key in keys:
             self._suspicions.setdefault(key, _Suspicion())
         for one in self._sums():

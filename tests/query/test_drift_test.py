@@ -90,7 +90,7 @@ def test_the_sum_is_the_largest_of_all_suffixes(steps, run_length):
 
 
 def noted(*told):
-    running = RunningDriftTest(DriftTest(run_length=50))
+    running = RunningDriftTest(DriftTest(run_length=100))
     return running, [running.note(surprise, who) for surprise, who in told]
 
 
