@@ -240,9 +240,9 @@ class StandardScaling:
     def _with_enough(self, n: float) -> list[FeatureName]:
         """Return the marks, and the other features that have enough values."""
         found = self._running.items()
-        return [name for name, r in found if r.n >= n or self._filled(r) is not None]
+        return [name for name, r in found if r.n >= n or self._mark_of(r) is not None]
 
-    def _filled(self, running: Moments | Quartiles) -> Moments | None:
+    def _mark_of(self, running: Moments | Quartiles) -> Moments | None:
         """Return the moments of a mark, with zeros where it is missing; None if it is no mark."""
         n = self._weight()
         share = running.n / n
@@ -262,7 +262,7 @@ class StandardScaling:
 
     def _use(self, name: FeatureName, *, keep: bool) -> None:
         running = self._running[name] if keep else self._running.pop(name)
-        mark = self._filled(running)
+        mark = self._mark_of(running)
         self._locations[name] = (mark or running).location
         self._factors[name] = 1.0 / self._unit(name, running, mark)
         if mark is not None:
@@ -279,7 +279,7 @@ class StandardScaling:
         running: Moments | Quartiles,
         mark: Moments | None,
     ) -> float:
-        """Return the unit of a feature; `mark` is what `_filled` returned."""
+        """Return the unit of a feature; `mark` is what `_mark_of` returned."""
         return (mark or running).scale
 
 
