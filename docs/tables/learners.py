@@ -184,6 +184,7 @@ TABLES = {
             "gradual, over half of the time": {"streams": "gradual", "stream": "mean"},
             "there and back again, three changes": {"streams": "recurring", "stream": "mean"},
             "the same streams without change": {"streams": "none", "stream": "mean"},
+            "a few classes change, in the middle": {"streams": "few", "stream": "mean"},
             "eight logs as recorded": {"streams": "recorded", "stream": "mean"},
             "six logs, shuffled": {"streams": "random", "stream": "mean"},
         },
