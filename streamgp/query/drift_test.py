@@ -214,9 +214,10 @@ class RunningDriftTest:
         reconsidered: bool,
     ) -> int | None:
         """Record a label that was learned; see `surprise` and `note`."""
-        concerned = _class_of_sum(belief)
         if not asked and (annotator is not None or self._heard):
-            return self.note(0.0, annotator, concerned, asked=False)  # it counts in dates only
+            self._count()  # it counts in dates only
+            return None
+        concerned = _class_of_sum(belief)
         told = surprise(
             belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
         )
@@ -275,8 +276,7 @@ class RunningDriftTest:
             self._heard[annotator] = 0
         for key in keys:
             self._suspicions.setdefault(key, _Suspicion())
-        for one in self._sums():
-            one.n_since += 1
+        self._count()
         for key in keys:
             suspicion = self._suspicions[key]
             suspicion.add(surprise, annotator, alarm)
@@ -299,6 +299,11 @@ class RunningDriftTest:
     @property
     def _witnesses(self) -> Collection[str | None]:
         return self._heard.keys() or {None}
+
+    def _count(self) -> None:
+        """Count a label among those since each sum was last 0."""
+        for one in self._sums():
+            one.n_since += 1
 
     def _sums(self) -> Iterator[_Sum]:
         for suspicion in self._suspicions.values():

@@ -178,6 +178,18 @@ def test_labels_that_were_not_asked_for_neither_make_a_drift_nor_hide_one(names,
     assert n in (1 + 9 * (1 + 2 * len(names)), 1 + 10 * (1 + 2 * len(names)))
 
 
+def test_names_of_those_who_were_not_asked_are_not_kept():
+    running = RunningDriftTest(DriftTest())
+    learned(running, "day", "ann", 5)
+    learned(running, "night", "ann", 1)
+    before = running.state()
+    for n in range(100):
+        volunteered(running, "day", f"eve-{n}", 1)
+    after = running.state()
+    assert after["suspicions"][0][2] == before["suspicions"][0][2] + 100  # counted in dates
+    assert [len(one[3]) for one in after["suspicions"]] == [1] * len(after["suspicions"])
+
+
 def test_labels_that_came_with_events_are_enough_if_nobody_was_asked():
     running = RunningDriftTest(DriftTest())
     volunteered(running, "night", None, 20)
