@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -23,7 +23,7 @@ from connectors.topics import Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import read, taken_back
 from connectors.wire.outbound import letter_of
-from connectors.wire.state_records import History, HistoryError
+from connectors.wire.state_records import RETRACTED, History, HistoryError, parts_of
 from streamgp.apps.console import aligned, clock_time, number
 from streamgp.apps.deployment.deployment import everything, visit
 from streamgp.base import Label
@@ -164,9 +164,12 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     put_back: dict[tuple[str | None, str], _PutBack] = {}
     steps: list[Step] = []
     heard: set[tuple[str | None, str]] = set()
+    restated: _Restated = {}
     for record in records:
         if record.topic in ("state", "consensus"):
-            histories.setdefault(record.partition, History()).take(record)
+            history = histories.setdefault(record.partition, History())
+            history.take(record)
+            _note_restated(restated, record, history, keyed)
         if record.topic == "dead-letters":
             steps += _refused(record, keyed)
         elif record.topic == "consensus" and record.value is None:
@@ -185,19 +188,16 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
                     steps.append(_said(message))
             elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
                 steps += _of_question(message)
-    restated: dict[tuple[str | None, str], set[int]] = {}
+    kept = [each for history in histories.values() for each in _retractions(history)]
     # The earliest last: it holds the lines as they were learned.
-    for retraction in reversed(_retractions(histories.values())):
+    for retraction in sorted(kept, key=lambda each: each.at, reverse=True):
         steps += _retracted(retraction)
-        for event_id, revision in retraction.made:
-            name = retraction.key if keyed else None, event_id
-            restated.setdefault(name, set()).add(revision)
         for line in retraction.taken:  # a line removed from the log was still learned
             lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
     for event, about in lines.items():
         found = put_back.get(event, _PutBack()).found
-        again = restated.get((event[0] if keyed else None, event[1]), set())
+        again = restated.get((event[0] if keyed else None, event[1]), {})
         steps += _learned([about[sequence] for sequence in sorted(about)], rates, found, again)
     return sorted(steps, key=lambda step: (step.at, _ORDER.index(step.what)))
 
@@ -468,7 +468,7 @@ def _learned(
     lines: Sequence[LabelledExample],
     rates: _Rates,
     put_back: Sequence[_Undone],
-    restated: Collection[int],
+    restated: Mapping[int, float],
 ) -> Iterator[Step]:
     before: Label | None = None
     waiting = list(put_back)
@@ -486,7 +486,8 @@ def _learned(
         yield from reinstated(line.sequence)
         if line.revision == 0:
             before = None  # it belongs to an earlier event with the same id
-        if line.revision in restated and line.y is not None:
+        # After an undo, another line may have the same revision.
+        if line.y is not None and line.learned_at <= restated.get(line.revision, -inf):
             before = line.y
             again = "stands again"
             yield _step(line, "reinstated", line.learned_at, line.annotator, line.y, detail=again)
@@ -522,12 +523,29 @@ def _step(
     )
 
 
-def _retractions(histories: Iterable[History]) -> list[Retraction]:
+_Restated: TypeAlias = dict[tuple[str | None, str], dict[int, float]]
+"""Revisions of lines that say what stands after a retraction, by event, and until when."""
+
+
+def _note_restated(restated: _Restated, record: Record, history: History, keyed: bool) -> None:
+    """Note the lines that a retraction has made, which an undo removes together with it."""
+    if record.topic != "state" or record.value is None:
+        return
+    entity, name = (*parts_of(record.key), "", "")[:2]
+    if not name.startswith(RETRACTED):
+        return
+    for retraction in _retractions(history, [entity]):
+        for event_id, revision in retraction.made:
+            event = retraction.key if keyed else None, event_id
+            restated.setdefault(event, {})[revision] = retraction.at
+
+
+def _retractions(history: History, entities: Iterable[str] | None = None) -> list[Retraction]:
     try:
-        found = [each.retractions(entity) for each in histories for entity in each.entities()]
+        names = history.entities() if entities is None else entities
+        return [each for entity in names for each in history.retractions(entity)]
     except HistoryError:
         return []  # `streamgp check` reports problems of `state`
-    return sorted((each for some in found for each in some), key=lambda each: each.at)
 
 
 def _retracted(retraction: Retraction) -> Iterator[Step]:

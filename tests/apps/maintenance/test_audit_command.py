@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -236,6 +237,19 @@ def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: 
     counts = {each.split()[0]: each.split()[1:] for each in small.done("audit").splitlines()}
     assert counts["eve"] == ["2", "1", "0", "0", "1", "1"]
     assert counts["ann"] == ["2", "2", "0", "1", "0", "0"]
+
+    small.done_beside_a_worker("retract", "--annotator", "eve", "--undo", "--yes")
+    assert sentences(small, "e0")[-2:] == [
+        "'hall' of ann stands again",
+        "'bath' of eve was put back",
+    ]
+    counts = {each.split()[0]: each.split()[1:] for each in small.done("audit").splitlines()}
+    assert counts["eve"] == ["2", "1", "0", "0", "1", "0"]
+    assert counts["ann"] == ["2", "2", "0", "1", "0", "0"]
+    # Another correction gets the same revision as the line that the undo has removed.
+    small.put(replace(correction, answer_id="d", supersedes="c", y="den", answered_at=time.time()))
+    small.work()
+    assert sentences(small, "e0")[-1] == "'den' of eve was learned in place of 'bath' (revised)"
 
 
 def test_a_correction_of_a_label_that_a_quarantine_took_back_is_not_put_back(
