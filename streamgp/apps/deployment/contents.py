@@ -28,6 +28,7 @@ from streamgp.apps.deployment.deployment import all_of
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
+from streamgp.report.run import Drifts
 
 NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
 """Names of a partition's own records, which belong to no loop."""
@@ -221,6 +222,15 @@ def _sequence(history: History, entity: str) -> object:
 def _found(histories: Mapping[int, History]) -> dict[int, Losses]:
     every = {number: losses_in(number, history) for number, history in histories.items()}
     return {number: losses for number, losses in every.items() if losses.error() is not None}
+
+
+def drifts_in(history: History, entity: str) -> Drifts | None:
+    """Return the concept drifts that the learner of an entity has found, None for none."""
+    model = (history.part(entity, HEAD) or {}).get("model", {})
+    n_found = model.get("drift", {}).get("n_drifts", 0)
+    if not n_found:
+        return None
+    return Drifts(n_found=n_found, n_outdated=model["taught"].get("n_outdated", 0))
 
 
 # --- Inputs that wait, are held back, or were deleted before workers had read them.

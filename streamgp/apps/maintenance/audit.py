@@ -25,10 +25,12 @@ from connectors.wire.inbound import read, taken_back
 from connectors.wire.outbound import letter_of
 from connectors.wire.state_records import RETRACTED, History, HistoryError, parts_of
 from streamgp.apps.console import aligned, clock_time, number
+from streamgp.apps.deployment.contents import drifts_in
 from streamgp.apps.deployment.deployment import everything, visit
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.printable import printable
+from streamgp.interactive.consensus_log import by_event
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     Answer,
@@ -41,9 +43,11 @@ from streamgp.interactive.messages import (
     Message,
     Retraction,
 )
+from streamgp.interactive.retract import in_force
+from streamgp.interactive.state.serialize import examples_in
 
 Kind: TypeAlias = Literal[
-    "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated"
+    "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated", "outdated"
 ]
 Format: TypeAlias = Literal["text", "csv", "json"]
 
@@ -52,6 +56,7 @@ _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letter
 # At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
     "asked", "said", "refused", "ended", "doubted", "retracted", "learned", "reinstated",
+    "outdated",
 )  # fmt: skip
 
 
@@ -68,7 +73,8 @@ class Step:
         not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
         `learned`: a label became current, or was removed. `retracted`: a label was taken back with
         all others of its annotator. `reinstated`: it was put back with them, or stands again as one
-        of another annotator was taken back.
+        of another annotator was taken back. `outdated`: since a concept drift it is no longer
+        taught; `at` is the time of the first label that is, or of a later correction.
     annotator
         The annotator who answered, or who gave the label.
     label, before
@@ -194,6 +200,8 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
         steps += _retracted(retraction)
         for line in retraction.taken:  # a line removed from the log was still learned
             lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
+    for history in histories.values():
+        steps += _outdated(history)
     rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
     for event, about in lines.items():
         found = put_back.get(event, _PutBack()).found
@@ -246,10 +254,13 @@ def table(steps: Iterable[Step]) -> str:
                 counts.setdefault(before, Counter())["replaced"] += step.before is not None
             whose[event] = step.annotator
             of["learned"] += step.label is not None
-        elif step.what in ("said", "doubted", "refused", "retracted"):
+        elif step.what in ("said", "doubted", "refused", "retracted", "outdated"):
             of[step.what] += 1
-    titles = ["annotator", "answers", "learned", "doubted", "replaced", "refused", "taken back"]
-    names = ("said", "learned", "doubted", "replaced", "refused", "retracted")
+    titles = [
+        "annotator", "answers", "learned", "doubted", "replaced", "refused", "taken back",
+        "outdated",
+    ]  # fmt: skip
+    names = ("said", "learned", "doubted", "replaced", "refused", "retracted", "outdated")
     rows = [
         [printable(who or "(no name)"), *(str(of[name]) for name in names)]
         for who, of in sorted(counts.items(), key=lambda item: -item[1]["said"])
@@ -260,7 +271,7 @@ def table(steps: Iterable[Step]) -> str:
     about = (
         "learned: labels of the annotator, with corrections and those that came with events; "
         "doubted: challenged;\nreplaced: by another annotator's; taken back: with all others, by "
-        "`streamgp retract`"
+        "`streamgp retract`;\noutdated: not taught any more, since a concept drift"
     )
     return f"{aligned([titles, *rows], right=range(1, len(titles)))}\n{about}"
 
@@ -554,6 +565,28 @@ def _retracted(retraction: Retraction) -> Iterator[Step]:
         yield _step(line, "retracted", retraction.at, who, line.said_by(who))
 
 
+def _outdated(history: History) -> list[Step]:
+    """Return a step for each label that the last concept drift of its key has made outdated."""
+    steps = []
+    try:
+        for entity in history.entities():
+            drifts = drifts_in(history, entity)
+            if drifts is None:
+                continue
+            log = in_force(history.lines(entity))
+            stories = by_event(log)
+            # As many as the learner holds, in the same order.
+            ordered = [stories[str(example.event_id)] for example in examples_in(log)]
+            n = drifts.n_outdated
+            since = max((story[0].learned_at for story in ordered[n : n + 1]), default=-inf)
+            for *_, line in ordered[:n]:
+                at = max(since, line.learned_at)
+                steps.append(_step(line, "outdated", at, line.annotator, line.y))
+    except HistoryError:
+        return []  # as in `_retractions`
+    return steps
+
+
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
     found: dict[tuple[str | None, str], list[Step]] = {}
     for step in steps:
@@ -583,6 +616,8 @@ def _words(step: Step) -> str:
         case "reinstated":
             stands = "" if step.before is None else f"; {before} stands"
             return f"{label} of {who} {step.detail or 'was put back'}{stands}"
+        case "outdated":
+            return f"{label} of {who} is outdated: not taught any more, since a concept drift"
         case "learned":
             if step.label is None:
                 return f"{before} was taken back: the event has no label"

@@ -27,7 +27,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
-from streamgp.apps.deployment.contents import InputProgress, errors_of
+from streamgp.apps.deployment.contents import InputProgress, drifts_in, errors_of
 from streamgp.apps.deployment.deployment import (
     address_of,
     build_loops,
@@ -44,6 +44,7 @@ from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import HEAD
+from streamgp.report.run import Drifts
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
 # A few learners' worth, which a disk that is nearly full has no room for.
@@ -239,6 +240,7 @@ def _of_learned(
     yield learned
     if learned.verdict != "wrong":
         yield from _of_quarantine(histories, loops)
+        yield from _of_drifts(histories, loops)
 
 
 def _of_quarantine(histories: Mapping[int, History], loops: LoopSettings) -> Iterator[Finding]:
@@ -259,6 +261,23 @@ def _of_quarantine(histories: Mapping[int, History], loops: LoopSettings) -> Ite
             f"answers of {names} are not learned; to have them learned again, name the annotator "
             "in people.trusted",
         )
+
+
+def _of_drifts(histories: Mapping[int, History], loops: LoopSettings) -> Iterator[Finding]:
+    """Yield how many concept drifts the learners have found, if any."""
+    found = [
+        drifts
+        for history in histories.values()
+        for entity in history.entities()
+        if (drifts := drifts_in(history, entity)) is not None
+    ]
+    if found:
+        drifts = Drifts(
+            n_found=sum(each.n_found for each in found),
+            n_outdated=sum(each.n_outdated for each in found),
+            n_keys=len(found) if loops.keyed else None,
+        )
+        yield Finding("ok", "drift", str(drifts))
 
 
 def _compared(

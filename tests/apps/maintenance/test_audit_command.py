@@ -17,6 +17,7 @@ from streamgp import isgp
 from streamgp.apps.maintenance.audit import steps_of
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
+from tests.connectors.worker.test_worker_drift import CHANGE, END, labelled
 from tests.helpers.small_deployment import Small
 from tests.interactive.test_quarantine import told
 
@@ -138,9 +139,9 @@ def test_reliability_is_what_the_learner_itself_thought_at_that_time() -> None:
 def test_without_a_choice_there_are_the_numbers_of_all_annotators(small: Small) -> None:
     table = [line.split() for line in small.done("audit").splitlines()]
     assert table[1:4] == [
-        ["ann", "2", "2", "0", "0", "0", "0"],
-        ["bob", "2", "1", "1", "0", "0", "0"],
-        ["eve", "1", "0", "0", "0", "1", "0"],
+        ["ann", "2", "2", "0", "0", "0", "0", "0"],
+        ["bob", "2", "1", "1", "0", "0", "0", "0"],
+        ["eve", "1", "0", "0", "0", "1", "0", "0"],
     ]
 
 
@@ -235,8 +236,8 @@ def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: 
         "'hall' of ann stands again",
     ]
     counts = {each.split()[0]: each.split()[1:] for each in small.done("audit").splitlines()}
-    assert counts["eve"] == ["2", "1", "0", "0", "1", "1"]
-    assert counts["ann"] == ["2", "2", "0", "1", "0", "0"]
+    assert counts["eve"] == ["2", "1", "0", "0", "1", "1", "0"]
+    assert counts["ann"] == ["2", "2", "0", "1", "0", "0", "0"]
 
     small.done_beside_a_worker("retract", "--annotator", "eve", "--undo", "--yes")
     assert sentences(small, "e0")[-2:] == [
@@ -244,8 +245,8 @@ def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: 
         "'bath' of eve was put back",
     ]
     counts = {each.split()[0]: each.split()[1:] for each in small.done("audit").splitlines()}
-    assert counts["eve"] == ["2", "1", "0", "0", "1", "0"]
-    assert counts["ann"] == ["2", "2", "0", "1", "0", "0"]
+    assert counts["eve"] == ["2", "1", "0", "0", "1", "0", "0"]
+    assert counts["ann"] == ["2", "2", "0", "1", "0", "0", "0"]
     # Another correction gets the same revision as the line that the undo has removed.
     small.put(replace(correction, answer_id="d", supersedes="c", y="den", answered_at=time.time()))
     small.work()
@@ -276,7 +277,7 @@ def test_a_correction_of_a_label_that_a_quarantine_took_back_is_not_put_back(
 
 def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Small) -> None:
     def replaced() -> dict[str, str]:
-        *rows, _, _ = map(str.split, small.done("audit").splitlines())
+        *rows, _, _, _ = map(str.split, small.done("audit").splitlines())
         return {row[0]: row[4] for row in rows[1:]}
 
     small.add('\n[people]\nsupervisors = ["eve"]\n')
@@ -295,6 +296,28 @@ def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Sm
     assert replaced() == now
     small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
     assert replaced() == now
+
+
+def test_labels_from_before_a_concept_drift_are_outdated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    small.put(*labelled(range(END)))
+    small.work()
+    steps = rows(small)
+    outdated = {row["event_id"] for row in steps if row["what"] == "outdated"}
+    learned = [row["event_id"] for row in steps if row["what"] == "learned" and row["key"] == "ann"]
+    n = len(outdated)
+    assert CHANGE - 5 <= n <= CHANGE + 5
+    assert set(learned[:n]) == outdated
+    [last] = [row for row in steps if row["what"] == "outdated"][-1:]
+    [since] = [row for row in steps if row["event_id"] == learned[n] and row["what"] == "learned"]
+    assert last["at"] == since["at"]
+    assert sentences(small, learned[0])[-1] == (
+        "'night' of an annotator without a name is outdated: not taught any more, since a concept "
+        "drift"
+    )
+    assert small.done("audit").splitlines()[1].split()[-1] == str(n)
 
 
 def test_a_short_answer_is_read_as_a_worker_reads_it(small: Small) -> None:

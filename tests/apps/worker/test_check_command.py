@@ -15,12 +15,16 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import Backlog, BrokerError, Record, TopicName
 from connectors.wire import state_records
+from connectors.worker.settings import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.console import NEEDS_OPERATOR
 from streamgp.apps.worker import check as checking
 from streamgp.cli import worker
 from streamgp.cli.main import cli
 from streamgp.config.build import build_model
 from streamgp.config.load import load_worker
+from tests.connectors.worker.test_worker_drift import END, labelled
+from tests.helpers.workbench import idle, put
 
 
 class FakeTopics(MemoryTopics):
@@ -294,6 +298,19 @@ def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> N
     worked_on(topics, theirs)
     status, found = checked(config)
     assert (status, found["learned"]) == (0, ("ok", "with this configuration"))
+
+
+def test_concept_drifts_are_counted(config: Path, topics: FakeTopics) -> None:
+    config.write_text(f"warm_up = 0\n{config.read_text()}")
+    put(topics, *labelled(range(END)))
+    loops = LoopSettings(model=build_model(load_worker(config)))
+    settings = WorkerSettings(group="streamgp", instance="w", leave=True)
+    Worker(topics, loops, settings, state=None).run(idle(topics))
+    status, found = checked(config)
+    assert (status, found["drift"]) == (
+        0,
+        ("ok", "1 concept drift found, in 1 key; 149 labels are outdated"),
+    )
 
 
 @pytest.mark.parametrize(
