@@ -249,8 +249,9 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     consistent(config, source="command line")
     if config.target == "number":
         raise click.UsageError(
-            'tune works for labels only, got target = "number"; for numbers, a Gaussian process '
-            "finds its hyperparameters itself, with learner.learn_hyperparameters = true"
+            'tune works for labels only, got target = "number"; if the log holds names of classes, '
+            'write target = "label"; for numbers, a Gaussian process finds its hyperparameters '
+            "itself, with learner.learn_hyperparameters = true: use `streamgp replay`"
         )
     if config.log.label is None:
         of = "the configuration file" if file is None else str(file)

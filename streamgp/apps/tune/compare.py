@@ -179,6 +179,11 @@ def _show(runs: Sequence[tuple[str, Played]], path: Path, picture: Path | None) 
     if not runs:
         return
     click.echo(table([played.row(name) for name, played in runs], first="configuration"), nl=False)
+    if len(runs) > 1:
+        tell(
+            "one run of each, so a small difference may be chance; for means with intervals: "
+            "streamgp replay LOG --config FILE.toml --seeds 5"
+        )
     if picture is None:
         return
     curves = [played.points.curve(name) for name, played in runs]

@@ -337,6 +337,17 @@ def test_comparison_shows_what_each_replay_shows(log: Path, two: list[Path]) -> 
             re.M,
         )
         assert lines[file.stem] == row.split()
+    assert "one run of each, so a small difference may be chance" in result.stderr
+    alone = tune(log, *options, "--compare", two[0])
+    assert "one run of each" not in alone.stderr
+
+
+def test_numbers_are_not_tuned(log: Path, tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers.toml"
+    numbers.write_text('target = "number"\n')
+    message = wrong(log, "--label", "room", "--config", numbers)
+    assert 'tune works for labels only, got target = "number"' in message
+    assert 'if the log holds names of classes, write target = "label"' in message
 
 
 def test_picture_of_a_comparison_is_drawn(log: Path, two: list[Path], tmp_path: Path) -> None:
