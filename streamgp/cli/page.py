@@ -202,8 +202,8 @@ def invite(
     from connectors.wire.inbound import flaw_of_name
     from streamgp.apps.console import in_one_line
     from streamgp.apps.deployment.answer_keys import signatures_of
-    from streamgp.apps.deployment.deployment import load_deployed
     from streamgp.apps.page.invites import InviteError, invites_of
+    from streamgp.config.load import load_worker
 
     if revoke and key is not None:
         raise click.UsageError("--revoke takes everything back; leave out --key")
@@ -213,7 +213,7 @@ def invite(
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST, got {url!r:.80}", param_hint="'--url'"
         )
-    config = load_deployed(config_file)
+    config = load_worker(config_file)  # invites are in a file: no broker is needed
     if key is not None and not config.worker.keyed:
         raise click.UsageError(
             "--key cannot be used here: the workers have one learner for all keys (worker.keyed = "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -145,6 +146,12 @@ def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> Non
     assert "--key must have no control" in refused(run("invite", config, "a", "--key", "k\x1b"))
     config.write_text(config.read_text() + "keyed = false\n")
     assert "--key cannot be used" in refused(run("invite", config, "ann", "--key", "k"))
+
+
+def test_invites_need_no_broker(config: Path, tmp_path: Path) -> None:
+    state = json.dumps(str(tmp_path / "state"))
+    config.write_text(f"[worker]\nstate = {state}\n")
+    assert run("invite", config, "ann").exit_code == 0
 
 
 def test_options_of_the_demos_page_belong_to_it() -> None:
