@@ -159,7 +159,7 @@ class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetReset(msgspec.Struct, frozen=True, kw_only=True):
-    """Offset at which a worker starts a partition, if not at the group's position.
+    """Offset at which a worker starts a partition, if no worker has committed it.
 
     Parameters
     ----------
@@ -170,7 +170,8 @@ class OffsetReset(msgspec.Struct, frozen=True, kw_only=True):
     position
         The group's position; None if it has none.
     offset
-        Where the worker continues: the first record that still exists.
+        Where the worker continues: the first record that still exists; or at the group's position,
+        where another program has set it.
 
     """
 
@@ -295,7 +296,7 @@ class WorkerClient(Protocol):
         ...
 
     def begun(self) -> Sequence[OffsetReset]:
-        """Return where reading did not start at the group's position, since the last call."""
+        """Return where reading did not start where workers had stopped, since the last call."""
         ...
 
     def stalled(self) -> Sequence[StalledPartition]:

@@ -369,7 +369,16 @@ class Administration:
     def positions(
         self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
     ) -> dict[TopicPartition, int]:
-        """Return the offsets at which a group continues, for the partitions for which it has one.
+        """Return the offsets at which a group continues; see `marked_positions`."""
+        found = self.marked_positions(group, topics)
+        return {partition: offset for partition, (offset, _) in found.items()}
+
+    def marked_positions(
+        self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
+    ) -> dict[TopicPartition, tuple[int, bool]]:
+        """Return the offsets at which a group continues, and whether streamgp has set them.
+
+        Partitions for which it has none are left out.
 
         Raises
         ------
@@ -384,20 +393,25 @@ class Administration:
             f"tell how far group {group} is",
             lambda client: client.list_group_offsets({group: list(roles)})[group],
         )
-        positions = {}
+        found = {}
         for partition, at in committed.items():
             if at.offset < 0:
                 continue
             then, now = shape_of(at.metadata or ""), shapes[roles[partition][0]]
             if then is not None and now is not None:
                 check_mark(partition.topic, then, now, group)
-            positions[partition] = at.offset
-        return positions
+            found[partition] = at.offset, then is not None
+        return found
 
     def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""
         doing = f"set the positions of group {group}"
-        offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in positions.items()}
+        shapes = {self._names[name]: shape for name, shape in self.shapes().items()}
+        offsets = {
+            place: OffsetAndMetadata(n, "" if shape is None else shape.mark, -1)
+            for place, n in positions.items()
+            for shape in (shapes[place.topic],)
+        }
         answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
         for error in answers.values():
             if error.errno:

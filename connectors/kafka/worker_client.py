@@ -59,6 +59,7 @@ class KafkaWorkerClient:
     # _awake     clock of the time spent waiting
     # _lags      the lags since the last poll, None if not requested
     # _shapes    the topics as they were when this worker started
+    # _foreign   positions that another program had set by then; empty once reported
     # _stalls    since when partitions have yielded none of their waiting records
 
     def __init__(
@@ -224,8 +225,18 @@ class KafkaWorkerClient:
         return self._lags
 
     def begun(self) -> list[OffsetReset]:
-        """Return where reading did not start at the group's position, since the last call."""
-        return self._member.begun()
+        """Return where reading did not start where workers had stopped, since the last call."""
+        begun, ours = self._member.begun(), self._member.places()
+        if ours:
+            begun += [
+                OffsetReset(
+                    topic=place.topic, partition=place.partition, position=offset, offset=offset
+                )
+                for place, offset in self._foreign.items()
+                if place in ours
+            ]
+            self._foreign.clear()
+        return begun
 
     def stalled(self) -> list[StalledPartition]:
         """Return the partitions that have records but have yielded none for long."""
@@ -393,7 +404,13 @@ class KafkaWorkerClient:
             if shape is None:
                 raise BrokerError(f"topic {self._names[name]} is missing; --create-topics makes it")
             shapes[name] = shape
-        self._administration.positions(self._group)
+        self._foreign = {
+            place: offset
+            for place, (offset, is_own) in self._administration.marked_positions(
+                self._group
+            ).items()
+            if not is_own
+        }
         return shapes
 
     def _check_topics(self) -> None:

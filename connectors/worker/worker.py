@@ -112,6 +112,15 @@ class ProgressReports:
         for each in begun:
             if each.position is None:
                 fresh.setdefault(each.topic, {})[each.partition] = each.offset
+            elif each.position == each.offset:
+                self._log.warning(
+                    "position-set",
+                    topic=each.topic,
+                    partition=each.partition,
+                    offset=each.offset,
+                    reason="another program has set where the group reads on",
+                    consequence="if that is further on, the inputs skipped are never predicted",
+                )
             else:
                 self._log.warning(
                     "missed",

@@ -10,6 +10,8 @@ from connectors.kafka.client import Connection
 from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
 from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
+from connectors.worker.logging import WorkerLog
+from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -195,6 +197,32 @@ def test_records_deleted_before_they_were_read_are_told_and_work_goes_on(
         assert [r.value for r in poll(link, 40)] == [b"%d" % i for i in range(60, 100)]
         told = [each for each in link.begun() if each.position is not None]
     assert told == [OffsetReset(topic=kafka_prefix + "events", partition=0, position=10, offset=60)]
+
+
+def test_a_position_that_another_program_has_set_is_told_once(
+    topics, group, admin, kafka_prefix, caplog
+):
+    def told(link):
+        caplog.clear()
+        ProgressReports(link, WorkerLog(None)).look()
+        return [record.fields for record in caplog.records if record.message == "position-set"]
+
+    write(topics, *numbered("events", 20))
+    with linked(topics, group) as link:
+        copy_all(link, 5)
+    time.sleep(QUICK["session_s"] + 1.0)  # positions of a group at work cannot be set
+    place = TopicPartition(kafka_prefix + "events", 0)
+    admin.alter_group_offsets(group, {place: committed_at(12)})
+    with linked(topics, group) as link:
+        [warning] = told(link)
+        assert (warning["topic"], warning["partition"]) == (kafka_prefix + "events", 0)
+        assert warning["offset"] == 12
+        assert told(link) == []
+        copy_all(link, 8)
+    time.sleep(QUICK["session_s"] + 1.0)
+    topics.set_positions(group, {("answers", 0): 0})  # by a command of streamgp
+    with linked(topics, group) as link:
+        assert told(link) == []
 
 
 def test_records_deleted_while_a_worker_is_behind_are_reported(topics, group, admin, kafka_prefix):
