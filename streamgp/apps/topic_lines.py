@@ -140,7 +140,13 @@ def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:
     if not line or line.isspace():
         return None
     if topic is None:
-        return input_of(line)
+        record = input_of(line)
+        if record.value is None:
+            raise ValueError(
+                "a record without a value says nothing as an event or an answer; to forget a key, "
+                "or to take an example back, give --topic consensus"
+            )
+        return record
     read = from_line(topic, line)
     if read is None:
         return None

@@ -150,6 +150,10 @@ def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
     with closing(site.topics.client(group="g", instance="a", max_records=1)) as link:
         [record] = link.poll(0.0)
     assert (record.topic, record.key, record.value) == ("consensus", b"a", None)
+    status, _, errors = site.call("send", "-", said=b'{"record":{"key":"a"}}')
+    assert status == 2
+    assert "to take an example back, give --topic consensus" in errors
+    assert not site.records("events")
 
 
 def fill(site: Site) -> None:
