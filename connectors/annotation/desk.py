@@ -423,10 +423,12 @@ class AnnotationDesk:
         """
         self._counts.saw(annotator, now)
         if not any(is_same(old, label) for label in self.labels(key)):
-            raise BadReplyError(f"old is {old!r:.80}", "one of the labels of this key")
+            raise BadReplyError(
+                f"old is {old!r:.80}", "one of the labels of this key", "unknown_label"
+            )
         y = self._read_label(new, key)
         if is_same(old, y):
-            raise BadReplyError(f"new is the old label, {y!r:.80}", "another label")
+            raise BadReplyError(f"new is the old label, {y!r:.80}", "another label", "same_label")
         renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=supervisor)
         return [self._accepted(answer, partition) for answer, partition in renamed]
 
@@ -594,7 +596,9 @@ class AnnotationDesk:
         known = self.labels(key)
         if len(known) >= self._max_labels and not any(is_same(label, each) for each in known):
             raise BadReplyError(
-                f"label is new, and there are {len(known)} already", "one of the labels there are"
+                f"label is new, and there are {len(known)} already",
+                "one of the labels there are",
+                "many_labels",
             )
         return label
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from heapq import nlargest
 from math import inf, nextafter
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from connectors.annotation.open_questions import EventKey, Question
@@ -24,6 +24,11 @@ PAGE = "page/"
 """Prefix of answer ids that a desk's clients have chosen."""
 N_KEPT = 200
 """Number of events whose answers are kept; older ones cannot be taken back."""
+
+
+CannotUndo: TypeAlias = Literal[
+    "none", "answered_since", "unknown", "not_yours", "forgotten", "too_often", "set_aside"
+]
 
 
 class CannotUndoError(Exception):
@@ -39,7 +44,7 @@ class CannotUndoError(Exception):
 
     """
 
-    def __init__(self, text: str, code: str = "none") -> None:
+    def __init__(self, text: str, code: CannotUndo = "none") -> None:
         super().__init__(text)
         self.code = code
 

@@ -19,7 +19,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 _MAX_ID = 200
 _MAX_SHOWN = 16
 _MAX_NOTE = 2_000
-_MAX_NEW_LABEL = 200
+MAX_NEW_LABEL = 200
 """Characters of a label that nobody has given before; each card holds all labels of its key."""
 
 
@@ -31,13 +31,34 @@ class DifferentBodyError(Exception):
     """Another reply was sent under the same id."""
 
 
-class BadReplyError(ValueError):
-    """A reply that cannot be used."""
+BadReply: TypeAlias = Literal[
+    "malformed",
+    "bad_label",
+    "hidden_characters",
+    "long_label",
+    "many_labels",
+    "unknown_label",
+    "same_label",
+]
 
-    def __init__(self, what: str, expected: str) -> None:
+
+class BadReplyError(ValueError):
+    """A reply that cannot be used.
+
+    Parameters
+    ----------
+    code
+        The reason, for programs: `malformed` (the client's error, not the annotator's), `bad_label`
+        (not written as a label), `hidden_characters`, `long_label`, `many_labels` (a new one, and
+        the workers take no more), or, in renaming, `unknown_label` and `same_label`.
+
+    """
+
+    def __init__(self, what: str, expected: str, code: BadReply = "malformed") -> None:
         super().__init__(f"{what}; expected {expected}")
         self.what = what
         self.expected = expected
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +222,7 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
         try:
             label = parse_label(value, known)
         except ValueError as error:
-            raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
+            raise BadReplyError(f"label is {value!r:.80}", str(error), "bad_label") from None
         if isinstance(label, str) and not any(is_same(label, each) for each in known):
             _check_new(label)
         return label
@@ -216,9 +237,13 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
 def _check_new(label: str) -> None:
     if hidden := hidden_characters(label):
         raise BadReplyError(
-            f"label holds what cannot be seen: {', '.join(hidden[:5])}", "characters that show"
+            f"label holds what cannot be seen: {', '.join(hidden[:5])}",
+            "characters that show",
+            "hidden_characters",
         )
-    if len(label) > _MAX_NEW_LABEL:
+    if len(label) > MAX_NEW_LABEL:
         raise BadReplyError(
-            f"label has {len(label)} characters", f"at most {_MAX_NEW_LABEL} in a new label"
+            f"label has {len(label)} characters",
+            f"at most {MAX_NEW_LABEL} in a new label",
+            "long_label",
         )

@@ -711,3 +711,28 @@ def _send_event(scene: PageScene, event: Any) -> None:
 
 def _learned(scene: PageScene) -> list[tuple[Any, str]]:
     return [(one.y, one.origin) for one in scene.read("consensus") if one.key == "new"]
+
+
+def test_a_refused_answer_is_explained_in_the_language_of_the_page(
+    scene: PageScene, look: Look
+) -> None:
+    """And its card comes back, instead of waiting for half a minute."""
+    ask(scene, 1)
+    scene.start()
+    page = look(locale="de-DE")
+    for written, why in (
+        ("x" * 201, "ein neuer Name hat höchstens 200 Zeichen"),
+        ("kit\u200bchenette", "der Name enthält unsichtbare Zeichen"),
+        ('"halb', "in doppelten Anführungszeichen"),
+    ):
+        expect(page.locator(CARD)).to_be_visible()
+        page.wait_for_timeout(750)  # keys are off where a card has come by itself
+        page.keyboard.press("n")
+        page.get_by_label("Name der neuen Klasse").fill(written)
+        page.keyboard.press("Enter")
+        expect(page.locator("#notice")).to_contain_text(why)
+        expect(page.locator(f"{CARD} .commands")).to_be_visible(timeout=2000.0)
+    page.wait_for_timeout(750)
+    press(page, "4")
+    all_sent(page)
+    assert given(scene) == {"e0": "hall"}

@@ -8,11 +8,16 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import streamgp
+from connectors.annotation import explain
+from connectors.annotation.own_answers import CannotUndo
+from connectors.annotation.replies import MAX_NEW_LABEL, BadReply
+from streamgp.apps.page.access import ErrorCode
+from streamgp.apps.page.preferences import BadPreferences
 from tests.helpers.page_scene import PageScene, challenge, known, label_request
 from tests.page.conftest import missing
 
@@ -263,6 +268,30 @@ def test_every_text_that_is_used_is_there() -> None:
         used.update(re.findall(r'\b(?:text|parts|hasText)\("([a-z_.]+)"', script.read_text()))
     assert len(used) > 80
     assert sorted(used - english.keys()) == []
+
+
+ERRORS_OF_PROGRAMS = {
+    # Not in the form that the page sends, or from another site.
+    *("bad_body", "bad_http", "bad_json", "cut_off", "http", "malformed", "no_header", "no_json"),
+    *("not_found", "too_large", "wrong_host", "wrong_origin", "wrong_site"),
+    # Shown with their reason, by the browser itself, or not at all.
+    *("bad_preferences", "bad_reply", "cannot_undo"),
+    *("bad_day", "bad_link", "no_invites", "no_look", "too_many_streams"),
+}
+
+
+def test_every_refusal_that_people_can_meet_has_a_text() -> None:
+    codes = {*get_args(ErrorCode), *get_args(BadReply), *get_args(BadPreferences)}
+    codes |= {*get_args(CannotUndo), "unreachable", "other"}
+    worded = {name.removeprefix("because.") for name in texts("en") if name.startswith("because.")}
+    assert worded == codes - ERRORS_OF_PROGRAMS
+    assert codes >= ERRORS_OF_PROGRAMS
+    for language in ("en", "de"):
+        assert f" {MAX_NEW_LABEL} " in texts(language)["because.long_label"]
+
+
+def test_every_reason_for_a_question_has_a_text() -> None:
+    assert {f"why.{code}" for code in explain.TEXTS} <= texts("en").keys()
 
 
 def test_service_worker_keeps_every_file_of_the_shell() -> None:

@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -58,15 +58,52 @@ def say(level: int, event: str, /, **fields: Any) -> None:
     _log.log(level, event, extra={"fields": fields})
 
 
+ErrorCode: TypeAlias = Literal[
+    "bad_body",
+    "bad_day",
+    "bad_http",
+    "bad_json",
+    "bad_link",
+    "bad_preferences",
+    "bad_reply",
+    "cannot_undo",
+    "card_gone",
+    "cut_off",
+    "different_body",
+    "http",
+    "internal",
+    "no_broker",
+    "no_disk",
+    "no_header",
+    "no_invites",
+    "no_json",
+    "no_look",
+    "no_token",
+    "not_found",
+    "other_key",
+    "other_person",
+    "reading",
+    "too_large",
+    "too_many_requests",
+    "too_many_streams",
+    "too_slow",
+    "wrong_host",
+    "wrong_origin",
+    "wrong_site",
+]
+
+
 class Refused(Exception):  # noqa: N818 (a response to the client, not an error of ours)
     """A request that is answered with an error.
 
     Parameters
     ----------
     error
-        The error code, one word for programs.
+        The error code, one word for programs; the page has a text for each that people can meet.
     expected
         What was expected instead, or what to do.
+    reason
+        The reason in particular, likewise, where an error has several.
     retry_after_s
         After how many seconds a retry may succeed, None if it never will.
     closes
@@ -77,10 +114,11 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
     def __init__(
         self,
         status: int,
-        error: str,
+        error: ErrorCode,
         what: str,
         expected: str,
         *,
+        reason: str | None = None,
         retry_after_s: float | None = None,
         closes: bool = False,
     ) -> None:
@@ -89,6 +127,7 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         self.error = error
         self.what = what
         self.expected = expected
+        self.reason = reason
         self.retry_after_s = retry_after_s
         self.closes = closes
 
@@ -98,6 +137,8 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
         body = {"error": self.error, "what": self.what, "expected": self.expected}
+        if self.reason is not None:
+            body["reason"] = self.reason
         return json_response(body, status=self.status, headers=headers)
 
 

@@ -148,9 +148,11 @@ def _meaning(error: Exception) -> Refused:
                 "an answer_id of its own for each answer",
             )
         case BadReplyError():
-            return Refused(400, "bad_reply", error.what, error.expected)
+            return Refused(400, "bad_reply", error.what, error.expected, reason=error.code)
         case CannotUndoError():
-            return Refused(409, "cannot_undo", str(error), "an answer that still stands")
+            return Refused(
+                409, "cannot_undo", str(error), "an answer that still stands", reason=error.code
+            )
         case NotReadyError():
             return Refused(
                 503,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from datetime import datetime, time, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -22,6 +22,17 @@ PREFERENCES = "preferences.json"
 _DAY_S = 86_400.0
 # Enough for a day of 25 hours, when summer time ends, in the westernmost time zone.
 _KEPT_S = 2 * _DAY_S
+
+BadPreferences: TypeAlias = Literal["bad_time_zone", "half_quiet_hours"]
+
+
+class BadPreferencesError(ValueError):
+    """Preferences of the right form but without meaning; `code` is the reason, for programs."""
+
+    def __init__(self, text: str, code: BadPreferences) -> None:
+        super().__init__(text)
+        self.code = code
+
 
 Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d\Z", max_length=5)]
 
@@ -53,15 +64,16 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
         Raises
         ------
-        ValueError
+        BadPreferencesError
             If there is none of this name.
 
         """
         try:
             return ZoneInfo(self.time_zone)
         except (ValueError, OSError, LookupError):
-            raise ValueError(
-                "time_zone must be a name of the IANA database, as in Europe/Berlin"
+            raise BadPreferencesError(
+                "time_zone must be a name of the IANA database, as in Europe/Berlin",
+                "bad_time_zone",
             ) from None
 
     def day_start(self, now: float) -> float:
@@ -189,8 +201,8 @@ class PreferenceFile:
 
         Raises
         ------
-        ValueError
-            If there is no such time zone.
+        BadPreferencesError
+            If there is no such time zone, or the quiet hours have only one end.
         StateError
             If the file cannot be written.
 
@@ -204,10 +216,12 @@ class PreferenceFile:
 
 
 def _check(preferences: Preferences) -> None:
-    """Raise ValueError for values of the right form but without meaning."""
+    """Raise BadPreferencesError for values of the right form but without meaning."""
     preferences.zone()
     if (preferences.quiet_from is None) != (preferences.quiet_to is None):
-        raise ValueError("quiet_from and quiet_to belong together; give both or neither")
+        raise BadPreferencesError(
+            "quiet_from and quiet_to belong together; give both or neither", "half_quiet_hours"
+        )
 
 
 def _read(path: Path) -> dict[str, Preferences]:
@@ -221,6 +235,8 @@ def _read(path: Path) -> dict[str, Preferences]:
     for annotator, preferences in found.items():
         try:
             _check(preferences)
-        except ValueError as error:  # the file was edited, or this machine knows fewer time zones
+        except (
+            BadPreferencesError
+        ) as error:  # the file was edited, or this machine knows fewer time zones
             raise StateError(f"{path}: {annotator!r}: {error}; correct the entry") from None
     return found

@@ -54,7 +54,12 @@ from streamgp.apps.page.http import (
 from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.measures import Durations, prometheus
-from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
+from streamgp.apps.page.preferences import (
+    BadPreferencesError,
+    PreferenceFile,
+    Preferences,
+    pause_of,
+)
 from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
 from streamgp.common.printable import printable
@@ -312,8 +317,10 @@ class Page:
         preferences = await read_body(request, Preferences)
         try:
             await asyncio.to_thread(self._preferences.put, person.name, preferences)
-        except ValueError as error:
-            raise Refused(400, "bad_preferences", str(error), "preferences as told") from None
+        except BadPreferencesError as error:
+            raise Refused(
+                400, "bad_preferences", str(error), "preferences as told", reason=error.code
+            ) from None
         self._live.notify()
         return json_response({"accepted": True, "preferences": preferences})
 

@@ -2,23 +2,26 @@
 
 const PATIENCE_MS = 15_000;
 
+/** A request without the wished reply; `reason` says more than `error` where it is given. */
+class Failed extends Error {
+  constructor(status, { error = `status ${status}`, reason = null, what = "" } = {}) {
+    super(what || error);
+    this.status = status;
+    this.error = error;
+    this.reason = reason;
+  }
+}
+
 /** The server cannot be reached, or cannot answer at the moment: worth a retry later. */
-export class Unreachable extends Error {
-  constructor(message, afterS = null) {
-    super(message);
+export class Unreachable extends Failed {
+  constructor(status, reply, afterS = null) {
+    super(status, reply);
     this.afterS = afterS;
   }
 }
 
 /** The server has refused a request, and would refuse it again. */
-export class Refused extends Error {
-  constructor(status, { error = "", what = "", expected = "" } = {}) {
-    super(what || error || `status ${status}`);
-    this.status = status;
-    this.error = error;
-    this.what = what;
-    this.expected = expected;
-  }
+export class Refused extends Failed {
 
   /** Whether the invite is not, or no longer, valid for this page, or belongs to another annotator. */
   get isStranger() {
@@ -50,7 +53,7 @@ export async function request(method, path, body = undefined) {
   if (answer.ok) return reply;
   if (answer.status === 429 || answer.status === 408 || answer.status >= 500) {
     const after = Number(answer.headers.get("Retry-After"));
-    throw new Unreachable(reply?.what ?? `status ${answer.status}`, after || null);
+    throw new Unreachable(answer.status, reply ?? {}, after || null);
   }
   throw new Refused(answer.status, reply ?? {});
 }
@@ -59,7 +62,7 @@ async function reached(path, options) {
   try {
     return await fetch(path, options);
   } catch (error) {
-    throw new Unreachable(String(error));
+    throw new Unreachable(0, { error: "unreachable", what: String(error) });
   }
 }
 
@@ -68,7 +71,7 @@ async function decoded(answer) {
     return await answer.json();
   } catch (error) {
     // A truncated reply is useless, and a proxy's error page is not JSON.
-    if (answer.ok) throw new Unreachable(String(error));
+    if (answer.ok) throw new Unreachable(0, { error: "unreachable", what: String(error) });
     return null;
   }
 }

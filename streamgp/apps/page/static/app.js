@@ -6,7 +6,7 @@ import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, showHelp, showPreferences, useTheme } from "./dialogs.js";
 import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
-import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage } from "./texts.js";
+import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
 /** Milliseconds during which keys are ignored after a card vanished by itself. */
 const KEYS_OFF_MS = 700;
@@ -29,7 +29,7 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   const hadFocus = document.activeElement === document.body || byId("main").contains(document.activeElement);
   if (vanished) {
     keysOffUntil = performance.now() + KEYS_OFF_MS;
-    notice(`vanished.${why}`, values);
+    if (why !== null) notice(`vanished.${why}`, values);
   }
   clearTimeout(dayTimer);
   const card = desk.paused ? null : desk.current;
@@ -335,7 +335,7 @@ function stranger(error) {
     restDrawing("stranger"),
     element("h2", { tabindex: "-1" }, text("rest.stranger.title")),
     element("p", {}, text("rest.stranger")),
-    error.what ? element("p", { class: "quiet" }, error.what) : null,
+    element("p", { class: "quiet" }, whyRefused(error)),
   );
 }
 

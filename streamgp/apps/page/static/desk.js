@@ -8,6 +8,7 @@ import { get, pathOf, Refused, requestAs } from "./api.js";
 import { noteRecent, withLabel } from "./labels.js";
 import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
+import { whyRefused } from "./texts.js";
 
 /** Seconds during which a card answered here is not shown as open again. */
 const ANSWERED_S = 30;
@@ -305,13 +306,13 @@ export class Desk {
   }
 
   /** Show a reopened card; the current one comes after it. */
-  #open(card) {
+  #open(card, details = {}) {
     this.#answered.delete(card.id);
     if (this.current !== null) {
       if (this.current.id === card.id) return;
       this.ahead = this.current;
     }
-    this.#show(card, true);
+    this.#show(card, true, details);
   }
 
   async #take(reply, next) {
@@ -430,13 +431,18 @@ export class Desk {
     if (this.#waiting?.id === entry.id) this.#waiting.resolve();
   }
 
-  #refused(entry, { status, code, what, expected }) {
-    if (entry.kind === "undo") this.#undone.delete(entry.body.answer_id);
+  #refused(entry, refusal) {
+    const { card, kind } = entry;
+    if (kind === "undo") this.#undone.delete(entry.body.answer_id);
     this.#local.delete(entry.id);
     this.told("history");
-    const isLate = status === 409 && entry.kind === "answer" && code !== "different_body";
-    const why = [what, expected].filter(Boolean).join("; ");
-    this.told("notice", isLate ? { name: "late" } : { name: `refused.${entry.kind}`, values: { why } });
+    if (kind === "answer" && refusal.status !== 409) {
+      // The card still waits: it comes back, unless the next one is being answered.
+      if (this.touched?.()) this.#answered.delete(card.id);
+      else this.#open(card, { vanished: true });
+    }
+    const isLate = refusal.status === 409 && kind === "answer" && refusal.error !== "different_body";
+    this.told("notice", isLate ? { name: "late" } : { name: `refused.${kind}`, values: { why: whyRefused(refusal) } });
     this.refill();
   }
 }

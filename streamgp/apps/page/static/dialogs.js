@@ -4,7 +4,7 @@ import { put } from "./api.js";
 import { typedNumber } from "./cards.js";
 import { button, byId, element, remember, remembered } from "./dom.js";
 import { labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
-import { LANGUAGES, language, parts, text, timeOfDay } from "./texts.js";
+import { LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
 
 const MOST_SHOWN = 200;
 
@@ -248,7 +248,7 @@ export function showPreferences(desk, changed) {
         desk.me.preferences = preferences;
       }
     } catch (error) {
-      said.textContent = text("preferences.failed", { why: error.expected ?? error.message });
+      said.textContent = text("preferences.failed", { why: whyRefused(error) });
       return;
     }
     dialog.close();

@@ -274,8 +274,8 @@ export class Outbox {
       this.told({ type: "stranger", entry, error, here: true });
       return LONGEST_WAIT_MS;
     }
-    const { status, what, expected } = error;
-    await this.#finish({ type: "refused", entry, error: { status, code: error.error, what, expected } });
+    const { status, error: code, reason } = error;
+    await this.#finish({ type: "refused", entry, error: { status, error: code, reason } });
     return null;
   }
 

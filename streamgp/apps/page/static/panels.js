@@ -3,7 +3,7 @@
 import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, paletteOf, shownValue, track } from "./charts.js";
 import { button, element, nameNode } from "./dom.js";
 import { labelNode } from "./labels.js";
-import { ago, count, hasText, number, parts, percent, span, text, timeOfDay } from "./texts.js";
+import { ago, count, number, parts, percent, span, text, timeOfDay, whyRefused } from "./texts.js";
 
 const FEATURES = 6;
 const CLASSES = 5;
@@ -249,7 +249,7 @@ export function lastAnswers(desk) {
       past.map((one) => {
         const isDeclined = one.label === null || one.label === undefined;
         const named = isDeclined ? element("span", { class: "label declined" }, text("declined")) : labelNode(one.label);
-        const reason = one.can_change ? null : whyFixed(one.why_not);
+        const reason = one.can_change ? null : whyRefused({ error: one.why_not.code });
         return element(
           "li",
           {},
@@ -272,9 +272,6 @@ export function lastAnswers(desk) {
     ),
   );
 }
-
-const whyFixed = (why) =>
-  hasText(`fixed.${why?.code}`) ? text(`fixed.${why.code}`) : (why?.text ?? text("fixed.forgotten"));
 
 /** The annotator's progress. */
 export function progressPanel(desk) {

@@ -57,6 +57,13 @@ export function parts(name, values = {}) {
     });
 }
 
+/** Return why a request was refused, in words for anyone; what only a programmer can act on, by its code. */
+export function whyRefused({ error, reason = null }) {
+  const code = reason ?? error;
+  const name = `because.${code}`;
+  return hasText(name) ? text(name) : text("because.other", { code });
+}
+
 /** Format a number with its significant digits. */
 export function number(value, digits = 4) {
   if (!Number.isFinite(value)) return String(value);
