@@ -736,3 +736,99 @@ def test_a_refused_answer_is_explained_in_the_language_of_the_page(
     press(page, "4")
     all_sent(page)
     assert given(scene) == {"e0": "hall"}
+
+
+def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: Look) -> None:
+    """A more useful question that came meanwhile is the next one."""
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
+    page.wait_for_timeout(500)
+    held: list[Any] = []
+    page.route("**/api/next", lambda route: held.append(route))  # what is loaded ahead stays
+    scene.write(label_request(2, at=time.time() - 120.0))
+    page.wait_for_timeout(500)
+    press(page, "1")
+    wait_until(lambda: len(scene.answers()) == 1)
+    page.wait_for_timeout(500)
+    assert card_of(page) == "ann/e1/label"
+    expect(page.locator("#notice")).to_be_hidden()
+    press(page, "2")
+    assert card_of(page) == "ann/e2/label"
+    for route in held:
+        route.abort()
+
+
+def test_a_screen_reader_hears_what_is_shown(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    # What appears in a region is announced only if the region was there before.
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    regions = [node for node in tree if node.get("role", {}).get("value") == "status"]
+    assert len(regions) == 3
+    assert not any(node["ignored"] for node in regions)
+    press(page, "1")
+    wait_until(lambda: len(scene.answers()) == 1)
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)
+    page.keyboard.press("u")
+    expect(page.locator("#live")).to_contain_text("You took your answer back; please answer again.")
+    page.keyboard.press("p")
+    resume = page.get_by_role("navigation").get_by_role("button", name="Continue")
+    expect(resume).to_be_visible()
+    assert resume.get_attribute("aria-pressed") is None  # its name says it
+    page.keyboard.press("p")
+    press(page, "1")
+    wait_until(lambda: len(scene.answers()) == 3)
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)
+    held: list[Any] = []
+    page.route("**/api/answers", lambda route: held.append(route))
+    page.keyboard.press("1")
+    expect(page.locator("#live")).to_have_text("One moment")
+    for route in held:
+        route.continue_()
+    expect(page.locator(".rest.done")).to_be_visible()
+
+
+@pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(60))], indirect=True)
+def test_a_search_says_what_enter_takes(scene: PageScene, look: Look) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.keyboard.press("/")
+    for typed, said in (
+        ("17", "1 label matches. Enter takes place 17."),
+        ("place 5", "15 labels match. Enter takes place 5."),
+        ("garden", "No label matches. Enter adds garden."),
+    ):
+        page.locator("#search").fill(typed)
+        expect(page.locator("#found")).to_have_text(said)
+
+
+@pytest.mark.parametrize(
+    ("locale", "typed"),
+    [
+        ("de-DE", {"1.234": None, "-1.234": None, "1,234": 1.234, "0.125": 0.125, "21.5": 21.5}),
+        ("en-GB", {"1,234": None, "1.234": 1.234, "12,34": 12.34, "1234": 1234.0}),
+    ],
+)
+def test_a_number_that_may_mean_thousands_is_asked_about(
+    scene: PageScene, look: Look, locale: str, typed: dict[str, float | None]
+) -> None:
+    scene.start()
+    page = look(locale=locale)
+    expect(page.locator(".rest.done")).to_be_visible()
+    read = """async (all) => {
+      const { typedNumber, whyNoNumber } = await import("/static/cards.js");
+      return all.map((one) => [typedNumber(one), whyNoNumber(one)]);
+    }"""
+    for (text, wanted), (found, why) in zip(
+        typed.items(), page.evaluate(read, [*typed]), strict=True
+    ):
+        assert found == wanted, text
+        if wanted is None:
+            assert "1234" in why
+            assert ("1,234" if locale == "de-DE" else "1.234") in why

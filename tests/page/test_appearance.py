@@ -168,6 +168,22 @@ def foreign_elements(page: Any) -> int:
     return count
 
 
+def test_long_labels_can_be_read_on_a_phone(scene: PageScene, look: Look) -> None:
+    """They may differ only at their ends, and a touch screen has no tooltips."""
+    long = tuple(f"something that happens near the river, on the {side} bank" for side in "ab")
+    at = time.time() - 40.0
+    scene.write(*known(long, at=at, key="long"), label_request(0, at=at, key="long"))
+    scene.write(challenge(1, at=at, key="long", given=long[0], suggested=long[1]))
+    scene.start()
+    page = look(viewport={"width": 320, "height": 568}, has_touch=True, is_mobile=True)
+    cut = """() => [...document.querySelectorAll("#card .label")]
+        .filter((one) => one.scrollHeight > one.clientHeight + 2).map((one) => one.textContent)"""
+    for kind in ("challenge", "label"):
+        expect(page.locator(f"#card.kind-{kind}")).to_be_visible()
+        assert page.evaluate(cut) == []
+        page.locator("#card .choice").first.tap()
+
+
 def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
     write_cards(scene, "label")
     scene.start()

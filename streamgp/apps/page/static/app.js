@@ -12,6 +12,8 @@ import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay,
 const KEYS_OFF_MS = 700;
 const NOTICE_MS = 6000;
 const DAY_MS = 350;
+/** Milliseconds after which a screen reader says that the next card is still loading. */
+const WAIT_MS = 1000;
 const RETRY_MS = 2000;
 const RENEW_MS = 5000;
 
@@ -20,6 +22,7 @@ let view = null;
 let keysOffUntil = 0;
 let accuracy = [];
 let dayTimer = null;
+let waitTimer = null;
 let noticeTimer = null;
 let refusal = null;
 
@@ -32,6 +35,7 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
     if (why !== null) notice(`vanished.${why}`, values);
   }
   clearTimeout(dayTimer);
+  clearTimeout(waitTimer);
   const card = desk.paused ? null : desk.current;
   desk.watch.look(card?.id ?? null);
   view = card === null ? null : cardView(card, desk);
@@ -48,9 +52,8 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
 
 /** What a screen reader says about a new card, after the focused heading. */
 function announcement(card) {
-  return card.kind === "challenge"
-    ? view.node.querySelector(".said").textContent
-    : `${view.node.querySelector(".when").textContent}. ${view.reason.textContent}`;
+  const said = (name) => view.node.querySelector(name)?.textContent;
+  return card.kind === "challenge" ? said(".said") : [said(".again"), `${said(".when")}.`, said(".why")].filter(Boolean).join(" ");
 }
 
 async function showDay(card) {
@@ -143,11 +146,11 @@ function showSetAside() {
 
 function showTools() {
   const icon = (shape) => drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: shape }));
-  const tool = (name, shape, on, properties = {}) =>
-    element("button", { type: "button", class: "tool", "aria-label": text(name), title: text(name), on: { click: on }, ...properties }, icon(shape));
+  const tool = (name, shape, on) =>
+    element("button", { type: "button", class: "tool", "aria-label": text(name), title: text(name), on: { click: on } }, icon(shape));
   byId("tools").setAttribute("aria-label", text("tools"));
   byId("tools").replaceChildren(
-    tool(desk.paused ? "pause.end" : "pause", desk.paused ? "M8 5l11 7-11 7z" : "M8 5v14M16 5v14", togglePause, { "aria-pressed": String(desk.paused) }),
+    tool(desk.paused ? "pause.end" : "pause", desk.paused ? "M8 5l11 7-11 7z" : "M8 5v14M16 5v14", togglePause),
     tool("preferences.title", "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4", openPreferences),
     tool("help.title", "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.01", showHelp),
   );
@@ -233,6 +236,9 @@ function pressed(event) {
 function told(kind, details = {}) {
   if (kind === "wait") {
     if (view !== null) view.node.inert = true;
+    waitTimer = setTimeout(() => {
+      byId("live").textContent = text("rest.loading.title");
+    }, WAIT_MS);
   } else if (kind === "card") {
     refusal = null;
     showCard(details);

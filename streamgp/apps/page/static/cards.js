@@ -2,7 +2,7 @@
 
 import { button, drawn, element, isTyping } from "./dom.js";
 import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
-import { ago, budgetShown, dayOf, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
+import { ago, budgetShown, dayOf, decimalSign, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
 import { shownValue } from "./charts.js";
 
 const MOST_SHOWN = 400;
@@ -30,12 +30,26 @@ export function why(card, revealed) {
   return hasText(name) ? parts(name, reason) : [reason.text ?? text("why.rule")];
 }
 
-/** Parse a number typed by a person; null if it is not valid. A comma is a decimal point too. */
+// Is 1,234 in English, or 1.234 in German, a thousand times as much as it would be in the other language?
+const isAmbiguous = (written) => /^[-+\u2212]?[1-9]\d{0,2}[.,]\d{3}$/.test(written.trim()) && !written.includes(decimalSign());
+
+/**
+ * Parse a number typed by a person; null if it is not valid. Point and comma both separate decimals,
+ * but the one that separates thousands in the page's language not where it may mean them.
+ */
 export function typedNumber(written) {
   const bare = written.trim().replace(/\u2212/g, "-").replace(",", ".");
+  if (isAmbiguous(written)) return null;
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(bare)) return null;
   const value = Number(bare);
   return Number.isFinite(value) ? value : null;
+}
+
+/** Return why a typed text is no number. */
+export function whyNoNumber(written) {
+  if (!isAmbiguous(written)) return text("number.none");
+  const [whole, decimals] = written.trim().split(/[.,]/);
+  return text("number.ambiguous", { whole: whole + decimals, fraction: whole + decimalSign() + decimals });
 }
 
 /**
@@ -350,7 +364,13 @@ class Picker {
       children.push(element("p", { class: "quiet" }, text("search.none")));
     }
     this.list.replaceChildren(...children);
-    if (this.found) this.found.textContent = isSearching ? text("search.found", { n: found.length }) : "";
+    if (this.found) this.found.textContent = isSearching ? this.spoken(found, written.trim()) : "";
+  }
+
+  /** What a screen reader says about a search: what Enter takes, too. */
+  spoken(found, written) {
+    if (found.length > 0) return text("search.found", { n: found.length, label: shownLabel(found[0]) });
+    return this.create === null ? text("search.none") : text("search.create", { label: written });
   }
 
   labelButton(label, best = false) {
@@ -513,7 +533,7 @@ class NumberForm {
       slider.setAttribute("aria-valuetext", slider.value);
     };
     slider.addEventListener("input", () => {
-      this.value.value = String(Number(Number(slider.value).toPrecision(4)));
+      this.value.value = String(Number(Number(slider.value).toPrecision(4))).replace(".", decimalSign());
       show();
     });
     this.value.addEventListener("input", () => {
@@ -531,13 +551,13 @@ class NumberForm {
     const value = typedNumber(written);
     const typedStd = exactness ?? this.std.value;
     const std = typedStd.trim() === "" ? undefined : typedNumber(typedStd);
-    if (value === null) this.complain("number.none", this.value);
-    else if (std === null || std <= 0) this.complain("number.bad_std", this.std);
+    if (value === null) this.complain(whyNoNumber(written), this.value);
+    else if (std === null || std <= 0) this.complain(text("number.bad_std"), this.std);
     else this.send({ number: value, ...(std === undefined ? {} : { std }) });
   }
 
-  complain(name, field) {
-    this.said.textContent = text(name);
+  complain(why, field) {
+    this.said.textContent = why;
     field.focus();
   }
 }

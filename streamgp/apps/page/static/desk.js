@@ -335,13 +335,17 @@ export class Desk {
       // A label was renamed, or another annotator has added one.
       const isOther = JSON.stringify(next.labels) !== JSON.stringify(this.current.labels);
       if (isOther && !this.touched?.()) this.#show(next, true);
-    } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.()) {
-      // A challenge has arrived, or another annotator has got the card that we went on to ourselves.
-      this.#show(next, true, { vanished: true, why: next.kind === "challenge" ? "first" : "taken" });
+    } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.() && this.#goesFirst(next)) {
+      this.#show(next, true, { vanished: true, why: next.kind === "challenge" ? "challenge" : "other" });
     } else {
       await this.#check(this.current);
     }
     this.ahead = offered.find((card) => card.id !== this.current?.id) ?? null;
+  }
+
+  /** Whether a card replaces the current one: a challenge, or what is ours if others may have got the current one. */
+  #goesFirst(card) {
+    return card.kind === "challenge" || this.others.length > 0;
   }
 
   /** Remove a card that is no longer open, although no event has said so. */

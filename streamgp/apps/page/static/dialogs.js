@@ -1,7 +1,7 @@
 /* Dialogs: help, preferences, changing an answer, renaming a label. */
 
 import { put } from "./api.js";
-import { typedNumber } from "./cards.js";
+import { typedNumber, whyNoNumber } from "./cards.js";
 import { button, byId, element, remember, remembered } from "./dom.js";
 import { labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
 import { LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
@@ -94,7 +94,7 @@ function numberField(send) {
   const submit = (event) => {
     event.preventDefault();
     const value = typedNumber(field.value);
-    if (value === null) said.textContent = text("number.none");
+    if (value === null) said.textContent = whyNoNumber(field.value);
     else send(value);
   };
   return element(

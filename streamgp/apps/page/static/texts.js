@@ -75,6 +75,9 @@ export function number(value, digits = 4) {
   }).format(Number.isInteger(value) && !wide ? Math.trunc(value) : value);
 }
 
+/** Return the sign between a number's whole part and its decimals. */
+export const decimalSign = () => new Intl.NumberFormat(locale).formatToParts(1.5).find((part) => part.type === "decimal").value;
+
 /** Format a whole number. */
 export const count = (value) => new Intl.NumberFormat(locale).format(value);
 
