@@ -200,6 +200,28 @@ def test_a_page_in_the_background_tells_of_a_new_question(open_page: Open) -> No
         assert page.evaluate(all_of_them) == ["A new question is waiting."]
 
 
+def test_refusals_outside_of_questions_are_in_the_language_of_the_page(
+    open_page: Open, tmp_path: Path
+) -> None:
+    topics, invites = asked(1), Invites(tmp_path / "invites.json")
+    with Served(topics, invites=invites) as served:
+        link = f"http://127.0.0.1:{served.port}/join/{invites.invite('ann')}"
+        page = open_page(link, locale="de-DE")
+        card_of(page)
+        page.get_by_role("button", name="Einstellungen").click()
+        page.get_by_label("Ruhe von").fill("22:00")
+        said = page.locator("dialog .said")
+        for why in ("Ruhezeiten brauchen Anfang und Ende", "der Server ist nicht erreichbar"):
+            page.get_by_role("button", name="Speichern").click()
+            expect(said).to_have_text(f"Nicht gespeichert: {why}.")
+            page.context.set_offline(True)
+        page.context.set_offline(False)
+        invites.revoke("ann")
+        page.reload()
+        expect(page.get_by_role("heading", name="Eine Einladung ist nötig")).to_be_visible()
+        assert "revoked" not in page.locator("#main").inner_text()
+
+
 @pytest.mark.parametrize(
     ("locale", "mine", "of_others", "rest"),
     [

@@ -341,7 +341,7 @@ function stranger(error) {
     restDrawing("stranger"),
     element("h2", { tabindex: "-1" }, text("rest.stranger.title")),
     element("p", {}, text("rest.stranger")),
-    element("p", { class: "quiet" }, whyRefused(error)),
+    error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) })),
   );
 }
 
