@@ -248,8 +248,7 @@ class RunningDriftTest:
         if wish.ask:
             return wish
         least = self.least(_class_of_sum(belief))
-        own = Decision.of(least, draw, recorded_name(DriftTest))
-        return own if own.ask else wish
+        return Decision.of(least, draw, recorded_name(DriftTest)) if least > draw else wish
 
     def note(
         self,
