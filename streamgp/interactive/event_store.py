@@ -160,8 +160,9 @@ def _grouped(
     records: Sequence[Record], plains: Sequence[PlainRecord]
 ) -> list[tuple[list[Record], list[PlainRecord]]]:
     """Divide conversations into segments of `SEGMENT_BYTES`, or of a single longer conversation."""
-    if len(records) == 1:
-        return [([records[0]], [plains[0]])]
+    # The brackets are one byte more than the comma after each conversation: nearly always so.
+    if len(records) == 1 or len(_encode(plains)) - 1 <= SEGMENT_BYTES:
+        return [([*records], [*plains])]
     groups: list[tuple[list[Record], list[PlainRecord]]] = []
     room = 0
     for record, plain in zip(records, plains, strict=True):
@@ -268,19 +269,22 @@ class EventStore:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return self.take_over(record)
+        self._remember(record)
+        return record
 
     def take_over(self, record: Record) -> Record:
         """Remember a conversation that is later than the others, with its answers so far."""
-        event = record.event
-        self._records[event.event_id] = record
-        if self._horizon_s is not None:
-            self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
-        if record.answers:
-            self._answers.update(record.answers)
+        self._remember(record)
+        self._answers.update(record.answers)
         self.note_open(record)
         self.note_waiting(record)
         return record
+
+    def _remember(self, record: Record) -> None:
+        event_id = record.event.event_id
+        self._records[event_id] = record
+        if self._horizon_s is not None:
+            self.horizons.set(event_id, self._end_of(record, self._horizon_s))
 
     def note_open(self, record: Record) -> None:
         """Record that a request about an event may have been opened."""
