@@ -64,6 +64,7 @@ def _refuse(value: object) -> None:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_refuse)
+_packer = msgspec.msgpack.Encoder(enc_hook=_refuse)
 
 
 # --- keys
@@ -205,11 +206,23 @@ def records_of_part(entity: str, name: str, value: Any | None, partition: int) -
 
 def _encoded(entity: str, name: str, value: Any) -> bytes:
     data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
-    # The encoder writes null for a number that is not finite. Reading the value back is the fastest
-    # way to detect it; differences for other reasons, such as a tuple, are harmless.
-    if b"null" in data and _decoder.decode(data).value != value and not is_finite(value):
+    # The encoder writes null for a number that is not finite.
+    if b"null" in data and _has_huge(value) and not is_finite(value):
         raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
     return data
+
+
+def _has_huge(value: Any) -> bool:
+    """Whether a value may hold a float above 1e304, or one that is not finite.
+
+    Such floats begin with these bytes in MessagePack, which is written in less time than JSON is
+    read; other bytes may happen to be the same.
+    """
+    try:
+        packed = _packer.encode(value)
+    except OverflowError:  # an integer of more than 64 bits
+        return True
+    return b"\xcb\x7f" in packed or b"\xcb\xff" in packed
 
 
 # --- reading

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,11 @@ def test_a_tuple_is_written_as_a_list():
 def test_what_is_not_finite_is_not_written(value):
     with pytest.raises(ValueError, match=r"^state 'head' of 'ann' must hold finite numbers only$"):
         state("ann", "head", value, 3)
+
+
+@pytest.mark.parametrize("value", [[None, -1.7e308, 1e305], {"none": None, "seed": 1 << 70}])
+def test_whatever_is_finite_is_written_next_to_none(value):
+    assert json.loads(state("ann", "head", value, 3).value)["value"] == value
 
 
 def test_what_is_no_json_is_not_written():
