@@ -50,6 +50,18 @@ def test_the_score_counts_in_proportion_to_the_availability(score, draw, asked):
     assert budget.allows(coin(score, draw), 8 * HOUR)
 
 
+def test_exploration_is_its_share_of_all_questions():
+    """Of four questions one, at night, as soon as that is no more than a quarter of all."""
+    budget, explored = AvailabilityBudget(exploration=0.25), []
+    for _ in range(4):
+        budget.note_outcome(asked_at=3 * HOUR, answered=False)
+        budget.note_outcome(asked_at=8 * HOUR, answered=True)
+    for _ in range(12):
+        explored.append(budget.allows(coin(1.0, 0.0), 3 * HOUR))
+        budget.note(coin(1.0, 0.0), True, (3 if explored[-1] else 8) * HOUR)
+    assert explored == [n % 4 == 3 for n in range(12)]
+
+
 OUTCOMES = st.lists(
     st.tuples(
         st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 14 * DAY),

@@ -53,6 +53,10 @@ def test_a_refund_of_nothing_gives_nothing():
     budget = AtMost(1)
     budget.refund(0.0)
     assert len(play(budget, [(WISH, 0.0)] * 5)) == 1
+    for asked_at in (None, 0.0):
+        budget = AtMostPer(1, 60.0, gives_back=True)
+        budget.refund(1.0, asked_at)
+        assert len(play(budget, [(WISH, 1.0)] * 5)) == 1
 
 
 def within(times, span):

@@ -144,6 +144,16 @@ def test_a_factor_asks_about_as_many_as_are_wanted(scores, rate):
         assert asked == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_strictness_falls_with_each_question_and_rises_with_time_except_at_the_limit(n):
+    budget = PacedBudget(n, DAY)
+    budget.note(coin(0.5, 0.0), asked=True, now=0.0)
+    assert budget.strictness == pytest.approx(2.0 * math.exp(-4.0 / n))
+    budget.note(coin(0.0, 0.0), asked=False, now=DAY / 10.0)
+    risen = 0.44 if n > 1 else 0.0
+    assert budget.strictness == pytest.approx(2.0 * math.exp(risen - 4.0 / n))
+
+
 def test_what_the_limit_forbids_does_not_pile_up():
     """Otherwise the strictness would rise for ever, and doubt count for nothing in the end."""
     rng, budget = random.Random(8), PacedBudget(30, DAY)
