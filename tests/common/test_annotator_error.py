@@ -31,6 +31,26 @@ def test_the_estimate_never_reaches_certainty(w):
     assert abs(rate.estimate - w) < 1e-4
 
 
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), max_size=9))
+def test_a_corrected_answer_counts_as_if_noted_so(pairs):
+    rate, expected = ErrorRate(), ErrorRate()
+    for before, now in pairs:
+        rate.note(before)
+        expected.note(now)
+    for before, now in pairs:
+        rate.correct(before, now)
+    assert (rate.n, rate.sum) == (expected.n, pytest.approx(expected.sum))
+
+
+def test_rounding_leaves_no_negative_sum():
+    rate = ErrorRate()
+    for w in (0.1, 0.3, 0.9):
+        rate.note(w)
+    for w in (0.1, 0.3, 0.9):
+        rate.correct(w, 0.0)
+    assert rate.sum == 0.0
+
+
 def test_a_copy_goes_on_alike():
     rate = ErrorRate()
     rate.note(0.3)

@@ -110,10 +110,12 @@ def test_the_scatter_of_honest_answers_is_found(true, seed):
     assert trust.scatter == pytest.approx(true, rel=0.12)
 
 
-def test_one_answer_that_was_insisted_on_counts_for_no_more_than_nine():
+def test_an_answer_that_was_insisted_on_counts_for_nine_times_the_scatter_at_most():
     trust = ErrorScale()
     trust.note_deviation(1e12, w=0.0)
     assert trust.scatter == pytest.approx((5 + 9) / 6)
+    trust.note_deviation(1e12, w=0.0)
+    assert trust.scatter == pytest.approx((5 + 9 + 9 * 14 / 6) / 7)
 
 
 def test_an_answer_that_was_wrong_says_nothing_of_the_scatter():
