@@ -111,7 +111,7 @@ class EventNumbers:
 
     def check_new(self, event_id: str | None) -> None:
         """Refuse an event that is already retained."""
-        if event_id is not None and event_id in self._numbers:
+        if event_id in self._numbers:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
 
     def append(self, event_id: str | None) -> int:

@@ -47,7 +47,8 @@ def test_numbers_of_examples_never_change():
     assert [events.append(e) for e in ("a", None, "b")] == [0, 1, 2]
     events.drop([0, 1])
     assert events.append("a") == 3
-    assert (events.number("a"), events.number("b"), events.event_id(0)) == (3, 2, None)
+    assert (events.number("a"), events.number("b")) == (3, 2)
+    assert [events.event_id(n) for n in range(4)] == [None, None, "b", "a"]
     events.n_taken_back += 1
     assert (events.n_appended, events.n) == (4, 3)
 
