@@ -115,8 +115,10 @@ def test_one_annotator_is_not_believed_while_the_others_are_silent_but_more_is_a
 def test_one_surprise_of_another_annotator_does_not_confirm_what_one_insists_on():
     """It may be an error, or about an event of which the learner is not sure."""
     running, _ = noted(*HONEST, *[(2.0, "eve")] * 9)
-    assert running.note(1.5, "ann") is None
+    assert running.note(1.5, "ann") is None  # a third of the alarm is log(100) / 3 = 1.54
     assert running.note(1.5, "bob") == 2  # dated to what the others have shown
+    running, _ = noted(*HONEST, *[(2.0, "eve")] * 9)
+    assert running.note(1.55, "ann") == 1
 
 
 def test_one_annotator_is_enough_if_there_is_no_other():
@@ -219,6 +221,17 @@ def learned(running, y, annotator, n=1):
     belief = {"day": 0.99, "night": 0.01}
     told = [running.learn(belief, y, annotator=annotator, **options) for _ in range(n)]
     return [n for n in told if n is not None]
+
+
+def test_predictions_count_as_no_surer_than_labels_agreed_until_the_sum_was_last_0():
+    running = RunningDriftTest(DriftTest())
+    assert running.most_sure == 0.98  # 49 of 50 beforehand
+    learned(running, "day", "ann", 10)
+    learned(running, "night", "ann")
+    assert running.most_sure == 0.98  # suspicious: it may be a drift
+    learned(running, "day", "ann", 2)
+    assert running.most_sure == pytest.approx(1.0 - 2.0 / 63.0)
+    assert running.state()["suspicions"] == []
 
 
 def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
