@@ -634,6 +634,7 @@ class TestMisuse:
             lambda: loop.on_answer(answer(), now),
             lambda: loop.on_time(now),
             lambda: loop.on_cancel("e/label", now),
+            lambda: loop.withdraw("e", now),
         ):
             with pytest.raises(ValueError, match=message):
                 call()

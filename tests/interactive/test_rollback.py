@@ -10,11 +10,15 @@ from river.preprocessing import StandardScaler
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
 from streamgp.interactive import (
+    Answer,
+    Cancel,
     Event,
+    Expired,
     InteractiveLoop,
     KeyedLoops,
     LabelledExample,
     Prediction,
+    Rejected,
     consensus_log,
     learner,
     moderator,
@@ -23,6 +27,7 @@ from streamgp.interactive import (
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
 from streamgp.query import AlwaysAsk
 from streamgp.query.skeptical_base import Skeptical
+from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 
 
 def event(number, key=None, y=None):
@@ -155,10 +160,21 @@ def test_an_input_can_be_undone_once_and_no_earlier_one():
     [rejected] = loop.reject_last(ValueError("too long"), "encode")
     assert (rejected.subject, rejected.fault, rejected.stage) == ("e100", "failed", "encode")
     assert loop.reject_last(ValueError("again"), "encode") is None
-    loop.on_event(event(100), 100.0)
-    loop.on_event(event(100), 101.0)  # a duplicate, which has changed nothing
-    assert loop.reject_last(ValueError("again"), "encode") is None
-    assert loop.knows("e100")
+    unknown = Answer(answer_id="a", event_id="unknown", y="a", answered_at=1.0)
+    for number, change_nothing in enumerate(
+        (
+            lambda: loop.on_event(event(100), 101.0),  # a duplicate
+            lambda: loop.on_answer(unknown, 101.0),
+            lambda: loop.on_cancel("unknown/label", 101.0),
+            lambda: loop.withdraw("unknown", 101.0),
+            lambda: loop.on_time(0.0),
+        ),
+        start=100,
+    ):
+        loop.on_event(event(number), 100.0)
+        change_nothing()
+        assert loop.reject_last(ValueError("again"), "encode") is None
+        assert loop.knows(f"e{number}")
 
 
 def test_a_key_whose_only_event_is_undone_was_never_there():
@@ -231,6 +247,37 @@ def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, 
     for number in range(100, 130):
         told = [one.on_event(event(number), float(number)) for one in (loop, again)]
         assert told[0] == told[1]
+
+
+def test_a_request_is_cancelled_though_no_more_inputs_are_tried(monkeypatch):
+    def query_one(*_, **__):
+        raise RuntimeError("broken")
+
+    loop = InteractiveLoop(isgp(seed=1))
+    loop.on_event(event(0), 0.0)
+    monkeypatch.setattr(loop.model, "query_one", query_one)
+    for number in range(1, 14):
+        [rejected] = loop.on_event(event(number), float(number))
+    assert rejected.reason.startswith("not tried")
+    assert [type(m) for m in loop.on_cancel("e0/label", 14.0)] == [Cancel]
+
+
+@pytest.mark.parametrize("error", [ValueError("refused"), RuntimeError("broken")])
+def test_a_contested_label_that_cannot_be_learned_when_time_is_up_is_not_kept(error):
+    def settle_one(*_, **__):
+        raise error
+
+    learner = ScriptedLearner(contests=True, proba={"b": 1.0})
+    conversation = ScriptedTalk(learner, expires_after_s=10.0)
+    conversation.event("e")
+    conversation.answer("e", "a", "label")
+    learner.settle_one = settle_one
+    assert [type(m) for m in conversation.loop.on_time(99.0)] == [Expired, Rejected]
+    assert conversation.state("e") == "refused"
+    del learner.settle_one
+    learner.contests = False
+    [line] = conversation.answer("e", "b", at=99.0)
+    assert (line.y, line.origin) == ("b", "volunteered")
 
 
 def test_every_function_that_names_a_stage_is_there():
