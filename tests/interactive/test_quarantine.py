@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from river.compose import Discard
 
 from streamgp import DriftTest, GPClassifier, SkepticalClassifier, isgp
+from streamgp.common.annotator_quarantine import THRESHOLD
 from streamgp.common.counter_rng import uniform
 from streamgp.interactive import (
     Answer,
@@ -168,6 +169,22 @@ def test_a_judgement_is_undone_with_the_input_that_fails():
     loop.model.refuses = False
     loop._moderator.journal.credit = FULL_CREDIT
     assert loop.snapshot(with_environment=False) == before
+
+
+def test_a_quarantine_outlasts_an_input_that_fails():
+    loop = loop_with()
+    loop.on_answer(answer(0, EVE), 0.0)
+    loop.model.refuses = lambda _: 1 / 0
+    assert kinds(loop.on_answer(answer(0, ANN), 0.0)) == ["failed"]
+    assert loop.quarantined == [EVE]
+    assert kinds(loop.on_answer(answer(1, EVE), 1.0)) == ["quarantined"]
+
+
+def test_evidence_at_the_threshold_is_not_beyond_it():
+    loop = loop_with()
+    loop.model.against = {EVE: THRESHOLD}
+    assert kinds(loop.on_answer(answer(0, EVE), 0.0)) == ["LabelledExample"]
+    assert loop.quarantined == []
 
 
 def test_annotators_are_judged_ever_more_rarely():

@@ -203,9 +203,12 @@ def test_the_label_is_what_both_answers_come_to(gives_way):
     asked(conversation)
     conversation.learner.gives_way = gives_way
     y, given_ = ("c", None) if gives_way else ("a", "c")
-    assert line_of(conversation.answer("e", "c", "label/second", annotator=BOB)) == (
-        y, "aggregated", BOB, given_, 1,
-    )  # fmt: skip
+    messages = conversation.answer(
+        "e", "c", "label/second", annotator=BOB, privileged={"seen by bob": 1.0}
+    )
+    assert line_of(messages) == (y, "aggregated", BOB, given_, 1)
+    # What was told with an answer belongs to its label.
+    assert messages[0].privileged == ({"seen by bob": 1.0} if gives_way else None)
     assert conversation.learner.held["e"][1] == y
     assert conversation.learner.calls[-1] == ("note_second", "e", "c", BOB, 0.25)
     assert conversation.state("e") == "learned"
