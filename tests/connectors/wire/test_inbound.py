@@ -356,16 +356,18 @@ def test_a_null_in_the_consensus_log_takes_back(keyed, key, expected):
     assert said(None, topic="consensus", key=key, keyed=keyed) == expected
 
 
+KEY_OF_A_NULL = (
+    r"key of a null must be <key>\x1f<event_id>\x1f<revision>, to withdraw an example, or <key>, "
+    "to forget all of it, got "
+)
+
+
 @pytest.mark.parametrize(
     ("keyed", "key", "reason"),
     [
-        (True, None, r"key of a null must be <key>\x1f<event_id>\x1f<revision>, to withdraw an "),
-        (True, b"ann\x1fhead", r"key of a null must be <key>\x1f<event_id>\x1f<revision>, to with"),
-        (
-            True,
-            b"a\x1fb\x1f0\x1fd",
-            r"key of a null must be <key>\x1f<event_id>\x1f<revision>, to ",
-        ),
+        (True, None, f"{KEY_OF_A_NULL}none"),
+        (True, b"ann\x1fhead", rf"{KEY_OF_A_NULL}b'ann\x1fhead'"),
+        (True, b"a\x1fb\x1f0\x1fd", rf"{KEY_OF_A_NULL}b'a\x1fb\x1f0\x1fd'"),
         (True, b"ann\x1fe1\x1f01", "revision in the key of a null must be a number, got '01'"),
         (True, b"ann\x1fe1\x1f-1", "revision in the key of a null must be a number, got '-1'"),
         (
