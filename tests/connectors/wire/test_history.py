@@ -10,6 +10,7 @@ from connectors.topics import Record
 from connectors.wire.codec import decode, encode
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
+    ERASED_BY,
     History,
     HistoryError,
     consensus_key,
@@ -107,6 +108,20 @@ def test_a_line_that_was_taken_back_is_not_there():
     log.write(outbox.message(line("e1", 1), 3), value=None)
     log.write(outbox.message(line("never", 1), 3), value=None)
     assert [example.event_id for example in log.history().lines("ann")] == ["e2"]
+
+
+def test_nulls_that_no_worker_has_written_are_counted_from_an_offset_on():
+    history = History()
+    for offset, headers in enumerate([[], [], [(ERASED_BY, b"streamgp")], []]):
+        key = consensus_key("ann", f"e{offset}", 0)
+        history.take(
+            Record(
+                topic="consensus", partition=3, offset=offset, key=key, value=None, at=0.0,
+                headers=headers,
+            )
+        )  # fmt: skip
+    assert [history.n_nulls("ann", start) for start in range(5)] == [3, 2, 1, 1, 0]
+    assert history.n_nulls("bob", 0) == 0
 
 
 def test_a_null_that_forgets_a_key_is_left_to_the_worker():
