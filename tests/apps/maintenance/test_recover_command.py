@@ -577,7 +577,7 @@ def test_an_interrupted_recovery_stops_all_workers_until_it_is_repeated(
     with monkeypatch.context() as patched:
         patched.setattr(small.topics, "writer", cut)
         result = small.call("recover", "--yes")
-    if cut.n_left == 0 and result.exit_code:
+    if n_written < 5:  # of the five that it writes
         assert (result.exit_code, result.stderr) == (75, "Error: broker is gone\n")
         assert "run it again" in refusal(small) or "no record of the workers" in refusal(small)
         small.done("recover", "--yes")
