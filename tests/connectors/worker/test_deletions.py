@@ -250,15 +250,16 @@ def stubborn():
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])
-def test_a_null_that_failed_keeps_no_worker_from_starting(tmp_path, with_snapshot):
+def test_nulls_that_failed_keep_no_worker_from_starting(tmp_path, with_snapshot):
     topics = MemoryTopics()
     kw = {"model": stubborn(), "clock": lambda: 50.0}
     with StateDirectory(tmp_path / "state") as state:
         put(topics, event(1, key="once", y="home"), event(1, key="other", y="work"))
         work(topics, state=state if with_snapshot else None, **kw)
-        raw(topics, "consensus", key=b"once\x1fe1\x1f0", value=None)
-        work(topics, state=state if with_snapshot else None, **kw)
-    assert letters(topics) == ["RuntimeError: e1 is not forgotten"]
+        for key in (b"once\x1fe1\x1f0", b"other\x1fe1\x1f0"):
+            raw(topics, "consensus", key=key, value=None)
+            work(topics, state=state if with_snapshot else None, **kw)
+    assert letters(topics) == ["RuntimeError: e1 is not forgotten"] * 2
     topics.compact()
     put(topics, event(2, key="once"))
     work(topics, **kw)

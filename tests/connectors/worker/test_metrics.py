@@ -29,6 +29,7 @@ from streamgp.interactive import KeyedLoops, People
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction, Rejected
 from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
+from tests.helpers.messages import label_request
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import Failing, answer, event, idle, put, raw, worker
 from tests.interactive.scripted import JudgingLearner
@@ -335,20 +336,25 @@ def shares_of(values):
     return {label: n / len(values) for label, n in Counter(values).most_common()}
 
 
-def test_a_drift_of_confidence_is_detected():
+@pytest.mark.parametrize("signal", ["confidence", "requests"])
+def test_a_drift_of_a_signal_is_detected(signal):
     metrics = WorkerMetrics()
     for block in range(140):
-        share = 0.9 if block < 100 else 0.5
+        shares = {"confidence": 0.9, "requests": 0.9}
+        if block >= 100:
+            shares[signal] = 0.5
         prediction = Prediction(
             event_id="e",
             y="a",
-            proba={"a": share, "b": 1.0 - share},
+            proba={"a": shares["confidence"], "b": 1.0 - shares["confidence"]},
             decision=Decision.of(0.0, 1.0, "NeverAsk"),
             n_learned=1,
             at=0.0,
         )
-        metrics._count([(0, None, [prediction])] * 100)
-    assert metrics.drifts == {"confidence": 1, "requests": 0, "labels": 0}
+        for n in range(100):
+            is_asked = n < 100 * shares["requests"]
+            metrics._count([(0, None, [prediction, *[label_request("e")] * is_asked])])
+    assert metrics.drifts == {"confidence": 0, "requests": 0, "labels": 0, signal: 1}
 
 
 @pytest.mark.parametrize("max_keys", [None, 1])

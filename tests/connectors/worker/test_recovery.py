@@ -80,6 +80,7 @@ def held(partition):
         "revisions": sorted(partition.revisions.state()),
         "forgotten": partition.n_forgotten,
         "heeded": partition.n_heeded,
+        "failed": dict(partition.n_failed),
         "signed": partition.is_signed,
     }
 
