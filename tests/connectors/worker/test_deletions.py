@@ -233,6 +233,18 @@ def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
         assert b"e77" not in state.read("partition-0.snapshot")
 
 
+def test_forgotten_keys_are_counted_through_snapshots(tmp_path):
+    """An older snapshot, with a smaller number, may hold a key that was forgotten since."""
+    topics = MemoryTopics()
+    with StateDirectory(tmp_path / "state") as state:
+        put(topics, event(1, key="ann", y="home"), event(1, key="bob", y="work"))
+        for key in (b"ann", b"bob"):
+            work(topics, state=state)
+            raw(topics, "consensus", key=key, value=None)
+        work(topics, state=state)
+    assert b'"n":2' in newest(topics, "state")[b"\x1fforgotten"]
+
+
 # --- examples that a learner cannot forget
 
 
