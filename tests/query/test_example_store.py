@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
+from streamgp.base import SettledAnswer
 from streamgp.kernels import SquaredExponential
 from streamgp.learners import gp_classifier, gp_tuning
 from streamgp.query import NeverAsk, NeverChallenge
@@ -233,3 +234,25 @@ def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(temp
     for *_, x in changes:
         assert repr(again.belief(x)) == repr(taught.belief(x))
     assert again.state() == taught.state()
+
+
+def test_an_annotator_is_judged_by_what_the_others_have_said_without_the_excluded():
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
+    second = SettledAnswer(y="b", annotator="ann")
+    answers = [
+        SettledAnswer(y="a", annotator="ann"),
+        SettledAnswer(y="a", annotator="bob"),
+        SettledAnswer(y="c", annotator="eve"),
+        # Ann's answer has prevailed: over bob's, or over a label that bob had changed before.
+        SettledAnswer(y="a", annotator="bob", second=second),
+        SettledAnswer(y="c", annotator="bob", upheld=False, second=second),
+    ]
+    for n, (one, y) in enumerate(zip(answers, "aacbb", strict=True)):
+        taught.teach({"u": float(n)}, y, f"e{n}", answer=one)
+    (own, _), (others, _), labels = taught.answered_by("ann", without=["eve"])
+    assert [(one.y, one.second and one.second.y) for one in own] == [
+        ("a", None), ("b", "a"), ("b", None),
+    ]  # fmt: skip
+    assert [(one.y, one.annotator) for one in others] == [("a", "bob")] * 2
+    assert labels == ["a"]
+    assert [one.annotator for one in taught.answered_by("ann")[1][0]] == ["bob", "eve", "bob"]
