@@ -196,6 +196,7 @@ def test_labels_that_came_with_events_are_enough_if_nobody_was_asked():
     running = RunningDriftTest(DriftTest())
     volunteered(running, "night", None, 20)
     assert not volunteered(running, "day", "eve", 50)
+    assert running.state()["suspicions"] == []
     assert volunteered(running, "day", None, 6)
 
 
