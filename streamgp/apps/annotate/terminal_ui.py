@@ -35,8 +35,7 @@ from streamgp.apps.annotate.commands import (
     said,
     typed_label,
 )
-from streamgp.apps.annotate.feature_table import cut
-from streamgp.apps.annotate.question_view import Legend, View
+from streamgp.apps.annotate.question_view import Legend, View, cut
 from streamgp.apps.annotate.stopwatch import Stopwatch
 from streamgp.base import Label
 from streamgp.common.printable import JOINERS

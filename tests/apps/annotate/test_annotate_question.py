@@ -15,8 +15,7 @@ from connectors.annotation.explain import CODES, TEXTS, Averages
 from connectors.annotation.inbox import Question
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import Choices
-from streamgp.apps.annotate.feature_table import cut
-from streamgp.apps.annotate.question_view import View
+from streamgp.apps.annotate.question_view import View, cut
 from streamgp.base import Neighbour
 from streamgp.common.fingerprint import recorded_name
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
