@@ -19,7 +19,7 @@ from connectors.kafka.topics import KafkaTopics, Security
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, COMPACTED, BrokerError, Outgoing
 from streamgp.apps import console
-from streamgp.apps.annotate.subscription import SessionSettings, Subscription
+from streamgp.apps.annotate.session import SessionSettings, Subscription
 from streamgp.apps.deployment.deployment import open_topics
 from streamgp.cli.main import cli
 from streamgp.config import load

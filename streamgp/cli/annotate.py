@@ -105,9 +105,9 @@ def annotate(
         raise click.UsageError("--truth and --label can be used only with --simulate")
     if simulate and (asks_confidence or no_response_time):
         raise click.UsageError("--confidence and --no-response-time cannot be used with --simulate")
-    from streamgp.apps.annotate.session import by_hand, by_itself
-
     if simulate:
+        from streamgp.apps.annotate.simulated import by_itself
+
         status = by_itself(
             config_file,
             settings=simulate,
@@ -119,10 +119,11 @@ def annotate(
             broker=broker,
         )
     else:
-        name = annotator or login_name()
+        from streamgp.apps.annotate.session import by_hand
+
         status = by_hand(
             config_file,
-            name=name,
+            name=annotator or login_name(),
             key=key,
             idle_s=idle_s,
             broker=broker,

@@ -1,35 +1,38 @@
-"""Program of `streamgp annotate`: open, answer, report."""
+"""Program of `streamgp annotate` for a person: show a question, read the answer, send it."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import click
-from msgspec.structs import replace
 
-from connectors.annotation.inbox import CannotUndoError, Question, key_of
+from connectors.annotation.explain import Averages
+from connectors.annotation.feed import DeskFeed
+from connectors.annotation.inbox import AnnotationInbox, CannotUndoError, Question, key_of
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.open_questions import Order
 from connectors.annotation.sender import AnswerSender
-from connectors.topics import RefusedError, Topics
+from connectors.topics import BrokerError, RefusedError, Topics
+from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import Signatures
+from streamgp.apps.annotate import PROGRAM, SOURCE
 from streamgp.apps.annotate.choices import Choice, Choices
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.scheduled_answers import PROGRAM, SOURCE
-from streamgp.apps.annotate.simulated import Simulation, Truths, names_of, read_truths
-from streamgp.apps.annotate.subscription import LOOK_S, SessionSettings, Subscription
 from streamgp.apps.console import (
     DONE,
     INTERRUPTED,
     LOST_BROKER,
     WRONG_USE,
-    StatusLine,
     Stop,
     number,
     tell,
@@ -37,13 +40,178 @@ from streamgp.apps.console import (
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.common.printable import HiddenLabels, printable
-from streamgp.config.build import build_annotator
-from streamgp.config.load import with_annotators
-from streamgp.config.settings import WorkerConfig
-from streamgp.config.validation import ConfigError
-from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Request
+from streamgp.interactive.messages import (
+    CONFIDENCE,
+    RESPONSE_S,
+    Answer,
+    LabelledExample,
+    Request,
+)
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
-# --- `streamgp annotate` for a person: show a question, read the answer, send it.
+LOOK_S = 0.1
+"""The longest wait for new messages."""
+N_KEPT = 1000
+"""Number of recent answers kept here, whether or not the topic has returned them."""
+_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """Settings of one annotator's session.
+
+    Parameters
+    ----------
+    annotator
+        The annotator's name in answers.
+    keyed
+        Whether the workers have a learner for each key.
+    answer_horizon_s
+        How long after its event a question can be answered; None for ever.
+    only_key
+        Restricts the questions to one key; None for all.
+    idle_s
+        Seconds without a question after which to end; None for never.
+    of_numbers
+        Whether the answers are numbers instead of names of classes.
+    asks_confidence
+        Whether to ask for the confidence of an answer.
+    notes_response_time
+        Whether answers contain the response time.
+    people
+        Who may answer for whom.
+    order
+        Order of the label requests.
+    signatures
+        Signs and verifies answers; None if they are not signed.
+
+    """
+
+    annotator: str
+    keyed: bool = True
+    answer_horizon_s: float | None = None
+    only_key: str | None = None
+    idle_s: float | None = None
+    of_numbers: bool = False
+    asks_confidence: bool = False
+    notes_response_time: bool = True
+    people: People = DEFAULT_PEOPLE
+    order: Order = "useful"
+    signatures: Signatures | None = None
+
+
+class Subscription:
+    """The inbox of one annotator, kept up to date with the topics.
+
+    Attributes
+    ----------
+    desk
+        Open questions and answers; replaced after an outage of the broker.
+    averages
+        The usual values of each class; likewise.
+    trouble
+        Why the topics cannot be read at the moment, None if they can.
+
+    Raises
+    ------
+    BrokerError
+        If the broker cannot be reached at the start.
+
+    """
+
+    # _feed   None while the broker is lost
+    # _given  the last answers: a rebuilt inbox knows them before the topic returns them
+    def __init__(
+        self, topics: Topics, settings: SessionSettings, clock: Callable[[], float]
+    ) -> None:
+        self.trouble: str | None = None
+        self._topics = topics
+        self._settings = settings
+        self._clock = clock
+        self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
+        self._retry_at = 0.0
+        self._feed: DeskFeed | None = None
+        self._begin()
+
+    @property
+    def n_read(self) -> int | None:
+        """Number of records read so far while the topics are read from their start, then None."""
+        return self._feed.n_read if self._feed is not None and self.is_behind else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that was there at the start has not been read yet."""
+        return self._feed is None or not self._feed.caught_up
+
+    def read_on(self, timeout_s: float) -> None:
+        """Read new messages, waiting at most for the timeout.
+
+        Problems with the broker are reported in `trouble`, and retried after a second.
+
+        Raises
+        ------
+        RefusedError
+            If a retry would not help.
+
+        """
+        try:
+            if self._feed is None:
+                if self._clock() < self._retry_at:
+                    time.sleep(LOOK_S)
+                    return
+                self._begin()
+            self._read(timeout_s)
+        except RefusedError:
+            raise
+        except BrokerError as error:
+            self.trouble = " ".join(str(error).split())
+            self._retry_at = self._clock() + _RETRY_S
+            self.close()
+        else:
+            self.trouble = None
+
+    def keep(self, answer: Answer, at: float) -> None:
+        """Keep an answer that was given here, for a rebuilt inbox."""
+        self._given.append((answer, at))
+
+    def close(self) -> None:
+        """Close the connections to the topics."""
+        if self._feed is not None:
+            with suppress(BrokerError):
+                self._feed.close()
+            self._feed = None
+
+    def _begin(self) -> None:
+        """Create an empty desk, to be filled from the start of the topics."""
+        settings = self._settings
+        self.desk = AnnotationInbox(
+            settings.annotator,
+            answer_horizon_s=settings.answer_horizon_s,
+            with_classes=not settings.of_numbers,
+            people=settings.people,
+            keyed=settings.keyed,
+            order=settings.order,
+        )
+        self.averages = Averages()
+        self._feed = DeskFeed(
+            self._topics,
+            self.desk,
+            keyed=settings.keyed,
+            only_key=settings.only_key,
+            with_predictions=settings.order == "useful",
+            signatures=settings.signatures,
+        )
+        for answer, at in self._given:
+            self.desk.take(answer, at=at)
+
+    def _read(self, timeout_s: float) -> None:
+        assert self._feed is not None
+        for message in self._feed.read_on(timeout_s if self._feed.caught_up else LOOK_S):
+            if isinstance(message, LabelledExample):
+                if not self._settings.of_numbers:  # there are no classes
+                    self.averages.learn(message)
+            elif isinstance(message, TakenBack) and message.event_id is None:
+                self.averages.forget(message.key)
 
 
 class Answering:
@@ -370,95 +538,3 @@ def open_face() -> Face:
     from streamgp.apps.annotate.line_ui import LineFace, Lines
 
     return LineFace(Lines(sys.stdin), sys.stdout)
-
-
-def by_itself(
-    config_file: Path,
-    *,
-    settings: Sequence[str],
-    name: str | None,
-    key: str | None,
-    truth: Sequence[Path],
-    label: str | None,
-    idle_s: float | None,
-    broker: str | None,
-) -> int:
-    """Let a simulated annotator answer, as the options say; return the exit status."""
-    with visit(config_file, broker) as deployment:
-        config = _simulated(deployment.config, settings, name)
-        given = None
-        if truth:
-            column = label or config.log.label
-            if column is None:
-                raise click.UsageError(
-                    "name the column that holds the labels: --label COLUMN, or label in section "
-                    "[log] of the configuration file"
-                )
-            given = read_truths(truth, label=column, numbers=config.target == "number")
-        annotator = build_annotator(config)
-        with Stop() as stop:
-            simulation = Simulation(
-                deployment.topics,
-                annotator,
-                Truths(given),
-                keyed=config.worker.keyed,
-                only_key=key,
-                signatures=signatures_of(config, make_for=names_of(annotator), knows_all=False),
-            )
-            lost = _simulate(simulation, stop, idle_s)
-        if lost is not None:
-            tell(f"Error: {lost}")
-            return LOST_BROKER
-        return INTERRUPTED if stop.signal == "SIGINT" else DONE
-
-
-def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
-    """Answer until told to stop, or idle for too long; return a problem with the broker, if any."""
-    line = StatusLine()
-    trouble: str | None = None
-    idle_since = time.monotonic()
-    try:
-        while not stop():
-            is_moved = simulation.step()
-            now = time.monotonic()
-            if is_moved or (simulation.n_waiting and simulation.trouble is None):
-                idle_since = now
-            if simulation.trouble != trouble:
-                trouble = simulation.trouble
-                line.say("the broker is back" if trouble is None else f"{trouble}; trying again")
-            line.show(lambda: progress_of(simulation))
-            if idle_s is not None and now - idle_since >= idle_s:
-                return trouble
-    finally:
-        simulation.close()
-        line.say(progress_of(simulation))
-    return None
-
-
-def progress_of(simulation: Simulation) -> str:
-    """Return a line about what a simulated annotator has done."""
-    counts = simulation.counts
-    text = (
-        f"{number(counts.n_answered, 'answer')}, {counts.n_challenges} of them to challenges, "
-        f"{counts.n_declined} declined; {simulation.n_waiting} under way"
-    )
-    if simulation.n_untold:
-        text += f", {simulation.n_untold} wait for their event"
-    return text
-
-
-def _simulated(config: WorkerConfig, settings: Sequence[str], name: str | None) -> WorkerConfig:
-    """Return the configuration with the annotator that the options describe."""
-    try:
-        found = with_annotators(config, settings)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("--annotator", "--simulate", 1)) from None
-    config = replace(config, annotator=found.annotator, annotators=found.annotators)
-    if name is None:
-        return config
-    if config.annotators:
-        raise click.UsageError(
-            "--as names one annotator, but there are several, each with its own name; leave out "
-            "--as"
-        )
-    return replace(config, annotator=replace(config.annotator, name=name))

@@ -7,13 +7,16 @@ Old questions therefore find their truth, and little has to be remembered.
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+from msgspec.structs import replace
 
 from connectors.annotation.feed import DeskFeed, Told, understood
 from connectors.annotation.inbox import AnnotationInbox, Question
@@ -21,11 +24,27 @@ from connectors.tables.cells import is_integer_text, is_missing, key_of, label_o
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
+from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
-from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, ScheduledAnswers
-from streamgp.apps.console import in_one_line
+from streamgp.apps.annotate import PROGRAM, SOURCE
+from streamgp.apps.console import (
+    DONE,
+    INTERRUPTED,
+    LOST_BROKER,
+    StatusLine,
+    Stop,
+    in_one_line,
+    number,
+    tell,
+)
+from streamgp.apps.deployment.answer_keys import signatures_of
+from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
+from streamgp.config.build import build_annotator
+from streamgp.config.load import with_annotators
+from streamgp.config.settings import WorkerConfig
+from streamgp.config.validation import ConfigError
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
 from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
@@ -175,6 +194,109 @@ def _shrink(labels: dict[tuple[str | None, str], Label | None]) -> None:
         del labels[next(iter(labels))]
 
 
+# --- Answers: held until they are due, then sent to the broker.
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Counts of a simulated annotator's answers.
+
+    Parameters
+    ----------
+    n_answered
+        Number of answers sent, of all kinds.
+    n_challenges
+        How many of them were about challenges.
+    n_declined
+        How many of them gave no label.
+
+    """
+
+    n_answered: int = 0
+    n_challenges: int = 0
+    n_declined: int = 0
+
+    def note(self, answer: Answer, *, is_challenge: bool) -> None:
+        """Count an answer."""
+        self.n_answered += 1
+        self.n_challenges += is_challenge
+        self.n_declined += answer.declined
+
+
+class ScheduledAnswers:
+    """Answers that have been decided, but are not stored by the broker yet.
+
+    Parameters
+    ----------
+    keyed
+        Whether the workers have a learner for each key.
+    signatures
+        Signs the answers; None to leave them unsigned.
+
+    Attributes
+    ----------
+    counts
+        Counts of the answers.
+
+    """
+
+    # _waiting  heap of (answered_at, number, question, answer); numbers order equal times
+    # _unsure   answers that may not be stored, with their partition
+    def __init__(self, *, keyed: bool, signatures: Signatures | None = None) -> None:
+        self.counts = Counts()
+        self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
+        self._waiting: list[tuple[float, int, Question, Answer]] = []
+        self._unsure: list[tuple[Answer, int | None]] = []
+        self._n_added = 0
+
+    def __len__(self) -> int:
+        """Return the number of answers that are not due yet."""
+        return len(self._waiting)
+
+    @property
+    def next_at(self) -> float | None:
+        """Time of the next answer, None if there is none."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def add(self, question: Question, answer: Answer) -> None:
+        """Add an answer, to be sent when it is due if the question is still open then."""
+        self._n_added += 1
+        heapq.heappush(self._waiting, (answer.answered_at, self._n_added, question, answer))
+
+    def start_over(self, desk: AnnotationInbox) -> None:
+        """Forget waiting answers, which will be drawn again; tell the desk those possibly sent."""
+        self._waiting.clear()
+        for answer, partition in self._unsure:
+            desk.take(answer, partition=partition, at=answer.answered_at)
+
+    def send(self, writer: Writer, desk: AnnotationInbox, now: float) -> int:
+        """Send the answers that are due; return their number.
+
+        Raises
+        ------
+        BrokerError
+            If the broker cannot be used; they are sent again next time.
+
+        """
+        while self._waiting and self._waiting[0][0] <= now:
+            _, _, question, answer = heapq.heappop(self._waiting)
+            if not desk.is_open(question, now):
+                continue
+            desk.take(answer, partition=question.partition, at=now)
+            self._unsure.append((answer, question.partition))
+            self.counts.note(answer, is_challenge=isinstance(question.request, Challenge))
+        n = len(self._unsure)
+        if n:
+            for answer, partition in self._unsure:
+                writer.send(self._outbox.message(answer, partition))
+            writer.flush()
+            self._unsure.clear()
+        return n
+
+
+# --- The annotator at the topics.
+
+
 LOOK_S = 0.1
 RETRY_S = 1.0
 LOOK_AGAIN_S = 5.0
@@ -238,6 +360,29 @@ class Simulation:
             annotator.see(label)
         self._open()
 
+    def _open(self) -> None:
+        self._feed: DeskFeed | None = None
+        self._events: Reader | None = None
+        self._writer: Writer | None = None
+        self._desk = AnnotationInbox()
+        self._untold: dict[_EventKey, list[Question]] = {}
+        self._is_ready = False
+        try:
+            self._writer = self._topics.writer(PROGRAM)
+            if self._truths.given is None:
+                self._events = self._topics.reader(["events"])
+            self._feed = DeskFeed(
+                self._topics,
+                self._desk,
+                keyed=self._keyed,
+                only_key=self._only_key,
+                signatures=self._signatures,
+            )
+        except BrokerError:
+            self.close()
+            raise
+        self._scheduled.start_over(self._desk)
+
     @property
     def counts(self) -> Counts:
         """Counts so far."""
@@ -279,46 +424,20 @@ class Simulation:
         except BrokerError as error:
             self.trouble = " ".join(str(error).split())
             self._retry_at = self._clock() + RETRY_S
-            self._disconnect()
+            self.close()
             return False
         self.trouble = None
         return is_moved > 0
 
     def close(self) -> None:
         """Close the connections; answers that are not due yet are dropped."""
-        self._disconnect()
-
-    # --- inside
-
-    def _open(self) -> None:
-        self._feed: DeskFeed | None = None
-        self._events: Reader | None = None
-        self._writer: Writer | None = None
-        self._desk = AnnotationInbox()
-        self._untold: dict[_EventKey, list[Question]] = {}
-        self._is_ready = False
-        try:
-            self._writer = self._topics.writer(PROGRAM)
-            if self._truths.given is None:
-                self._events = self._topics.reader(["events"])
-            self._feed = DeskFeed(
-                self._topics,
-                self._desk,
-                keyed=self._keyed,
-                only_key=self._only_key,
-                signatures=self._signatures,
-            )
-        except BrokerError:
-            self._disconnect()
-            raise
-        self._scheduled.start_over(self._desk)
-
-    def _disconnect(self) -> None:
         for end in (self._feed, self._events, self._writer):
             if end is not None:
                 with suppress(BrokerError):
                     end.close()
         self._feed = self._events = self._writer = None
+
+    # --- internal
 
     def _read(self, timeout_s: float) -> int:
         assert self._feed is not None
@@ -396,3 +515,98 @@ class Simulation:
     def _send(self) -> int:
         assert self._writer is not None
         return self._scheduled.send(self._writer, self._desk, self._clock())
+
+
+# --- The program.
+
+
+def by_itself(
+    config_file: Path,
+    *,
+    settings: Sequence[str],
+    name: str | None,
+    key: str | None,
+    truth: Sequence[Path],
+    label: str | None,
+    idle_s: float | None,
+    broker: str | None,
+) -> int:
+    """Let a simulated annotator answer, as the options say; return the exit status."""
+    with visit(config_file, broker) as deployment:
+        config = _simulated(deployment.config, settings, name)
+        given = None
+        if truth:
+            column = label or config.log.label
+            if column is None:
+                raise click.UsageError(
+                    "name the column that holds the labels: --label COLUMN, or label in section "
+                    "[log] of the configuration file"
+                )
+            given = read_truths(truth, label=column, numbers=config.target == "number")
+        annotator = build_annotator(config)
+        with Stop() as stop:
+            simulation = Simulation(
+                deployment.topics,
+                annotator,
+                Truths(given),
+                keyed=config.worker.keyed,
+                only_key=key,
+                signatures=signatures_of(config, make_for=names_of(annotator), knows_all=False),
+            )
+            lost = _simulate(simulation, stop, idle_s)
+        if lost is not None:
+            tell(f"Error: {lost}")
+            return LOST_BROKER
+        return INTERRUPTED if stop.signal == "SIGINT" else DONE
+
+
+def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
+    """Answer until told to stop, or idle for too long; return a problem with the broker, if any."""
+    line = StatusLine()
+    trouble: str | None = None
+    idle_since = time.monotonic()
+    try:
+        while not stop():
+            is_moved = simulation.step()
+            now = time.monotonic()
+            if is_moved or (simulation.n_waiting and simulation.trouble is None):
+                idle_since = now
+            if simulation.trouble != trouble:
+                trouble = simulation.trouble
+                line.say("the broker is back" if trouble is None else f"{trouble}; trying again")
+            line.show(lambda: progress_of(simulation))
+            if idle_s is not None and now - idle_since >= idle_s:
+                return trouble
+    finally:
+        simulation.close()
+        line.say(progress_of(simulation))
+    return None
+
+
+def progress_of(simulation: Simulation) -> str:
+    """Return a line about what a simulated annotator has done."""
+    counts = simulation.counts
+    text = (
+        f"{number(counts.n_answered, 'answer')}, {counts.n_challenges} of them to challenges, "
+        f"{counts.n_declined} declined; {simulation.n_waiting} under way"
+    )
+    if simulation.n_untold:
+        text += f", {simulation.n_untold} wait for their event"
+    return text
+
+
+def _simulated(config: WorkerConfig, settings: Sequence[str], name: str | None) -> WorkerConfig:
+    """Return the configuration with the annotator that the options describe."""
+    try:
+        found = with_annotators(config, settings)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("--annotator", "--simulate", 1)) from None
+    config = replace(config, annotator=found.annotator, annotators=found.annotators)
+    if name is None:
+        return config
+    if config.annotators:
+        raise click.UsageError(
+            "--as names one annotator, but there are several, each with its own name; leave out "
+            "--as"
+        )
+    return replace(config, annotator=replace(config.annotator, name=name))

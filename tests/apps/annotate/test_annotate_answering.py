@@ -11,8 +11,7 @@ from connectors.annotation.sender import AnswerSender
 from connectors.topics import Outgoing
 from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.session import Answering
-from streamgp.apps.annotate.subscription import SessionSettings
+from streamgp.apps.annotate.session import Answering, SessionSettings
 from streamgp.interactive import Answer, Cancel, LabelledExample
 from tests.helpers.deskwork import Broken, Town
 
@@ -31,8 +30,7 @@ def label(y: Any) -> Command:
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread waits for what cannot come: everything happens in one thread."""
-    for module in ("session", "subscription"):
-        monkeypatch.setattr(f"streamgp.apps.annotate.{module}.LOOK_S", 0.0)
+    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
 
 
@@ -162,7 +160,6 @@ def test_no_time_passes_between_an_answer_and_the_next_question(
         return poll(self, 0.0)
 
     monkeypatch.setattr(type(reader), "poll", noted)
-    monkeypatch.setattr("streamgp.apps.annotate.subscription.LOOK_S", 7.0)
     monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 7.0)
     until_then: list[float] = []
     person = Person(

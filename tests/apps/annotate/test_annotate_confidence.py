@@ -342,8 +342,7 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     for i in range(1, 4):
         town.event(f"e{i}", float(i))
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
-    for module in ("session", "subscription"):
-        monkeypatch.setattr(f"streamgp.apps.annotate.{module}.LOOK_S", 0.0)
+    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
     monkeypatch.setattr(
         "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
     )

@@ -27,8 +27,7 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
         town.clock.now += 0.001
         town.event(name, float(i), truth=NUMBERS[name])
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
-    for module in ("session", "subscription"):
-        monkeypatch.setattr(f"streamgp.apps.annotate.{module}.LOOK_S", 0.0)
+    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
     monkeypatch.setattr(
         "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
     )

@@ -15,8 +15,7 @@ from connectors.topics import BrokerError, RefusedError
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import signature
-from streamgp.apps.annotate.session import progress_of
-from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
+from streamgp.apps.annotate.simulated import Simulation, Truths, progress_of, read_truths
 from streamgp.apps.console import StatusLine
 from streamgp.interactive import Answer, Event, SimulatedAnnotator
 from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
