@@ -18,7 +18,7 @@ from streamgp.cli.options import (
 from streamgp.config.validation import parse_bind
 
 if TYPE_CHECKING:
-    from streamgp.apps.page.address import Address
+    from streamgp.apps.page.program import Address
     from streamgp.apps.worker.logging import LogFormat
 
 DEFAULT_BIND = "127.0.0.1:8080"
@@ -55,7 +55,7 @@ def check_installed() -> None:
 
 def address_of(bind: str, **how: Any) -> Address:
     """Return the address at which to serve a page; `how` are further fields of `Address`."""
-    from streamgp.apps.page.address import Address
+    from streamgp.apps.page.program import Address
 
     try:
         host, port = parse_bind(bind)

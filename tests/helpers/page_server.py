@@ -18,11 +18,10 @@ from connectors.topics import Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.apps.page.access import Door
-from streamgp.apps.page.address import Address, listening
 from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import PreferenceFile
-from streamgp.apps.page.program import run_server
+from streamgp.apps.page.program import Address, listening, run_server
 from streamgp.apps.page.server import Page, PageSettings
 from streamgp.interactive.messages import Answer, LabelRequest
 from streamgp.interactive.people import DEFAULT_PEOPLE, People

@@ -13,7 +13,7 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
@@ -24,7 +24,6 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streamgp.apps.page.address import LOOPBACK_NAMES, host_name
 from streamgp.apps.page.invites import Invites, Person
 
 MAX_BODY = 64 * 1024
@@ -47,6 +46,7 @@ SECURITY_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE_METHODS = ("GET", "HEAD")
 _MAX_BUCKETS = 10_000
 
@@ -213,6 +213,52 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def host_name(host: str) -> str:
+    """Return the name in a header Host, without the port.
+
+    Examples
+    --------
+    >>> [host_name(host) for host in ("LocalHost:8080", "[::1]:8080", "example.org.")]
+    ['localhost', '[::1]', 'example.org']
+
+    """
+    host = host.lower()
+    end = host.find("]") + 1 if host.startswith("[") else host.find(":")
+    name = host if end <= 0 else host[:end]
+    return name.removesuffix(".")
+
+
+def hosts_of(bound: str, names: Iterable[str], machine: str) -> tuple[frozenset[str], bool]:
+    """Return the host names of a page, and whether any IP address is allowed.
+
+    Examples
+    --------
+    >>> sorted(hosts_of("127.0.0.1", [], "mill")[0])
+    ['127.0.0.1', '[::1]', 'localhost']
+    >>> sorted(hosts_of("0.0.0.0", ["labels.example.org"], "mill")[0] - LOOPBACK_NAMES)
+    ['0.0.0.0', 'labels.example.org', 'mill']
+
+    """
+    further = frozenset(host_name(name) for name in names)
+    if is_loopback(bound):
+        return LOOPBACK_NAMES | further | {_written(bound)}, False
+    return LOOPBACK_NAMES | further | {_written(bound), machine.lower()}, True
+
+
+def _written(address: str) -> str:
+    return f"[{address}]" if ":" in address else address.lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address can be reached only from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Rates:

@@ -240,14 +240,9 @@ class Invites:
                 write_snapshot(self.path, msgspec.json.encode(after))
 
 
-def state_of(config: WorkerConfig) -> Path:
-    """Return the directory of the workers' state."""
-    return Path(config.worker.state)
-
-
 def invites_of(config: WorkerConfig, file: Path | None) -> Invites:
     """Return the invites of a deployment, from a file or from the usual place."""
-    return Invites(state_of(config) / INVITES if file is None else file)
+    return Invites(Path(config.worker.state) / INVITES if file is None else file)
 
 
 def _hash(secret: str) -> str:

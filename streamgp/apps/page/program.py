@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import click
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.question_budget import QuestionBudget
@@ -30,10 +35,17 @@ from streamgp.apps.console import (
 )
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
-from streamgp.apps.page.access import Door, place_of
-from streamgp.apps.page.address import Address, check_address, hosts_of, listening, url_of
-from streamgp.apps.page.connections import connections
-from streamgp.apps.page.invites import Invites, Person, invites_of, state_of
+from streamgp.apps.page.access import (
+    SECURITY_HEADERS,
+    Door,
+    Traffic,
+    hosts_of,
+    is_loopback,
+    no_http,
+    note_response,
+    place_of,
+)
+from streamgp.apps.page.invites import Invites, Person, invites_of
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import PREFERENCES, PreferenceFile
 from streamgp.apps.page.server import Page, PageSettings
@@ -46,6 +58,102 @@ SEND_FOR_S = 15.0
 _LOOK_S = 0.1
 _GRACE_S = 3
 _MOST_CONNECTIONS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Address and reachability of a page.
+
+    Parameters
+    ----------
+    host, port
+        The address to bind; port 0 for any free port.
+    behind_proxy
+        Whether a proxy in front terminates TLS.
+    plain_http
+        Whether other machines may reach it without TLS, for example within a private network.
+    names
+        Further host names that browsers use for it.
+
+    """
+
+    host: str
+    port: int
+    behind_proxy: bool = False
+    plain_http: bool = False
+    names: tuple[str, ...] = ()
+
+
+def check_address(address: Address, *, has_login: bool) -> None:
+    """Refuse an address that other machines could reach without TLS or without a login.
+
+    Raises
+    ------
+    click.UsageError
+        If they could.
+
+    """
+    local = is_loopback(address.host)
+    if not has_login and (not local or address.behind_proxy):
+        raise click.UsageError(
+            "--as NAME lets in everyone who can reach the page, so it works only on a loopback "
+            "address without a proxy; invite people with `streamgp invite`"
+        )
+    if not local and not address.behind_proxy and not address.plain_http:
+        raise click.UsageError(
+            f"{address.host} can be reached by others, and what they send would travel in plain "
+            "text; bind 127.0.0.1 behind a proxy with TLS, or give --behind-proxy if the proxy "
+            "runs elsewhere, or --plain-http within a private network"
+        )
+
+
+@contextmanager
+def listening(address: Address) -> Iterator[socket.socket]:
+    """Bind a socket, and close it at the end.
+
+    Raises
+    ------
+    click.ClickException
+        If it cannot be bound.
+
+    """
+    where = f"{address.host}:{address.port}"
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, place = found[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen at {where}: {error.strerror or error}; give another --bind"
+        ) from None
+    with closing(bound):
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(place)
+            bound.listen(socket.SOMAXCONN)
+        except OSError as error:
+            why = (
+                "another program uses this address"
+                if error.errno == errno.EADDRINUSE
+                else error.strerror
+            )
+            raise click.ClickException(
+                f"cannot listen at {where}: {why}; give another --bind, with port 0 for a free one"
+            ) from None
+        yield bound
+
+
+def url_of(address: Address, port: int) -> str:
+    """Return the URL to open in a browser."""
+    scheme = "https" if address.behind_proxy else "http"
+    if address.names:
+        name = address.names[0]
+        return f"{scheme}://{name}/" if address.behind_proxy else f"{scheme}://{name}:{port}/"
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(address.host, address.host)
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{scheme}://{host}:{port}/"
 
 
 def run_page(
@@ -63,9 +171,9 @@ def run_page(
     with visit(config_file, broker) as deployment:
         config = deployment.config
         invites = invites_of(config, invites_file) if annotator is None else None
-        place = (state_of(config) if invites is None else invites.path.parent) / PREFERENCES
+        place = Path(config.worker.state) if invites is None else invites.path.parent
         with in_one_line(StateError):
-            preferences = PreferenceFile(place)
+            preferences = PreferenceFile(place / PREFERENCES)
         if invites is not None and invites.trouble is not None:
             raise click.ClickException(invites.trouble)
 
@@ -261,3 +369,118 @@ async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
     except SystemExit:  # raised by uvicorn if it could not start
         return False
     return True
+
+
+# --- Connections, closed if a client sends or reads too slowly.
+#
+# Anyone who can reach the page may open connections, with or without an invite, and the server
+# holds only a limited number. Each therefore needs a timeout: uvicorn has one for a connection that
+# is idle after a request, but none for a client that never completes a request or never reads the
+# response.
+
+
+HEAD_S = 10.0
+"""How long the head of a request may take, from the connection or its first byte on."""
+STALL_S = 60.0
+"""How long a client may leave sent data unread."""
+
+
+def connections(traffic: Traffic) -> type[asyncio.Protocol]:
+    """Return the connection class of a page whose requests are counted in `traffic`."""
+    return type("PageConnection", (_Connection,), {"traffic": traffic})
+
+
+class _Connection(H11Protocol):
+    """One connection.
+
+    Attributes
+    ----------
+    traffic
+        Counts of requests.
+
+    """
+
+    # _head_due   timer that ends the connection unless the head of a request has arrived
+    # _stall_due  timer that ends it unless the client has read
+    traffic: ClassVar[Traffic]
+    _head_due: asyncio.TimerHandle | None = None
+    _stall_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_has_come()
+        self._client_reads()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            # Part of a head, or of a body that no route has read.
+            self._await_head()
+        else:
+            self._head_has_come()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._await_reader()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._client_reads()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (that of uvicorn has it)
+        """Answer invalid HTTP like other refused requests, and close the connection."""
+        if self.conn.our_state is h11.IDLE:
+            refused = no_http()
+            response = refused.response()
+            headers = [
+                *response.raw_headers,
+                *((k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items()),
+            ]
+            for event in (
+                h11.Response(status_code=response.status_code, headers=headers),
+                h11.Data(data=bytes(response.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+            note_response(
+                self.traffic,
+                route="other",
+                method="other",
+                status=response.status_code,
+                error=refused.error,
+            )
+        # In the middle of a body, the request already has its response, or its route notices that
+        # the client has gone.
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection after the client has read what was sent before."""
+        self.transport.close()
+        self._await_reader()
+
+    def _await_head(self) -> None:
+        if self._head_due is None:
+            self._head_due = self.loop.call_later(HEAD_S, self._close)
+
+    def _head_has_come(self) -> None:
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
+    def _await_reader(self) -> None:
+        if self._stall_due is None:
+            self._stall_due = self.loop.call_later(STALL_S, self.transport.abort)
+
+    def _client_reads(self) -> None:
+        if self._stall_due is not None:
+            self._stall_due.cancel()
+            self._stall_due = None

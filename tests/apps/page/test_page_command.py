@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import RefusedError
-from streamgp.apps.page.address import is_loopback
+from streamgp.apps.page.access import is_loopback
 from streamgp.cli.main import cli
 from streamgp.config.validation import parse_bind
 from tests.helpers.page_server import Browser

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from connectors.memory import MemoryTopics
-from streamgp.apps.page import connections
+from streamgp.apps.page import program
 from streamgp.apps.page.access import SECURITY_HEADERS
 from tests.helpers.page_server import Served
 from tests.helpers.topics import wait_until
@@ -57,7 +57,7 @@ def takes_more(connection: socket.socket, data: bytes) -> bool:
 def test_a_request_that_never_ends_does_not_hold_its_connection(
     served: Served, monkeypatch: pytest.MonkeyPatch, start: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(program, "HEAD_S", 0.2)
     with closing(connect(served)) as connection:
         connection.sendall(start)
         assert rest(connection) == b""
@@ -66,7 +66,7 @@ def test_a_request_that_never_ends_does_not_hold_its_connection(
 def test_a_body_that_no_route_wants_does_not_hold_its_connection(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(program, "HEAD_S", 0.2)
     with closing(connect(served)) as connection:
         connection.sendall(head(served, "/healthz", "Content-Length: 9"))
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
@@ -77,7 +77,7 @@ def test_a_body_that_no_route_wants_does_not_hold_its_connection(
 def test_a_stream_stays_open_for_longer_than_a_head_may_take(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(program, "HEAD_S", 0.2)
     with closing(connect(served)) as connection:
         connection.sendall(head(served, "/api/stream"))
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
@@ -89,7 +89,7 @@ def test_a_stream_stays_open_for_longer_than_a_head_may_take(
 def test_a_client_that_reads_nothing_does_not_hold_its_connection(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "STALL_S", 0.5)
+    monkeypatch.setattr(program, "STALL_S", 0.5)
     with closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(0.2)
