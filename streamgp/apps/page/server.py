@@ -29,6 +29,7 @@ from starlette.routing import Route
 from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
 from connectors.annotation.replies import Accepted, Action, CardGoneError, Reply
+from connectors.worker.metrics import Histogram
 from streamgp import __version__
 from streamgp.apps.page.access import (
     MAX_STREAMS,
@@ -53,7 +54,6 @@ from streamgp.apps.page.http import (
 )
 from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.live import LiveDesk
-from streamgp.apps.page.measures import Durations, prometheus
 from streamgp.apps.page.preferences import (
     BadPreferencesError,
     PreferenceFile,
@@ -66,6 +66,8 @@ from streamgp.common.printable import printable
 from streamgp.interactive.messages import CLEAR_SINCE, MORE_USEFUL, SET_ASIDE
 
 _OPENAPI = Path(__file__).parent / "openapi.json"
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Bounds of the durations of answers."""
 _WITHDRAWN = {CLEAR_SINCE: "clear", MORE_USEFUL: "more_useful", SET_ASIDE: "set_aside"}
 """How reasons begin for which a loop takes questions back by itself, and their codes."""
 
@@ -144,7 +146,7 @@ class Page:
         self._preferences = preferences
         self._clock = clock
         self._herald = Herald(self)
-        self._durations = Durations()
+        self._durations = Histogram(BOUNDS_S)
         self._static = static_files()
         routes = self._routes()
         self.app = Starlette(
@@ -391,7 +393,7 @@ class Page:
         )
         await self._live.save([accepted])
         response = self._accept(person, accepted, answer_id=body.answer_id)
-        self._durations.note(time.perf_counter() - start)
+        self._durations.observe(time.perf_counter() - start)
         return response
 
     async def undo(self, request: Request) -> Response:
@@ -661,6 +663,40 @@ class Page:
         if person.key is not None and (past is None or past.key != person.key):
             raise gone()
         return past
+
+
+def prometheus(traffic: Traffic, answers: Histogram, gauges: Mapping[str, float]) -> str:
+    """Return all metrics in Prometheus's text format; none of them names a person or a label.
+
+    Parameters
+    ----------
+    answers
+        How long answers took, from the request until the broker had stored them.
+
+    Examples
+    --------
+    >>> text = prometheus(Traffic(), Histogram(BOUNDS_S), {"ready": 1.0})
+    >>> [line for line in text.splitlines() if "ready" in line]
+    ['# TYPE streamgp_page_ready gauge', 'streamgp_page_ready 1']
+
+    """
+    lines = ["# TYPE streamgp_page_requests_total counter"]
+    for (route, method, status), n in sorted(traffic.requests.items()):
+        labels = f'route="{route}",method="{method}",status="{status}"'
+        lines.append(f"streamgp_page_requests_total{{{labels}}} {n}")
+    lines.append("# TYPE streamgp_page_refused_total counter")
+    for error, n in sorted(traffic.refused.items()):
+        lines.append(f'streamgp_page_refused_total{{error="{error}"}} {n}')
+    lines.append("# TYPE streamgp_page_answer_seconds histogram")
+    bounds, counts = (*map(str, answers.bounds), "+Inf"), answers.cumulated()
+    for bound, n in zip(bounds, counts, strict=True):
+        lines.append(f'streamgp_page_answer_seconds_bucket{{le="{bound}"}} {n}')
+    lines.append(f"streamgp_page_answer_seconds_sum {answers.total:.6f}")
+    lines.append(f"streamgp_page_answer_seconds_count {counts[-1]}")
+    for name, value in {"streams": float(traffic.streams.total()), **gauges}.items():
+        lines.append(f"# TYPE streamgp_page_{name} gauge")
+        lines.append(f"streamgp_page_{name} {value:g}")
+    return "\n".join(lines) + "\n"
 
 
 def client_id(answer_id: str, annotator: str) -> str:
