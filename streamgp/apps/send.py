@@ -1,7 +1,9 @@
-"""Program of `streamgp send`: open, send, report."""
+"""Program of `streamgp send`: rows of recorded logs as events, or lines of standard input."""
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +19,9 @@ from msgspec.structs import replace as changed
 from connectors.broker import Received
 from connectors.tables.log_source import LogSource
 from connectors.tables.readers import TableError
-from connectors.topics import BrokerError, RefusedError, Writer
+from connectors.topics import BrokerError, Outgoing, RefusedError, TopicName, Writer
 from connectors.wire.outbound import Outbound
+from connectors.wire.record_lines import from_line, input_of
 from streamgp.apps.console import (
     DONE,
     LOST_BROKER,
@@ -31,7 +34,7 @@ from streamgp.apps.console import (
     status_of,
     tell,
 )
-from streamgp.apps.deployment.deployment import visit
+from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, name_of, open_rows, prefixes
 from streamgp.config.load import with_options
 from streamgp.config.settings import Config, WorkerConfig, replay_part
@@ -42,6 +45,7 @@ from streamgp.interactive.messages import Event, Rejected
 
 
 SOURCE = "/streamgp/send"
+PROGRAM = "send"
 MOST_IN_FLIGHT = 1000
 """The largest number of rows sent but not known to be stored."""
 UNSAFE_FOR_S = 0.25
@@ -213,9 +217,6 @@ class EventProducer:
         self._flushed_at = self._clock()
 
 
-PROGRAM = "send"
-
-
 def send_logs(
     config_file: Path,
     logs: Sequence[Path],
@@ -360,9 +361,167 @@ def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int
         f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, continue "
         f"with --from {producer.safe + 1}"
     )
-    return status_by(error)
+    return _status_by(error)
 
 
-def status_by(error: BrokerError) -> int:
+def _status_by(error: BrokerError) -> int:
     """Return the exit status of a sender that the broker has stopped: 75 if a retry may help."""
     return WRONG_USE if isinstance(error, RefusedError) else LOST_BROKER
+
+
+# --- Lines of standard input, each one record.
+
+
+_PAUSE_S = 0.2
+_CHUNK = 1 << 20
+
+
+def send_lines(
+    config_file: Path, topic: TopicName | None, *, restore: bool, broker: str | None
+) -> int:
+    """Send lines of standard input, report how many were sent, and return the exit status.
+
+    Parameters
+    ----------
+    topic
+        Topic of the lines; None for events and answers, distinguished by their contents.
+
+    Raises
+    ------
+    click.ClickException
+        If standard input is closed.
+
+    """
+    if sys.stdin is None:
+        raise click.ClickException("standard input is closed; pipe the lines in, or name a log")
+    with visit(config_file, broker) as there, ExitStack() as stack:
+        sender = stack.enter_context(_restoring(there) if restore else _writing(there))
+        stop = stack.enter_context(Stop())
+        started_at = time.monotonic()
+        try:
+            for line in _lines(sys.stdin.fileno(), stop):
+                if line is None:
+                    sender.flush()
+                else:
+                    sender.take(line, topic)
+            sender.flush()
+        except (BrokerError, ValueError) as error:
+            tell(
+                f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
+                f"of the input are safe, continue with: tail -n +{sender.n_safe + 1}"
+            )
+            return _status_by(error) if isinstance(error, BrokerError) else WRONG_USE
+        seconds = time.monotonic() - started_at
+        tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
+        if stop():
+            tell(f"interrupted; continue with: tail -n +{sender.n_safe + 1}")
+            return status_of(stop.signal)
+        return DONE
+
+
+class _LineSender:
+    """Sends lines as records.
+
+    Attributes
+    ----------
+    n_sent, n_safe
+        Number of records sent; number of lines up to which all are stored.
+
+    """
+
+    def __init__(self, send: Callable[[Outgoing], None], flush: Callable[[], None]) -> None:
+        self.n_sent = 0
+        self.n_safe = 0
+        self._n_lines = 0
+        self._send = send
+        self._flush = flush
+        self._flushed_at = time.monotonic()
+
+    def take(self, line: bytes, topic: TopicName | None) -> None:
+        """Send the next line; a blank one is skipped."""
+        if record := _record(line, topic):
+            self._send(record)
+            self.n_sent += 1
+        self._n_lines += 1
+        if (
+            self._n_lines - self.n_safe >= MOST_IN_FLIGHT
+            or time.monotonic() - self._flushed_at >= UNSAFE_FOR_S
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Return once everything is stored."""
+        if self.n_safe < self._n_lines:
+            self._flush()
+            self.n_safe = self._n_lines
+        self._flushed_at = time.monotonic()
+
+
+@contextmanager
+def _writing(there: Deployment) -> Iterator[_LineSender]:
+    writer = there.topics.writer(PROGRAM)
+    try:
+        yield _LineSender(writer.send, writer.flush)
+    finally:
+        with suppress(BrokerError):  # already reported, or nothing is left to write
+            writer.close()
+
+
+@contextmanager
+def _restoring(there: Deployment) -> Iterator[_LineSender]:
+    """Write in place of a worker; none may be running."""
+    if not there.is_in_directory:
+        raise click.ClickException(
+            "--restore needs a broker file://DIR; copy topics in Kafka with Kafka's own tools"
+        )
+    client = there.topics.client(group=there.group, instance=PROGRAM, max_records=1)
+    unsent: list[Outgoing] = []
+
+    def flush() -> None:
+        client.commit(unsent)
+        unsent.clear()
+
+    try:
+        yield _LineSender(unsent.append, flush)
+    finally:
+        client.close(leave=True)
+
+
+def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:
+    line = line.rstrip(b"\r")
+    if not line or line.isspace():
+        return None
+    if topic is None:
+        record = input_of(line)
+        if record.value is None:
+            raise ValueError(
+                "a record without a value says nothing as an event or an answer; to forget a key, "
+                "or to take an example back, give --topic consensus"
+            )
+        return record
+    read = from_line(topic, line)
+    if read is None:
+        return None
+    return Outgoing(topic=topic, key=read.key, value=read.value, headers=read.headers)
+
+
+def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
+    """Yield lines as they arrive, and None whenever there was none for a moment."""
+    parts: list[bytes] = []
+    while not stop():
+        ready, _, _ = select.select([descriptor], [], [], _PAUSE_S)
+        if not ready:
+            yield None
+            continue
+        data = os.read(descriptor, _CHUNK)
+        if not data:
+            if parts:  # a last line without a newline
+                yield b"".join(parts)
+            return
+        *whole, rest = data.split(b"\n")
+        for line in whole:
+            yield b"".join((*parts, line))
+            parts.clear()
+            if stop():
+                return
+        parts.append(rest)

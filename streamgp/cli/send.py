@@ -139,7 +139,7 @@ def send(
     """
     if Path("-") in logs:
         _check_lines(click.get_current_context(), logs, topic, restore=restore)
-        from streamgp.apps.topic_lines import send_lines
+        from streamgp.apps.send import send_lines
 
         status = send_lines(config_file, topic, restore=restore, broker=broker)
         click.get_current_context().exit(status)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from connectors.topics import ALL_TOPICS, TopicName
 from streamgp.cli.options import Number, broker_option, config_argument
-
-if TYPE_CHECKING:
-    from streamgp.apps.watch.view import Follower
-
-
-_PATIENCE_S = 0.2
 
 
 @click.command()
@@ -70,59 +61,13 @@ def watch(
       streamgp watch worker.toml --follow requests
       streamgp watch worker.toml --follow events --from-start --once > events.jsonl
     """
-    from streamgp.apps.console import Stop
-    from streamgp.apps.deployment.contents import warning_of
-    from streamgp.apps.deployment.deployment import visit
-    from streamgp.apps.watch.view import Follower
+    from streamgp.apps.watch.view import watch_deployment
 
-    with visit(config_file, broker) as deployment, Stop() as stop:
-        if topic is not None:
-            from streamgp.apps.topic_lines import print_records
-
-            print_records(deployment.topics, topic, stop, from_start=from_start, once=once)
-            return
-        warning = warning_of(deployment.topics)
-        if warning is not None:
-            click.echo(f"warning: {warning}", err=True)
-        follower = Follower(deployment, from_start=from_start)
-        try:
-            if once:
-                _show_once(follower, interval_s, stop)
-            else:
-                _show_live(follower, interval_s, stop)
-        finally:
-            follower.close()
-
-
-def _show_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
-    until = time.monotonic() + (0.0 if follower.watching.is_whole else interval_s)
-    while not stop() and (time.monotonic() < until or not follower.caught_up):
-        follower.read_on(min(_PATIENCE_S, interval_s))
-    click.echo(follower.text())
-
-
-def _show_live(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
-    import sys
-
-    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
-        while not stop():
-            _read_for(follower, interval_s, stop)
-            if follower.caught_up:
-                click.echo(follower.text() + "\n")
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    from streamgp.apps.console import steady
-
-    console = Console(file=steady(sys.stdout))
-    with Live(follower.picture(), console=console, auto_refresh=False) as live:
-        while not stop():
-            _read_for(follower, interval_s, stop)
-            live.update(follower.picture(), refresh=True)
-
-
-def _read_for(follower: Follower, seconds: float, stop: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not stop() and (left := until - time.monotonic()) > 0:
-        follower.read_on(min(_PATIENCE_S, left))
+    watch_deployment(
+        config_file,
+        broker=broker,
+        topic=topic,
+        interval_s=interval_s,
+        from_start=from_start,
+        once=once,
+    )

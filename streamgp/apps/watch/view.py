@@ -1,16 +1,23 @@
-"""View of `streamgp watch`: a few lines of text, the same on a terminal and in a file."""
+"""Program of `streamgp watch`: a few lines of text, the same on a terminal and in a file."""
 
 from __future__ import annotations
 
+import select
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.topics import Reader, TopicName
-from streamgp.apps.console import clock_time, number, span
-from streamgp.apps.deployment.contents import InputProgress
-from streamgp.apps.deployment.deployment import Deployment
+import click
+
+from connectors.topics import Outgoing, Reader, TopicName, Topics
+from connectors.wire.record_lines import to_line
+from streamgp.apps.console import Stop, clock_time, number, seen, span, steady
+from streamgp.apps.deployment.contents import InputProgress, warning_of
+from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
 from streamgp.common.printable import printable
 from streamgp.evaluation.agreement import agreement_lines
@@ -346,3 +353,102 @@ class Follower:
             lags={place: each.n_waiting for place, each in inputs.backlog.items()},
             troubles=inputs.troubles(),
         )
+
+
+# --- The program.
+
+
+_PATIENCE_S = 0.2
+
+
+def watch_deployment(
+    config_file: Path,
+    *,
+    broker: str | None,
+    topic: TopicName | None,
+    interval_s: float,
+    from_start: bool,
+    once: bool,
+) -> None:
+    """Show a deployment, or print the records of a topic, as the options say."""
+    with visit(config_file, broker) as deployment, Stop() as stop:
+        if topic is not None:
+            print_records(deployment.topics, topic, stop, from_start=from_start, once=once)
+            return
+        warning = warning_of(deployment.topics)
+        if warning is not None:
+            click.echo(f"warning: {warning}", err=True)
+        with closing(Follower(deployment, from_start=from_start)) as follower:
+            (show_once if once else show_live)(follower, interval_s, stop)
+
+
+def show_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+    until = time.monotonic() + (0.0 if follower.watching.is_whole else interval_s)
+    while not stop() and (time.monotonic() < until or not follower.caught_up):
+        follower.read_on(min(_PATIENCE_S, interval_s))
+    click.echo(follower.text())
+
+
+def show_live(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
+        while not stop():
+            _read_for(follower, interval_s, stop)
+            if follower.caught_up:
+                click.echo(follower.text() + "\n")
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=steady(sys.stdout))
+    with Live(follower.picture(), console=console, auto_refresh=False) as live:
+        while not stop():
+            _read_for(follower, interval_s, stop)
+            live.update(follower.picture(), refresh=True)
+
+
+def _read_for(follower: Follower, seconds: float, stop: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not stop() and (left := until - time.monotonic()) > 0:
+        follower.read_on(min(_PATIENCE_S, left))
+
+
+def print_records(
+    topics: Topics, topic: TopicName, stop: Callable[[], bool], *, from_start: bool, once: bool
+) -> None:
+    """Print the records of a topic on standard output.
+
+    Raises
+    ------
+    BrokenPipeError
+        If the output is no longer read.
+    click.ClickException
+        If standard output is closed.
+
+    """
+    if sys.stdout is None:
+        raise click.ClickException("standard output is closed; let the records go somewhere")
+    out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
+    with closing(topics.reader((topic,), from_end=not from_start)) as reader:
+        while not stop() and not (once and reader.caught_up):
+            for record in reader.poll(_PATIENCE_S):
+                outgoing = Outgoing(
+                    topic=topic, key=record.key, value=record.value, headers=record.headers
+                )
+                line = to_line(outgoing, record.at)
+                if is_terminal:
+                    line = seen(line.decode("utf-8", "replace")).encode()
+                out.write(line + b"\n")
+            out.flush()
+            _check_read()
+
+
+def _check_read() -> None:
+    """Notice that a pipe is no longer read even if there is nothing to write."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # not a file
+        return
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(events & select.POLLERR for _, events in poll.poll(0)):
+        raise BrokenPipeError

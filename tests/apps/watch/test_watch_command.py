@@ -15,8 +15,7 @@ from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import Watching
-from streamgp.apps.watch.view import Around, Follower, parts, text
-from streamgp.cli.watch import _show_live
+from streamgp.apps.watch.view import Around, Follower, parts, show_live, text
 from streamgp.interactive.messages import Challenge, LabelRequest
 from tests.helpers.small_deployment import Small
 from tests.helpers.topics import wait_until
@@ -198,7 +197,7 @@ def test_without_a_terminal_it_is_printed_in_every_interval(
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True)
         end = time.monotonic() + 0.5
-        _show_live(follower, 0.1, lambda: time.monotonic() > end)
+        show_live(follower, 0.1, lambda: time.monotonic() > end)
         follower.close()
     assert capsys.readouterr().out.count("workers") >= 2
 
@@ -216,7 +215,7 @@ def test_on_a_terminal_it_is_drawn_again_and_again(
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True)
         end = time.monotonic() + 0.5
-        _show_live(follower, 0.1, lambda: time.monotonic() > end)
+        show_live(follower, 0.1, lambda: time.monotonic() > end)
         follower.close()
     assert screen.getvalue().count("Ctrl-C to leave") >= 2
     assert screen.getvalue().count("\x1b[?25h") == 1  # the cursor is back

@@ -8,7 +8,7 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
-from streamgp.apps.topic_lines import print_records
+from streamgp.apps.watch.view import print_records
 
 LINE = b'{"x":{"a":1.0},"key":"ann","event_id":"e\xc2\x9b2J\xe2\x80\xae"}'
 
