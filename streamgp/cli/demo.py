@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from streamgp.cli.options import WholeNumber, annotator_name, login_name, path_to
+from streamgp.cli.options import (
+    WholeNumber,
+    annotator_name,
+    check_output,
+    check_picture,
+    login_name,
+    path_to,
+)
 from streamgp.cli.page import address_of, bind_option, check_installed
 
 if TYPE_CHECKING:
@@ -202,9 +209,6 @@ def _check_picture(picture: Path, no_picture: bool) -> None:
     """Report mistakes before the work, not after it."""
     if no_picture:
         raise click.UsageError("--picture and --no-picture contradict each other; choose one")
-    from streamgp.apps.tune.compare import check_picture
-    from streamgp.apps.tune.write_toml import check_output
-
     check_picture(picture)
     check_output(picture, read=())
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,39 @@ def path_to(
         return None if value is None else Path(value)
 
     return path
+
+
+def check_picture(path: Path) -> None:
+    """Check before the work that a picture can be drawn."""
+    from streamgp.report.charts import PICTURE_FORMATS
+
+    if path.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
+        endings = ", ".join(f".{ending}" for ending in PICTURE_FORMATS)
+        raise click.UsageError(f"--picture must end in one of {endings}, got {str(path)!r}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise click.ClickException(
+            "--picture needs matplotlib; install it with: pip install matplotlib"
+        )
+
+
+def check_output(path: Path, *, read: Sequence[Path]) -> None:
+    """Check before the work that a file can be written.
+
+    Raises
+    ------
+    click.ClickException
+        If it cannot be written, or would replace one of the input files `read`.
+
+    """
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a directory; name a file")
+    if any(path.resolve() == file.resolve() for file in read):
+        raise click.ClickException(f"{path} would be overwritten; name another file")
+    there = path if path.exists() else path.absolute().parent
+    if not there.exists():
+        raise click.ClickException(f"cannot write {path}: there is no directory {there}")
+    if not os.access(there, os.W_OK):
+        raise click.ClickException(f"cannot write {path}: {there} is not writable")
 
 
 # --- Name of the annotator.

@@ -9,7 +9,15 @@ import click
 
 from streamgp.apps.console import tell
 from streamgp.apps.tune import MOST
-from streamgp.cli.options import Number, WholeNumber, features_option, ignore_option, path_to
+from streamgp.cli.options import (
+    Number,
+    WholeNumber,
+    check_output,
+    check_picture,
+    features_option,
+    ignore_option,
+    path_to,
+)
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
@@ -210,7 +218,6 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
     if config.log.limit is None:
         config = with_options(config, limit=DEFAULT_LIMIT)
     from streamgp.apps.tune.search import search as search_log
-    from streamgp.apps.tune.write_toml import check_output
 
     if search["output"] is not None:
         check_output(search["output"], read=[log, *([config_file] if config_file else [])])
@@ -235,8 +242,7 @@ def _compare(
     log: Path, files: tuple[Path, ...], picture: Path | None, options: dict[str, Any]
 ) -> int:
     configs = [(file, _loaded(file, options)) for file in files]
-    from streamgp.apps.tune.compare import check_picture, compare
-    from streamgp.apps.tune.write_toml import check_output
+    from streamgp.apps.tune.compare import compare
 
     if picture is not None:
         check_picture(picture)

@@ -1,15 +1,18 @@
-"""The text of the configuration files that `streamgp init` prints.
+"""The text of configuration files: of those that `streamgp init` prints, and of any configuration.
 
-Settings appear with their values; those that are off by default appear as `#name = example`, so
-that removing the `#` gives a valid file. Other comments begin with `# `. Descriptions of rules and
-learners are where these are registered, in `streamgp.query.registry`.
+In the former, settings appear with their values; those that are off by default appear as
+`#name = example`, so that removing the `#` gives a valid file. Other comments begin with `# `.
+Descriptions of rules and learners are where these are registered, in `streamgp.query.registry`.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from textwrap import fill
+from typing import Any
 
 import msgspec
 
@@ -466,3 +469,82 @@ def _settings(section: msgspec.Struct) -> dict[str, str]:
 def _rule(rule: msgspec.Struct | None) -> str:
     assert rule is not None  # the preset sets it
     return "\n".join(f"{name} = {value}" for name, value in _settings(rule).items())
+
+
+# --- The settings of a configuration that differ from the defaults.
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml(config: Config) -> str:
+    """Return a configuration as TOML, without settings that have their default.
+
+    Examples
+    --------
+    >>> from streamgp.config.rules import section
+    >>> from streamgp.config.settings import Learner, Log
+    >>> config = Config(
+    ...     learner=Learner(length_scale=1.2),
+    ...     budget=section("budget", "at_most", n=50),
+    ...     log=Log(label="room"),
+    ... )
+    >>> print(toml(config), end="")
+    <BLANKLINE>
+    [learner]
+    length_scale = 1.2
+    <BLANKLINE>
+    [budget]
+    rule = "at_most"
+    n = 50
+    gives_back = true
+    <BLANKLINE>
+    [log]
+    label = "room"
+
+    """
+    return "".join(f"{line}\n" for line in _lines(_differing(config, Config()), ()))
+
+
+def _differing(section: msgspec.Struct, default: object) -> dict[str, Any]:
+    """Return the settings that differ from `default`, as builtins; a rule always has its name."""
+    kind = type(section)
+    like = type(default) is kind
+    tag = kind.__struct_config__.tag
+    found: dict[str, Any] = {} if tag is None else {"rule": tag}
+    for name in kind.__struct_fields__:
+        value = getattr(section, name)
+        if like and value == getattr(default, name):
+            continue
+        if isinstance(value, msgspec.Struct):
+            found[name] = _differing(value, getattr(default, name) if like else None)
+        elif value is not None:
+            found[name] = msgspec.to_builtins(value)
+    return found
+
+
+def _lines(section: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    for name, value in section.items():
+        # None is a value within a list, but here it means that there is no setting.
+        if value is not None and not isinstance(value, Mapping):
+            yield f"{_key(name)} = {_value(value)}"
+    for name, value in section.items():
+        if isinstance(value, Mapping):
+            inner = (*path, name)
+            yield ""
+            yield f"[{'.'.join(map(_key, inner))}]"
+            yield from _lines(value, inner)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_key(name)} = {_value(v)}" for name, v in value.items())
+        return f"{{{inner}}}"
+    # TOML writes numbers, booleans and strings as JSON does, except for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,10 +11,10 @@ import pytest
 from river.base import Classifier
 
 from streamgp.apps.replay.checkpoint import config_of
-from streamgp.apps.tune.write_toml import toml
 from streamgp.base import Decision
 from streamgp.common.fingerprint import fingerprint
 from streamgp.config.build import build_model, build_total_budget
+from streamgp.config.templates import toml
 from streamgp.config.validation import ConfigError
 from streamgp.kernels import Matern52
 from streamgp.learners.forest import OnlineForestClassifier

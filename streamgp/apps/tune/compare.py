@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,20 +16,8 @@ from streamgp.common.printable import path_text
 from streamgp.config import build
 from streamgp.config.settings import Annotator, Config
 from streamgp.config.validation import shown
-from streamgp.report.charts import PICTURE_FORMATS, draw_curves
+from streamgp.report.charts import draw_curves
 from streamgp.report.tables import table
-
-
-def check_picture(path: Path) -> None:
-    """Check before the work that a picture can be drawn."""
-    if path.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
-        endings = ", ".join(f".{ending}" for ending in PICTURE_FORMATS)
-        raise click.UsageError(f"--picture must end in one of {endings}, got {str(path)!r}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise click.ClickException(
-            "--picture needs matplotlib; install it with: pip install matplotlib"
-        )
-
 
 # Seed and name do not change how good an annotator is.
 _NO_MATTER = ("seed", "name")

@@ -13,6 +13,7 @@ from statistics import fmean
 import click
 from msgspec.structs import replace as changed
 
+from connectors.storage.snapshots import state_error
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
 from streamgp.apps.replay.seeds import play_seed, seeded
 from streamgp.apps.tune import MOST
@@ -26,9 +27,10 @@ from streamgp.apps.tune.scoring import (
     read_recording,
     staged,
 )
-from streamgp.apps.tune.write_toml import write_configuration
+from streamgp.common.private_files import private
 from streamgp.config import build
 from streamgp.config.settings import Config, Learner, resolved
+from streamgp.config.templates import toml
 from streamgp.evaluation import RunStatistics
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.learners.gp_classifier import GPClassifier
@@ -477,6 +479,22 @@ def _write(output: Path, config: Config, best: Trial, *, n_tried: int) -> None:
     log = changed(config.log, limit=None)
     write_configuration(output, changed(config, learner=learner, log=log), comment=comment)
     click.echo(f"configuration: {output}")
+
+
+def write_configuration(path: Path, config: Config, *, comment: str) -> None:
+    """Write a configuration file, headed by a comment.
+
+    Raises
+    ------
+    click.ClickException
+        If the file cannot be written.
+
+    """
+    try:
+        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
+            file.write(f"# {comment}\n{toml(config)}")
+    except OSError as error:
+        raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None
 
 
 class _Bench:

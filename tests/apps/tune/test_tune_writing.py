@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from streamgp.apps.tune.write_toml import toml, write_configuration
+from streamgp.apps.tune.search import write_configuration
 from streamgp.config import settings
 from streamgp.config.load import load
 from streamgp.config.rules import section
 from streamgp.config.settings import Config, Learner, Log, resolved
-from streamgp.config.templates import template
+from streamgp.config.templates import template, toml
 from tests.helpers.configurations import parse
 
 CONFIGS = {
