@@ -14,7 +14,6 @@ from click.core import ParameterSource
 from streamgp.cli.options import (
     WholeNumber,
     annotator_name,
-    check_output,
     check_picture,
     login_name,
     path_to,
@@ -133,7 +132,9 @@ def demo(
         write_room_log(write)
         return
     if picture is not None:
-        _check_picture(picture, no_picture)
+        if no_picture:
+            raise click.UsageError("--picture and --no-picture contradict each other; choose one")
+        check_picture(picture, read=())
     from streamgp.apps.console import progress
     from streamgp.apps.replay.demo import LEARNERS, run_learners
     from streamgp.report.tables import table
@@ -203,14 +204,6 @@ def _given() -> list[click.Parameter]:
         for parameter in context.command.params
         if context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
     ]
-
-
-def _check_picture(picture: Path, no_picture: bool) -> None:
-    """Report mistakes before the work, not after it."""
-    if no_picture:
-        raise click.UsageError("--picture and --no-picture contradict each other; choose one")
-    check_picture(picture)
-    check_output(picture, read=())
 
 
 def _draw(runs: list[LearnerRun], picture: Path | None) -> None:

@@ -41,8 +41,7 @@ from streamgp.cli.maintenance import (
     retract,
 )
 from streamgp.cli.page import invite, page
-from streamgp.cli.replay import replay
-from streamgp.cli.report import report
+from streamgp.cli.replay import replay, report
 from streamgp.cli.send import send
 from streamgp.cli.tune import tune
 from streamgp.cli.watch import watch
@@ -92,12 +91,10 @@ class _Streamgp(click.Group):
         except click.Abort:  # click's form of Ctrl-C
             tell("interrupted")
             sys.exit(INTERRUPTED)
-        except ConfigError as error:
+        except (ConfigError, RefusedError) as error:
             sys.exit(_fail(str(error)))
         except _UnreadError:
             sys.exit(UNREAD)
-        except RefusedError as error:
-            sys.exit(_fail(str(error)))
         except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
         except MemoryError:
@@ -182,29 +179,11 @@ def cli() -> None:
     """
 
 
-cli.add_command(demo)
-cli.add_command(replay)
-cli.add_command(report)
-cli.add_command(tune)
-cli.add_command(init)
-cli.add_command(check)
-cli.add_command(run)
-cli.add_command(flink)
-cli.add_command(send)
-cli.add_command(annotate)
-cli.add_command(page)
-cli.add_command(invite)
-cli.add_command(watch)
-cli.add_command(dead_letters)
-cli.add_command(rebuild)
-cli.add_command(recover)
-cli.add_command(backup)
-cli.add_command(restore)
-cli.add_command(audit)
-cli.add_command(retract)
-cli.add_command(forget)
-cli.add_command(migrate)
-cli.add_command(completion)
+for _command in (
+    demo, replay, report, tune, init, check, run, flink, send, annotate, page, invite, watch,
+    dead_letters, rebuild, recover, backup, restore, audit, retract, forget, migrate, completion,
+):  # fmt: skip
+    cli.add_command(_command)
 
 
 def main() -> NoReturn:

@@ -155,8 +155,8 @@ def path_to(
     return path
 
 
-def check_picture(path: Path) -> None:
-    """Check before the work that a picture can be drawn."""
+def check_picture(path: Path, *, read: Sequence[Path]) -> None:
+    """Check before the work that a picture can be drawn; `read` as for `check_output`."""
     from streamgp.report.charts import PICTURE_FORMATS
 
     if path.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
@@ -166,6 +166,7 @@ def check_picture(path: Path) -> None:
         raise click.ClickException(
             "--picture needs matplotlib; install it with: pip install matplotlib"
         )
+    check_output(path, read=read)
 
 
 def check_output(path: Path, *, read: Sequence[Path]) -> None:

@@ -245,8 +245,7 @@ def _compare(
     from streamgp.apps.tune.compare import compare
 
     if picture is not None:
-        check_picture(picture)
-        check_output(picture, read=[log, *files])
+        check_picture(picture, read=[log, *files])
     return compare(log, configs, picture=picture)
 
 
