@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from streamgp.apps.replay.room_log import named_readings
+from streamgp.apps.replay.demo_data import named_readings
 
 # These names fall into partitions 3, 2, 1 and 1 of four: each of two workers has two phones.
 PHONES = ("phone-1", "phone-2", "phone-3", "phone-4")

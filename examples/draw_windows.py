@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from streamgp import isgp
-from streamgp.apps.replay.raw_demo import WINDOW_S, walk
+from streamgp.apps.replay.demo_data import WINDOW_S, walk
 from streamgp.windows import Windows
 
 COLOURS = {"standing": "#2c6fbb", "walking": "#3a8f4d", "cycling": "#d97706", "bus": "#8b5bb0"}

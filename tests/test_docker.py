@@ -26,7 +26,7 @@ from packaging.version import Version
 
 import streamgp
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
-from streamgp.apps.replay.room_log import ROOM_NAMES
+from streamgp.apps.replay.demo_data import ROOM_NAMES
 from streamgp.cli.main import cli
 from streamgp.config.load import load_worker
 

@@ -121,13 +121,13 @@ def demo(
     _check_unused("bind", "annotator", "no_browser")
     if raw:
         _check_alone("raw", "seed", why="--raw plays a walk")
-        from streamgp.apps.replay.raw_demo import raw_demo
+        from streamgp.apps.replay.demo import raw_demo
 
         click.echo(raw_demo(seed))
         return
     if write is not None:
         _check_alone("write", why="--write only writes the log")
-        from streamgp.apps.replay.room_log import write_room_log
+        from streamgp.apps.replay.demo_data import write_room_log
 
         write_room_log(write)
         return

@@ -188,7 +188,7 @@ def test_reader_that_goes_away_is_reported_by_the_status_alone(
 
 SHORT_WALK = """
 from functools import partial
-from streamgp.apps.replay import raw_demo as walks
+from streamgp.apps.replay import demo as walks
 walks.raw_demo = partial(walks.raw_demo, n_windows=60)
 """
 

@@ -1,6 +1,7 @@
-"""The WiFi rooms scenario: five learners, one log, one careless annotator.
+"""The demos in a terminal: five learners on the WiFi rooms, or one on the windows of a raw walk.
 
-`streamgp demo` shows it once, `benchmarks.wifi` repeats it over several seeds.
+`streamgp demo` shows the rooms once, `benchmarks.wifi` repeats them over several seeds; all five
+learners have the same careless annotator.
 
 """
 
@@ -12,14 +13,16 @@ from itertools import islice
 
 from river.forest import AMFClassifier, ARFClassifier
 
+from streamgp.apps.replay.demo_data import ACTIVITIES, RATE_HZ, WINDOW_S, walk, walk_windows
 from streamgp.apps.replay.engine import EventSource, play
 from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
+from streamgp.interactive.messages import Input, LabelRequest, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp
 from streamgp.query import AlwaysChallenge, NeverChallenge, SkepticalClassifier
 from streamgp.report.charts import Curve
-from streamgp.report.tables import Row
+from streamgp.report.tables import Row, table
 from streamgp.simulation import SimulatedAnnotator
 
 ERROR_RATE = 0.2
@@ -115,3 +118,78 @@ def run_learners(
         if interrupted:
             break
     return runs
+
+
+# --- The walk, in windows, with questions about some of them.
+
+
+_WALK_ERROR_RATE = 0.1
+_PER_LINE = 60
+
+
+@dataclass(slots=True)
+class _Timeline:
+    """Predictions, truths and questions, in the order of the windows."""
+
+    predicted: list[str]
+    asked: list[str]
+    ids: dict[str, int]
+
+    def send(self, message: Input | Message, *, cause: object = None) -> None:  # noqa: ARG002
+        """Record a message."""
+        if isinstance(message, Prediction):
+            self.ids[message.event_id] = len(self.predicted)
+            self.predicted.append(str(message.y or "·")[0])
+            self.asked.append(" ")
+        elif isinstance(message, LabelRequest):
+            self.asked[self.ids[message.event_id]] = "?"
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def raw_demo(seed: int = 1, *, n_windows: int = 240) -> str:
+    """Run a walk and return the text to show.
+
+    Examples
+    --------
+    >>> print(raw_demo(n_windows=30).splitlines()[0])
+    7501 rows of acceleration, 50 a second, make 30 windows of 5 s (40 features).
+
+    """
+    windows = walk_windows("truth")
+    events: list[Event] = []
+    for at, x, activity in walk(seed):
+        row = Event(event_id="", x=x, occurred_at=at, truth=activity)
+        events += windows.take(row, now=0.0)
+        if len(events) == n_windows:
+            break
+    timeline = _Timeline([], [], {})
+    played = play(
+        InteractiveLoop(isgp(seed=seed)),
+        EventSource(events),
+        SimulatedAnnotator(error_rate=_WALK_ERROR_RATE, classes=ACTIVITIES, seed=seed),
+        sink=timeline,
+    )
+    truth = [str(event.truth)[0] for event in events]
+    lines = [
+        f"{windows.n_rows} rows of acceleration, {RATE_HZ} a second, make {len(events)} windows of "
+        f"{WINDOW_S:.0f} s ({len(events[0].x)} features).",
+        f"Labels come from an annotator who is wrong {_WALK_ERROR_RATE:.0%} of the time.",
+        "",
+        table([played.row("skeptical GP")]).rstrip("\n"),
+        "",
+        "s standing, w walking, c cycling, b bus; ? a label was asked for",
+    ]
+    for i in range(0, len(events), _PER_LINE):
+        for name, letters in (
+            ("truth", truth),
+            ("predicted", timeline.predicted),
+            ("asked", timeline.asked),
+        ):
+            lines.append(f"{name:<10}{''.join(letters[i : i + _PER_LINE])}".rstrip())
+        lines.append("")
+    return "\n".join(lines[:-1])

@@ -22,7 +22,13 @@ from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.worker.settings import LoopSettings, WorkerSettings
 from connectors.worker.worker import Worker
-from streamgp.apps.replay.room_log import named_readings
+from streamgp.apps.replay.demo_data import (
+    RATE_HZ,
+    WINDOW_S,
+    named_readings,
+    walk,
+    walk_windows,
+)
 from streamgp.base import Features
 from streamgp.interactive.messages import Event, Input, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier
@@ -107,8 +113,6 @@ def rows_of_a_walk() -> Iterator[Step]:
 
     The first row of the next window closes a window, and is sent with it.
     """
-    from streamgp.apps.replay.raw_demo import RATE_HZ, WINDOW_S, walk
-
     start = WINDOW_S * (time.time() // WINDOW_S) - _HOURS_S
     n_rows, taught = round(RATE_HZ * WINDOW_S), Counter[str]()
     rows = walk(SEED, start)
@@ -197,11 +201,7 @@ class DemoStream:
 
     def _work(self) -> None:
         model = SkepticalClassifier(GPClassifier(max_points=500), warm_up=WARM_UP, seed=SEED)
-        windows = None
-        if self._raw:
-            from streamgp.apps.replay.raw_demo import walk_windows
-
-            windows = walk_windows("y", keep_changes=True)
+        windows = walk_windows("y", keep_changes=True) if self._raw else None
         Worker(
             self.topics,
             LoopSettings(model=model, keyed=False, windows=windows),

@@ -16,10 +16,9 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from streamgp.apps.replay import demo as rooms
-from streamgp.apps.replay import raw_demo as walks
-from streamgp.apps.replay.demo import LEARNERS, room_events, run_learners
+from streamgp.apps.replay import demo as walks
+from streamgp.apps.replay.demo import LEARNERS, raw_demo, room_events, run_learners
 from streamgp.apps.replay.engine import EventSource
-from streamgp.apps.replay.raw_demo import raw_demo
 from streamgp.cli.main import cli
 from streamgp.datasets import WiFiRooms
 

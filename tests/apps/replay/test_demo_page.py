@@ -7,8 +7,8 @@ from contextlib import closing
 from connectors.annotation.feed import DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.wire.outbound import Outbound
+from streamgp.apps.replay.demo_data import ACTIVITIES
 from streamgp.apps.replay.demo_stream import MOST_OPEN, DemoStream, shuffled
-from streamgp.apps.replay.raw_demo import ACTIVITIES
 from streamgp.interactive.messages import Challenge
 from tests.helpers.topics import wait_until
 
