@@ -115,7 +115,6 @@ class _Streamgp(click.Group):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         with _detecting_closed_pipe():
             try:
                 return super().invoke(ctx)
@@ -187,7 +186,6 @@ for _command in (
 
 
 def main() -> NoReturn:
-    """Run the command line."""
     # Whatever the environment says: results must not depend on how a sum is split among cores, and
     # at the sizes of one event, more threads only wait for each other.
     use_one_thread()

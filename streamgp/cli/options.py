@@ -106,7 +106,6 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Parse a number."""
         try:
             number = float(value)
         except ValueError:

@@ -105,7 +105,6 @@ class FileAddress:
     directory: Path
 
     def open(self, config: WorkerConfig) -> Topics:  # noqa: ARG002
-        """Return the topics of the directory."""
         from connectors.embedded.topics import EmbeddedTopics
 
         return EmbeddedTopics(self.directory)
@@ -116,7 +115,6 @@ class MemoryAddress:
     """Topics that last as long as the process."""
 
     def open(self, config: WorkerConfig) -> Topics:  # noqa: ARG002
-        """Return new topics."""
         from connectors.memory import MemoryTopics
 
         return MemoryTopics()

@@ -49,7 +49,6 @@ class RuleSection(Section, frozen=True, kw_only=True, tag_field="rule"):
 
     @classmethod
     def rule(cls) -> str:
-        """Return the name of the rule."""
         return str(cls.__struct_config__.tag)
 
 
@@ -91,7 +90,6 @@ class _AnyRule(ABC):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of streamgp's rules."""
         return [name for name in rules(cls.kind) if name not in cls.left_out]
 
     @classmethod

@@ -367,7 +367,6 @@ class Run:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether the targets are numbers."""
         return self.configuration.get("target") == "number"
 
     def setting(self, section: str, name: str) -> Any:

@@ -83,9 +83,7 @@ class Face(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def show(self, view: View) -> None:
-        """Show a view."""
-        ...
+    def show(self, view: View) -> None: ...
 
     def read(self, view: View, timeout_s: float) -> Command | None:
         """Return the annotator's command for the question shown, None if none came in time.

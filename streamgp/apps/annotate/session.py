@@ -175,7 +175,6 @@ class Subscription:
         self._given.append((answer, at))
 
     def close(self) -> None:
-        """Close the connections to the topics."""
         if self._feed is not None:
             with suppress(BrokerError):
                 self._feed.close()
@@ -296,7 +295,6 @@ class Answering:
         self._live.close()
 
     def n_open(self) -> int:
-        """Return the number of waiting questions."""
         return self._live.desk.n_open(self._clock())
 
     # --- internal

@@ -385,7 +385,6 @@ class Simulation:
 
     @property
     def counts(self) -> Counts:
-        """Counts so far."""
         return self._scheduled.counts
 
     @property

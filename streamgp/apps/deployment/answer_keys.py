@@ -56,7 +56,6 @@ class AnswerKeys:
         self._keys = self._read()
 
     def key_of(self, annotator: str) -> bytes | None:
-        """Return the key of an annotator, None if there is none."""
         version = self._version()
         if version != self._seen:
             try:

@@ -195,7 +195,6 @@ class Deployment:
 
     @property
     def group(self) -> str:
-        """The group of the workers."""
         return self.config.worker.group
 
     def n_workers(self) -> int:

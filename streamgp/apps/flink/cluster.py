@@ -103,7 +103,6 @@ class FlinkJob:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return str(self._client.get_job_id())
 
     def has_ended(self) -> bool:

@@ -122,7 +122,6 @@ class Wanted:
         return self == Wanted()
 
     def fits(self, step: Step) -> bool:
-        """Return whether a step matches."""
         return (
             self.event_id in (None, step.event_id)
             and self.annotator in (None, step.annotator)

@@ -42,7 +42,6 @@ class Wanted:
     since: float | None = None
 
     def fits(self, letter: Letter) -> bool:
-        """Return whether a letter matches."""
         return (self.stage is None or letter.stage == self.stage) and (
             self.since is None or letter.at >= self.since
         )

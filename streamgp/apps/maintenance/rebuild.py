@@ -87,7 +87,6 @@ class Score:
     refusal: str | None = None
 
     def note(self, taught: Taught) -> None:
-        """Count one example."""
         self.n_hits += taught.predicted == taught.y
         if is_number(taught.predicted) and is_number(taught.y):
             self.errors += abs(float(taught.predicted) - float(taught.y))  # type: ignore[arg-type]
@@ -97,7 +96,6 @@ class Score:
             self.refusal = self.refusal or f"{taught.event_id}: {taught.refusal}"
 
     def add(self, other: Score) -> None:
-        """Add the counts of another object."""
         self.n_hits += other.n_hits
         self.errors += other.errors
         self.n_guessed += other.n_guessed
@@ -129,7 +127,6 @@ class Comparison:
     new: Score = field(default_factory=Score)
 
     def add(self, other: Comparison) -> None:
-        """Add the counts of another object."""
         self.n_examples += other.n_examples
         self.n_agreed += other.n_agreed
         self.old.add(other.old)

@@ -132,7 +132,6 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         self.closes = closes
 
     def response(self) -> Response:
-        """Return the HTTP response."""
         headers = {"connection": "close"} if self.closes else {}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
@@ -181,7 +180,6 @@ class Door:
 
     @property
     def scheme(self) -> str:
-        """The scheme of the page's URL."""
         return "https" if self.is_tls else "http"
 
     @property
@@ -190,7 +188,6 @@ class Door:
         return "__Host-streamgp" if self.is_tls else f"streamgp-{self.port}"
 
     def set_cookie(self, response: Response, token: str) -> None:
-        """Store a token in the browser."""
         response.set_cookie(
             self.cookie,
             token,
@@ -363,7 +360,6 @@ class Guard:
         self._rates = Rates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)

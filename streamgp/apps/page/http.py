@@ -124,7 +124,6 @@ def other_key() -> Refused:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Return the response for an error."""
     refused = error if isinstance(error, Refused) else _meaning(error)
     request.scope["streamgp.error"] = refused.error
     return refused.response()

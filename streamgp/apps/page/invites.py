@@ -139,7 +139,6 @@ class Invites:
         return {each.name for each in self._people.values() if each.key in (None, key)}
 
     def names(self) -> list[str]:
-        """Return the invited names."""
         return [] if self.trouble is not None else [each.name for each in self._read().invites]
 
     def invite(self, name: str, *, key: str | None = None) -> str:

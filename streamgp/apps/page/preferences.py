@@ -193,7 +193,6 @@ class PreferenceFile:
         self._all = {} if path is None else _read(path)
 
     def get(self, annotator: str) -> Preferences:
-        """Return an annotator's preferences."""
         return self._all.get(annotator, Preferences())
 
     def put(self, annotator: str, preferences: Preferences) -> None:

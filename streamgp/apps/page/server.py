@@ -209,11 +209,9 @@ class Page:
     # --- files, login, and requests of other machines
 
     async def index(self, request: Request) -> Response:
-        """Return the page."""
         return self._file(request, "index.html")
 
     async def static(self, request: Request) -> Response:
-        """Return a file of the page."""
         return self._file(request, request.path_params["name"])
 
     async def service_worker(self, request: Request) -> Response:
@@ -281,7 +279,6 @@ class Page:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, _request: Request) -> Response:
-        """Return the description of this API."""
         return Response(_OPENAPI.read_bytes(), media_type="application/json")
 
     def _file(self, request: Request, name: str) -> Response:
@@ -345,7 +342,6 @@ class Page:
         return json_response({"card": upcoming.pop("next"), **upcoming, "reading": None})
 
     async def card(self, request: Request) -> Response:
-        """Return a card by its id."""
         person, card_id = person_of(request), request.path_params["card_id"]
         self._check_key(person, card_id)
         card = self._desk.card(person.name, card_id, self._clock(), only_key=person.key)
@@ -439,7 +435,6 @@ class Page:
     # --- history and progress
 
     async def history(self, request: Request) -> Response:
-        """Return the annotator's last answers."""
         person = person_of(request)
         past = [
             {**msgspec.to_builtins(each), "labels": self._desk.labels(each.key)}
@@ -477,7 +472,6 @@ class Page:
         )
 
     async def stream(self, request: Request) -> Response:
-        """Return an event stream."""
         person, streams = person_of(request), self.traffic.streams
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         if request.method == "HEAD":
@@ -533,7 +527,6 @@ class Page:
         return None if card is None else card.id
 
     def progress(self, person: Person) -> Mapping[str, Any]:
-        """Return the annotator's progress."""
         desk = self._desk_or_none()
         if desk is None:
             return NO_PROGRESS

@@ -44,9 +44,7 @@ class View(Protocol):
         """Return the id of the card after another one, None if there is none."""
         ...
 
-    def progress(self, person: Person) -> Mapping[str, Any]:
-        """Return the annotator's progress."""
-        ...
+    def progress(self, person: Person) -> Mapping[str, Any]: ...
 
     def others(self, person: Person) -> list[str]:
         """Return the other active annotators whom this one may see."""
@@ -73,7 +71,6 @@ class Stream:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def tell(self, kind: str, data: Any) -> None:
-        """Send an event."""
         encoded = msgspec.json.encode(data)
         self._queue.put_nowait(b"event: %b\ndata: %b\n\n" % (kind.encode(), encoded))
         if self._queue.qsize() > MOST_UNREAD:
@@ -130,7 +127,6 @@ class Herald:
             del given[next(iter(given))]
 
     def open(self, person: Person) -> Stream:
-        """Return a new stream."""
         stream = Stream(person)
         self._streams.add(stream)
         self.news.set()

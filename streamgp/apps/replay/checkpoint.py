@@ -291,7 +291,6 @@ class Keeper:
         return cut
 
     def is_due(self) -> bool:
-        """Whether a save is due."""
         return perf_counter() >= self._next
 
     def save(self, cut: Cut) -> None:

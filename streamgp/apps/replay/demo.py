@@ -136,7 +136,6 @@ class _Timeline:
     ids: dict[str, int]
 
     def send(self, message: Input | Message, *, cause: object = None) -> None:  # noqa: ARG002
-        """Record a message."""
         if isinstance(message, Prediction):
             self.ids[message.event_id] = len(self.predicted)
             self.predicted.append(str(message.y or "·")[0])

@@ -173,7 +173,6 @@ class DemoStream:
         ]
 
     def start(self) -> None:
-        """Start both threads."""
         for thread in self._threads:
             thread.start()
 

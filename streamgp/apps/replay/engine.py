@@ -99,7 +99,6 @@ class Points:
         return {"every": self._every, "kept": [list(point) for point in self._kept]}
 
     def load_state(self, state: State) -> None:
-        """Restore a state."""
         self._every = state["every"]
         self._kept = [list(point) for point in state["kept"]]
 
@@ -147,7 +146,6 @@ class CountingSink:
         self._to_come: dict[str | None, str] = {}
 
     def event(self, event: Event) -> None:
-        """Count an event."""
         self._first.setdefault(event.key, event.event_id)
         self._of(event.key).event(event)
         self.statistics.event(event)
@@ -217,12 +215,10 @@ class CountingSink:
         )
 
     def flush(self) -> None:
-        """Flush the other sink."""
         if self._sink is not None:
             self._sink.flush()
 
     def close(self) -> None:
-        """Close the other sink."""
         if self._sink is not None:
             self._sink.close()
 
@@ -256,7 +252,6 @@ class Played:
     drifts: Drifts | None = None
 
     def row(self, name: str) -> Row:
-        """Return the row of the table."""
         return row_of(name, self.statistics, self.result.microseconds_per_event)
 
 
@@ -503,13 +498,11 @@ class EventSource:
         self._next = next(self._events, None)
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002
-        """Return the next event."""
         event, self._next = self._next, next(self._events, None)
         return [] if event is None else [Received(message=event, at=event.occurred_at)]
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is no further event."""
         return self._next is None
 
     def commit(self) -> None:

@@ -96,15 +96,12 @@ class EndingLog:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is nothing left to read."""
         return self.error is not None or self.source.exhausted
 
     def commit(self) -> None:
-        """Commit the log."""
         self.source.commit()
 
     def close(self) -> None:
-        """Close the file."""
         self.source.close()
 
 
@@ -132,7 +129,6 @@ class ReplaySink:
         self.n_predicted = 0
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Write a message."""
         if isinstance(message, Rejected):
             self.n_rejected += 1
             self.n_unlearnable += message.fault == "unlearnable" or message.stage == "learn"
@@ -167,7 +163,6 @@ class ReplaySink:
         }
 
     def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
         self.n_rejected = int(state["n_rejected"])
         # Older files lack these.
@@ -175,7 +170,6 @@ class ReplaySink:
         self.n_predicted = int(state.get("n_predicted", 0))
 
     def close(self) -> None:
-        """Close the files."""
         if self._files is not None:
             self._files.close()
 

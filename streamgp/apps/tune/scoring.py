@@ -89,7 +89,6 @@ class Recording:
 
     @property
     def n_events(self) -> int:
-        """Number of events."""
         return sum(map(len, self.by_key.values()))
 
     @property

@@ -125,7 +125,6 @@ class Joined:
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def note_truth(self, event: _Id, truth: Label) -> None:
-        """Record the truth of an event."""
         known = self._of(event)
         if known.truth is None:
             if self._tolerances is not None:
@@ -134,7 +133,6 @@ class Joined:
             self._score(known)
 
     def note_prediction(self, event: _Id, predicted: Label) -> None:
-        """Record a prediction."""
         known = self._of(event)
         if known.predicted is None:
             known.predicted = predicted
@@ -239,7 +237,6 @@ class Flow:
         self._counts: dict[int, int] = {}
 
     def note(self, at: float) -> None:
-        """Count one."""
         self.n += 1
         second = int(at)
         self._counts[second] = self._counts.get(second, 0) + 1

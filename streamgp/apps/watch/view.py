@@ -330,15 +330,12 @@ class Follower:
             self.watching.desk.turn_over()
 
     def text(self) -> str:
-        """Return the view as plain text."""
         return text(self.watching, self._around(), self._clock())
 
     def picture(self) -> RenderableType:
-        """Return the view for a terminal."""
         return picture(self.watching, self._around(), self._clock())
 
     def close(self) -> None:
-        """Close the connection to the topics."""
         self._history.close()
         if self._flow is not None:
             self._flow.close()

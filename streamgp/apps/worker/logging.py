@@ -88,7 +88,6 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         event, fields = _event_of(record)
         line = {
             "at": _at(record, "milliseconds"),
@@ -113,7 +112,6 @@ class TextLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         event, fields = _event_of(record)
         words = [f"{name}={_shown(_plain(value))}" for name, value in fields.items()]
         return " ".join([_at(record, "seconds"), record.levelname.lower(), event, *words])
@@ -198,7 +196,6 @@ class Pipes:
         self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
 
     def start(self) -> None:
-        """Start to read and write."""
         self._stdin_writer.start()
         self._printer.start()
 

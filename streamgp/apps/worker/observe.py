@@ -349,7 +349,6 @@ class _Server(socketserver.ThreadingTCPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a client."""
         try:
             super().process_request_thread(request, client_address)
         finally:
