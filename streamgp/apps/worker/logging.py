@@ -11,16 +11,10 @@ import json
 import logging
 import sys
 import threading
-import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, BinaryIO, Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
-import msgspec
-
-from connectors.topics import Record, TopicName, Topics
-from connectors.wire.record_lines import input_of
 from streamgp.common.printable import printable
 
 LogFormat: TypeAlias = Literal["text", "json"]
@@ -155,114 +149,3 @@ def _shown(value: Any) -> str:
             return value
         return json.dumps(value, ensure_ascii=not is_plain)
     return json.dumps(value, separators=(",", ":"))
-
-
-# --- A worker between two pipes: it reads lines of standard input and writes to standard output.
-#
-# Only for `memory://`, to try a configuration without a broker. A line is an event or an answer in
-# the form of a record's value; its `key` becomes the record's key. Lines that cannot be used are
-# written out as `{"type":"dead-letter", ...}`.
-
-
-_SHOWN: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
-_MOST_WAITING = 5000
-_PAUSE_S = 0.01
-_LONGEST_WAIT_S = 0.1
-
-
-class Pipes:
-    """Feeds lines to a worker of this process, and writes its outputs.
-
-    Attributes
-    ----------
-    trouble
-        Why reading or writing ended early, None if it did not.
-
-    """
-
-    # _all_in    set once all input has been read
-    # _unwanted  set once the reader of the output has gone
-    def __init__(self, topics: Topics, group: str, lines: Iterable[bytes], out: BinaryIO) -> None:
-        self._topics = topics
-        self._group = group
-        self._lines = lines
-        self._out = out
-        self.trouble: str | None = None
-        self._reader = topics.reader(_SHOWN)
-        self._all_in = threading.Event()
-        self._unwanted = threading.Event()
-        self._closing = threading.Event()
-        self._stdin_writer = threading.Thread(target=self._feed, name="stdin", daemon=True)
-        self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
-
-    def start(self) -> None:
-        self._stdin_writer.start()
-        self._printer.start()
-
-    def is_through(self) -> bool:
-        """Whether all input is processed, or the reader of the output has gone."""
-        if self._unwanted.is_set():
-            return True
-        return self._all_in.is_set() and self._n_waiting() == 0
-
-    def close(self) -> None:
-        """Write the remaining outputs."""
-        self._closing.set()
-        self._printer.join()
-        self._reader.close()
-
-    def _n_waiting(self) -> int:
-        return sum(self._topics.lags(self._group).values())
-
-    def _feed(self) -> None:
-        writer = self._topics.writer("stdin")
-        try:
-            for line in self._lines:
-                if not line.strip():
-                    continue
-                record = input_of(line.rstrip(b"\r\n"))
-                # A worker takes waiting answers first; here they must come after what they answer.
-                self._wait_for(0 if record.topic == "answers" else _MOST_WAITING)
-                writer.send(record)
-                writer.flush()
-        except OSError as error:
-            self.trouble = str(error)
-        self._all_in.set()
-
-    def _wait_for(self, n_waiting: int) -> None:
-        while self._n_waiting() > n_waiting and not self._closing.is_set():
-            time.sleep(_PAUSE_S)
-
-    def _print_on(self) -> None:
-        try:
-            while not self._closing.is_set():
-                self._print(self._reader.poll(_LONGEST_WAIT_S))
-            while records := self._reader.poll(0.0):
-                self._print(records)
-        except BrokenPipeError:
-            self._unwanted.set()  # `| head`: not an error
-        except OSError as error:
-            self.trouble = str(error)
-            self._unwanted.set()
-
-    def _print(self, records: Iterable[Record]) -> None:
-        for record in records:
-            if record.value is not None:
-                self._out.write(line_of(record) + b"\n")
-        self._out.flush()
-
-
-def line_of(record: Record) -> bytes:
-    """Return the output line of a record."""
-    value = record.value or b""
-    if record.topic != "dead-letters":
-        return value
-    said = {name: text.decode("utf-8", "replace") for name, text in record.headers}
-    return msgspec.json.encode(
-        {
-            "type": "dead-letter",
-            "stage": said.get("dlq.stage"),
-            "error": said.get("dlq.error"),
-            "line": value.decode("utf-8", "replace"),
-        }
-    )

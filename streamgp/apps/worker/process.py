@@ -7,6 +7,8 @@ import re
 import secrets
 import socket
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterable
 from contextlib import closing, nullcontext, suppress
@@ -14,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 from msgspec.structs import replace
 
 from connectors.storage.snapshots import InUseError, StateDirectory
-from connectors.topics import BrokerError, FencedError, RefusedError, Topics
+from connectors.topics import BrokerError, FencedError, Record, RefusedError, TopicName, Topics
+from connectors.wire.record_lines import input_of
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
@@ -35,7 +39,7 @@ from streamgp.apps.deployment.deployment import (
     topic_problems,
 )
 from streamgp.apps.gc_tuning import collect_seldom
-from streamgp.apps.worker.logging import Pipes, say
+from streamgp.apps.worker.logging import say
 from streamgp.apps.worker.observe import observed
 from streamgp.config.broker_url import MemoryAddress
 from streamgp.config.load import check_bind, check_name
@@ -151,6 +155,120 @@ def _claim(state: StateDirectory, origin: str) -> None:
 def _host() -> str:
     """Return the name of this machine, reduced to characters allowed in an instance name."""
     return re.sub(r"[^a-zA-Z0-9._-]+", "-", socket.gethostname())[:150].strip(".-") or "worker"
+
+
+# --- A worker between two pipes: it reads lines of standard input and writes to standard output.
+#
+# Only for `memory://`, to try a configuration without a broker. A line is an event or an answer in
+# the form of a record's value; its `key` becomes the record's key. Lines that cannot be used are
+# written out as `{"type":"dead-letter", ...}`.
+
+
+_SHOWN: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
+_MOST_WAITING = 5000
+_PAUSE_S = 0.01
+_LONGEST_WAIT_S = 0.1
+
+
+class Pipes:
+    """Feeds lines to a worker of this process, and writes its outputs.
+
+    Attributes
+    ----------
+    trouble
+        Why reading or writing ended early, None if it did not.
+
+    """
+
+    # _all_in    set once all input has been read
+    # _unwanted  set once the reader of the output has gone
+    def __init__(self, topics: Topics, group: str, lines: Iterable[bytes], out: BinaryIO) -> None:
+        self._topics = topics
+        self._group = group
+        self._lines = lines
+        self._out = out
+        self.trouble: str | None = None
+        self._reader = topics.reader(_SHOWN)
+        self._all_in = threading.Event()
+        self._unwanted = threading.Event()
+        self._closing = threading.Event()
+        self._stdin_writer = threading.Thread(target=self._feed, name="stdin", daemon=True)
+        self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
+
+    def start(self) -> None:
+        self._stdin_writer.start()
+        self._printer.start()
+
+    def is_through(self) -> bool:
+        """Whether all input is processed, or the reader of the output has gone."""
+        if self._unwanted.is_set():
+            return True
+        return self._all_in.is_set() and self._n_waiting() == 0
+
+    def close(self) -> None:
+        """Write the remaining outputs."""
+        self._closing.set()
+        self._printer.join()
+        self._reader.close()
+
+    def _n_waiting(self) -> int:
+        return sum(self._topics.lags(self._group).values())
+
+    def _feed(self) -> None:
+        writer = self._topics.writer("stdin")
+        try:
+            for line in self._lines:
+                if not line.strip():
+                    continue
+                record = input_of(line.rstrip(b"\r\n"))
+                # A worker takes waiting answers first; here they must come after what they answer.
+                self._wait_for(0 if record.topic == "answers" else _MOST_WAITING)
+                writer.send(record)
+                writer.flush()
+        except OSError as error:
+            self.trouble = str(error)
+        self._all_in.set()
+
+    def _wait_for(self, n_waiting: int) -> None:
+        while self._n_waiting() > n_waiting and not self._closing.is_set():
+            time.sleep(_PAUSE_S)
+
+    def _print_on(self) -> None:
+        try:
+            while not self._closing.is_set():
+                self._print(self._reader.poll(_LONGEST_WAIT_S))
+            while records := self._reader.poll(0.0):
+                self._print(records)
+        except BrokenPipeError:
+            self._unwanted.set()  # `| head`: not an error
+        except OSError as error:
+            self.trouble = str(error)
+            self._unwanted.set()
+
+    def _print(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.value is not None:
+                self._out.write(line_of(record) + b"\n")
+        self._out.flush()
+
+
+def line_of(record: Record) -> bytes:
+    """Return the output line of a record."""
+    value = record.value or b""
+    if record.topic != "dead-letters":
+        return value
+    said = {name: text.decode("utf-8", "replace") for name, text in record.headers}
+    return msgspec.json.encode(
+        {
+            "type": "dead-letter",
+            "stage": said.get("dlq.stage"),
+            "error": said.get("dlq.error"),
+            "line": value.decode("utf-8", "replace"),
+        }
+    )
+
+
+# --- The process.
 
 
 def run_worker(

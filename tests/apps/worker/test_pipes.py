@@ -10,7 +10,7 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing, Record
-from streamgp.apps.worker.logging import Pipes, line_of
+from streamgp.apps.worker.process import Pipes, line_of
 
 GROUP = "streamgp"
 
