@@ -67,10 +67,6 @@ class Board:
         if is_first and answer.annotator is not None:
             self.times.note(answer.annotator, answer.answered_at)
 
-    def turn_over(self) -> None:
-        """Forget what was settled before the last turn; call it about once a minute."""
-        self.desk.turn_over()
-
 
 class LiveDesk:
     """The desk of a running page.
@@ -319,7 +315,7 @@ class LiveDesk:
                     self._call(partial(self._take, board, received))
                 if time.monotonic() - turned >= TURN_S:
                     turned = time.monotonic()
-                    self._call(board.turn_over)
+                    self._call(board.desk.turn_over)
         finally:
             with suppress(BrokerError):
                 feed.close()

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -171,10 +172,11 @@ class Page:
 
     def _routes(self) -> list[Route]:
         return [
-            Route("/", self.index),
-            Route("/static/{name:path}", self.static),
-            Route("/sw.js", self.service_worker),
-            Route("/manifest.webmanifest", self.manifest),
+            Route("/", partial(self.file, name="index.html")),
+            Route("/static/{name:path}", self.file),
+            # Only from this path may the service worker control the whole page.
+            Route("/sw.js", partial(self.file, name="sw.js")),
+            Route("/manifest.webmanifest", partial(self.file, name="manifest.webmanifest")),
             Route("/join/{link}", self.join),
             Route("/healthz", self.health),
             Route("/metrics", self.metrics),
@@ -208,19 +210,15 @@ class Page:
 
     # --- files, login, and requests of other machines
 
-    async def index(self, request: Request) -> Response:
-        return self._file(request, "index.html")
-
-    async def static(self, request: Request) -> Response:
-        return self._file(request, request.path_params["name"])
-
-    async def service_worker(self, request: Request) -> Response:
-        """Return the service worker; only from this path may it control the whole page."""
-        return self._file(request, "sw.js")
-
-    async def manifest(self, request: Request) -> Response:
-        """Return the manifest that a phone needs to install the page."""
-        return self._file(request, "manifest.webmanifest")
+    async def file(self, request: Request, name: str | None = None) -> Response:
+        """Return a file of the page; without a name, that of the path."""
+        if (name := name or request.path_params["name"]) not in self._static:
+            raise HTTPException(404)
+        data, kind, tag = self._static[name]
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=kind, headers=headers)
 
     async def join(self, request: Request) -> Response:
         """Exchange a link that works once for a cookie.
@@ -280,15 +278,6 @@ class Page:
 
     async def openapi(self, _request: Request) -> Response:
         return Response(_OPENAPI.read_bytes(), media_type="application/json")
-
-    def _file(self, request: Request, name: str) -> Response:
-        if name not in self._static:
-            raise HTTPException(404)
-        data, kind, tag = self._static[name]
-        headers = {"etag": tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(data, media_type=kind, headers=headers)
 
     # --- the annotator and their preferences
 
