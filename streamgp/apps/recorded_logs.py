@@ -92,6 +92,15 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
         )
 
 
+def tell_rejected(reasons: Sequence[str], n: int, where: str = "") -> None:
+    """Report the first of `n` rejected rows, and how many more there are; `where` tells of them."""
+    shown = reasons[:N_REASONS_SHOWN]
+    for reason in shown:
+        tell(reason)
+    if n > len(shown):
+        tell(f"and {n - len(shown)} more rejected{where}")
+
+
 def name_of(path: Path) -> str:
     """Return the name of a log: its file name up to the first dot."""
     return path_text(path.name.split(".")[0])

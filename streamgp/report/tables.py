@@ -42,11 +42,11 @@ class Row:
     n_events: int
     accuracy: float | None
     macro_f1: float | None
-    n_asked: int | None
-    n_challenges: int | None
-    challenge_precision: float | None
-    wrong_kept: float | None
-    microseconds: float | None
+    n_asked: int | None = None
+    n_challenges: int | None = None
+    challenge_precision: float | None = None
+    wrong_kept: float | None = None
+    microseconds: float | None = None
     mae: float | None = None
     nmse: float | None = None
 

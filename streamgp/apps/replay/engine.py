@@ -326,11 +326,6 @@ def baseline_rows(statistics: RunStatistics) -> list[Row]:
             macro_f1=scores.get("macro_f1"),
             mae=scores.get("mae"),
             nmse=scores.get("nmse"),
-            n_asked=None,
-            n_challenges=None,
-            challenge_precision=None,
-            wrong_kept=None,
-            microseconds=None,
         )
         for name, scores in statistics.baselines().items()
     ]
@@ -346,11 +341,6 @@ def play(
 ) -> Played:
     """Run a game from its start to its end; see `Game`."""
     return Game(loop, log, annotator, sink).play(on_event=on_event)
-
-
-def _asks_twice(loop: Loop) -> bool:
-    """Return whether a loop asks second questions."""
-    return isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
 
 
 class Game:
@@ -383,7 +373,8 @@ class Game:
         target: Target = "label",
     ) -> None:
         self._loop = loop
-        self._counter = CountingSink(sink, target, asks_twice=_asks_twice(loop))
+        asks_twice = isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
+        self._counter = CountingSink(sink, target, asks_twice=asks_twice)
         self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
         self._last_at: float | None = None
 

@@ -18,7 +18,7 @@ from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
 from streamgp.apps.console import in_one_line, number, progress, tell
 from streamgp.apps.gc_tuning import seldom_collected
-from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
+from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log, tell_rejected
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
 from streamgp.apps.replay.engine import Game, Played, drifts_of, reliability_of
 from streamgp.apps.replay.results import (
@@ -315,7 +315,8 @@ class _Replay:
     def say(self, out: Path | None, report: Path | None) -> int:
         """Show the table, write the page, and return the exit status."""
         sink, played = self._sink, self._played
-        _say_what_was_rejected(sink, out)
+        where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
+        tell_rejected([reason for _, reason in sink.reasons], sink.n_rejected, where)
         click.echo(results_text(self._config, played))
         if out is not None:
             click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
@@ -394,12 +395,3 @@ def _note_hidden(played: Played, notes: Notes) -> None:
         warning = met.warning(label)
         if warning is not None:
             notes(warning)
-
-
-def _say_what_was_rejected(sink: ReplaySink, out: Path | None) -> None:
-    for _, reason in sink.reasons:
-        tell(reason)
-    more = sink.n_rejected - len(sink.reasons)
-    if more:
-        where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
-        tell(f"and {more} more rejected{where}")

@@ -21,8 +21,8 @@ import click
 import numpy as np
 
 from connectors.tables.readers import TableError
-from streamgp.apps.console import in_one_line, number, tell
-from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
+from streamgp.apps.console import in_one_line, number
+from streamgp.apps.recorded_logs import Notes, open_log, tell_rejected
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.counter_rng import uniform
 from streamgp.common.uncertainty import most_probable
@@ -127,7 +127,7 @@ def read_recording(path: Path, config: Config, *, source: str) -> Recording:
         recording.n_rows = log.n_rows
     _check(recording, path, config)
     notes.show()
-    _tell_what_was_rejected(recording)
+    tell_rejected(recording.rejected, len(recording.rejected))
     return recording
 
 
@@ -161,14 +161,6 @@ def _request(event: Event) -> LabelRequest:
         threshold=0.0,
         requested_at=event.occurred_at,
     )
-
-
-def _tell_what_was_rejected(recording: Recording) -> None:
-    for reason in recording.rejected[:N_REASONS_SHOWN]:
-        tell(reason)
-    more = len(recording.rejected) - N_REASONS_SHOWN
-    if more > 0:
-        tell(f"and {more} more rejected")
 
 
 def _check(recording: Recording, path: Path, config: Config) -> None:
