@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from streamgp.cli.options import (
     WholeNumber,
     annotator_name,
     check_picture,
+    given_options,
     login_name,
     path_to,
 )
@@ -184,26 +184,16 @@ def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bo
 
 def _check_alone(*names: str, why: str) -> None:
     """Refuse options that would have no effect."""
-    for parameter in _given():
+    for parameter in given_options():
         if parameter.name not in (*names, "on_page"):
             raise click.UsageError(f"{why}; leave out {parameter.opts[0]}")
 
 
 def _check_unused(*names: str) -> None:
     """Refuse options of the page if there is no page."""
-    for parameter in _given():
+    for parameter in given_options():
         if parameter.name in names:
             raise click.UsageError(f"{parameter.opts[0]} can be used only with --page")
-
-
-def _given() -> list[click.Parameter]:
-    """Return the options given on the command line."""
-    context = click.get_current_context()
-    return [
-        parameter
-        for parameter in context.command.params
-        if context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
-    ]
 
 
 def _draw(runs: list[LearnerRun], picture: Path | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from click.shell_completion import CompletionItem
 from streamgp.cli.options import Number, WholeNumber, broker_option, config_argument, path_to
 
 if TYPE_CHECKING:
+    from streamgp.apps.deployment.deployment import Deployment
     from streamgp.apps.maintenance.audit import Format
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -103,11 +105,10 @@ def list_(
     last: int,
 ) -> None:
     """List dead letters with their numbers, oldest first; reasons may quote a value."""
-    from streamgp.apps.deployment.deployment import visit
     from streamgp.apps.maintenance import dead_letters as letters
 
     wanted = letters.Wanted(stage=stage, since=since)
-    with visit(*_where(where, broker)) as deployment:
+    with _visited(where, broker) as deployment:
         click.echo(letters.listing(deployment.topics, wanted, last))
 
 
@@ -121,11 +122,10 @@ def show(where: tuple[Path, str | None], number: str, broker: str | None) -> Non
     NUMBER is PARTITION:OFFSET, as `list` prints it. Content that is not text is shown in
     hexadecimal.
     """
-    from streamgp.apps.deployment.deployment import visit
     from streamgp.apps.maintenance import dead_letters as letters
 
     place = letters.place_of(number)
-    with visit(*_where(where, broker)) as deployment:
+    with _visited(where, broker) as deployment:
         click.echo(letters.description(deployment.topics, place))
 
 
@@ -158,7 +158,7 @@ def resend(
     """
     from streamgp.apps.console import confirm
     from streamgp.apps.console import number as counted
-    from streamgp.apps.deployment.deployment import visit, write_all
+    from streamgp.apps.deployment.deployment import write_all
     from streamgp.apps.maintenance import dead_letters as letters
 
     if bool(numbers) == everything:
@@ -167,7 +167,7 @@ def resend(
         raise click.UsageError("--stage and --since go with --all, not with numbers")
     wanted = letters.Wanted(stage=stage, since=since)
     places = [letters.place_of(text) for text in numbers]
-    with visit(*_where(where, broker)) as deployment:
+    with _visited(where, broker) as deployment:
         found = letters.chosen(deployment.topics, places, wanted)
         records, n_left_out = letters.outgoing(found, skip=everything)
         if n_left_out:
@@ -183,10 +183,14 @@ def resend(
         click.echo(f"sent {letters.by_topic(records)}")
 
 
-def _where(group: tuple[Path, str | None], broker: str | None) -> tuple[Path, str | None]:
-    """Return the configuration and the broker: `--broker` of the command, or of the group."""
+def _visited(
+    group: tuple[Path, str | None], broker: str | None
+) -> AbstractContextManager[Deployment]:
+    """Open the topics; `--broker` of the command overrides that of the group."""
+    from streamgp.apps.deployment.deployment import visit
+
     config_file, given = group
-    return config_file, broker or given
+    return visit(config_file, broker or given)
 
 
 # --- The command `streamgp rebuild`: another learner, trained on the labels so far.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from streamgp.config.broker_url import ALLOWED
 
@@ -186,6 +187,16 @@ def check_output(path: Path, *, read: Sequence[Path]) -> None:
         raise click.ClickException(f"cannot write {path}: there is no directory {there}")
     if not os.access(there, os.W_OK):
         raise click.ClickException(f"cannot write {path}: {there} is not writable")
+
+
+def given_options() -> list[click.Parameter]:
+    """Return the arguments and options given on the command line."""
+    context = click.get_current_context()
+    return [
+        parameter
+        for parameter in context.command.params
+        if context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
+    ]
 
 
 # --- Name of the annotator.

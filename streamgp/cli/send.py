@@ -14,6 +14,7 @@ from streamgp.cli.options import (
     broker_option,
     config_argument,
     features_option,
+    given_options,
     ignore_option,
 )
 
@@ -138,7 +139,7 @@ def send(
     the broker; 129 the terminal was closed; 130 interrupted by Ctrl-C; 143 stopped by SIGTERM.
     """
     if Path("-") in logs:
-        _check_lines(click.get_current_context(), logs, topic, restore=restore)
+        _check_lines(logs, topic, restore=restore)
         from streamgp.apps.send import send_lines
 
         status = send_lines(config_file, topic, restore=restore, broker=broker)
@@ -166,9 +167,7 @@ def send(
     click.get_current_context().exit(status)
 
 
-def _check_lines(
-    context: click.Context, logs: tuple[Path, ...], topic: TopicName | None, *, restore: bool
-) -> None:
+def _check_lines(logs: tuple[Path, ...], topic: TopicName | None, *, restore: bool) -> None:
     """Refuse arguments that cannot be combined with lines of standard input."""
     if len(logs) > 1:
         raise click.UsageError("- (standard input) must be the only LOG")
@@ -177,10 +176,8 @@ def _check_lines(
             "--restore needs --topic with a topic that only workers write to: "
             f"{', '.join(name for name in ALL_TOPICS if name not in _SENT_BY_ALL)}"
         )
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        source = context.get_parameter_source(name)
-        if name not in _OF_LINES and source is click.core.ParameterSource.COMMANDLINE:
+    for parameter in given_options():
+        if parameter.name not in _OF_LINES:
             raise click.UsageError(
                 f"{parameter.opts[-1]} concerns rows of a log and cannot be used with lines"
             )
