@@ -1,8 +1,7 @@
-"""Confidences of right and wrong predictions: how well the two are separated, and where.
+"""Confidences of right and wrong predictions, and how well probabilities fit what comes true.
 
-The curve behind this has, for every confidence, on one axis the share of the wrong predictions that
-are less confident, and on the other the share of the right ones that are not. Nothing is asked or
-learned here.
+The curve behind the confidences has, for every one of them, on one axis the share of the wrong
+predictions that are less confident, and on the other the share of the right ones that are not.
 
 """
 
@@ -22,6 +21,8 @@ Cell: TypeAlias = tuple[float, float]
 
 # Uncertainties below this count as equal: such probabilities are indistinguishable from 0.
 _LEAST_OCTAVE = -64
+# Probabilities closer to 0 or 1 count as this far away, so that their log odds are finite.
+_LEAST = 1e-6
 
 
 def is_right(p: Mapping[Label, float], y: Label) -> bool:
@@ -335,3 +336,70 @@ def squared_distance(p: Mapping[Label, float], y: Label) -> float:
     """
     apart = sum((q - (label == y)) ** 2 for label, q in p.items())
     return apart if y in p else apart + 1.0
+
+
+class CalibrationSlope:
+    """How much surer than stated probabilities are to be, found from what came true.
+
+    Above a threshold `t`, where it is known what came true, a probability `p` is corrected to `p'`:
+
+        logit p' = logit t + slope (logit p - logit t)
+
+    The slope is normal with mean 1 and standard deviation 1 beforehand. Each outcome moves it by
+    one Newton step of the log posterior, but never below 1: whoever insists on a wrong answer
+    makes no other one more credible.
+
+    Parameters
+    ----------
+    threshold
+        The probability that stays as it is, as do all below.
+
+    Examples
+    --------
+    >>> slope = CalibrationSlope(0.1)
+    >>> for came_true in (True, True, False, True):
+    ...     slope.note(0.4, came_true)
+    >>> [round(slope.corrected(p), 2) for p in (0.05, 0.1, 0.2, 0.4, 0.6)]
+    [0.05, 0.1, 0.29, 0.66, 0.88]
+
+    References
+    ----------
+    [^1]: Cox, D.R., 1958. Two further applications of a model for binary regression. Biometrika 45,
+        562-565.
+
+    """
+
+    # _information  Fisher information about the slope, and the precision of its prior
+
+    def __init__(self, threshold: float) -> None:
+        self._origin = _logit(threshold)
+        self._slope = self._information = 1.0
+
+    def corrected(self, p: float) -> float:
+        """Return a stated probability corrected; it is never smaller."""
+        above = _logit(p) - self._origin
+        if above <= 0.0 or self._slope == 1.0:  # which is exact
+            return p
+        return max(p, 1.0 / (1.0 + math.exp(-self._origin - self._slope * above)))
+
+    def note(self, p: float, came_true: bool) -> None:
+        """Record whether what had the stated probability `p` came true."""
+        above = _logit(p) - self._origin
+        if above <= 0.0:
+            return
+        q = self.corrected(p)
+        self._information += q * (1.0 - q) * above * above
+        self._slope = max(1.0, self._slope + (came_true - q) * above / self._information)
+
+    def state(self) -> list[float]:
+        """Return what the outcomes have told."""
+        return [self._slope, self._information]
+
+    def load_state(self, state: Sequence[float]) -> None:
+        """Become what the state was taken from."""
+        self._slope, self._information = map(float, state)
+
+
+def _logit(p: float) -> float:
+    p = min(max(p, _LEAST), 1.0 - _LEAST)
+    return math.log(p / (1.0 - p))

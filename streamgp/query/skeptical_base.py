@@ -177,7 +177,8 @@ def check_seeded(model: base.Estimator) -> None:
 
 def _of_labels(state: State) -> State:
     """Return the parts of a learner's state that are functions of the labels taught."""
-    return {name: part for name, part in state.items() if name in ("annotators", "drift")}
+    of_labels = ("annotators", "drift", "outcomes")
+    return {name: part for name, part in state.items() if name in of_labels}
 
 
 B = TypeVar("B")

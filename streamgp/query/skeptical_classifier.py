@@ -37,6 +37,7 @@ from streamgp.common.annotator_em import Estimates, estimate, sharpened, witness
 from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
 from streamgp.common.budget_account import state_of
+from streamgp.common.calibration import CalibrationSlope
 from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
@@ -156,6 +157,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # _rule_learns  whether the query strategy learns from the answers
     # _stream       the temporal filter in use, None for none
     # _drift        the drift test in use, None for none
+    # _outcomes     of challenges, which correct P(wrong)
     _error_estimate_type = ErrorRate
     _store: ClassExampleStore
 
@@ -216,6 +218,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         rule = copy.deepcopy(query) if self._rule_learns else query
         self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
+        skeptical = challenge if isinstance(challenge, SkepticalChallenge) else SkepticalChallenge()
+        # Its threshold stays as it is: the correction changes nothing of what is challenged.
+        self._outcomes = CalibrationSlope(skeptical.threshold)
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -518,10 +523,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> float:
         """Probability that the label `y`, given by this annotator for `x`, is wrong.
 
-        If `privileged`, what else is known of the answer, tells how noisy it is, that counts.
+        If `privileged`, what else is known of the answer, tells how noisy it is, that counts. Above
+        the threshold of the challenges it is corrected by what came of them so far
+        (`CalibrationSlope`).
         """
-        rate = self._error_rate_of(annotator, privileged)
-        return self._probability_wrong(self._store.belief(x), y, rate)
+        return self._outcomes.corrected(self._uncorrected(x, y, annotator, privileged))
 
     def settle_one(
         self,
@@ -584,12 +590,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         self._store.check_class(given)
-        if challenged:
-            w = float(y != given)
-        elif given_privileged is None:
-            w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
+        if given_privileged is None:
+            wrong = self._uncorrected(x, given, annotator, privileged)
         else:
-            w = self._judged(x, given, annotator, given_privileged)
+            wrong = self._judged(x, given, annotator, given_privileged)
+        w = float(y != given) if challenged else wrong
         belief = self._store.belief(x) if self._rule_learns or self._drift is not None else {}
         rate = self.error_rate(annotator)
         if answer is None:
@@ -598,6 +603,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             first = y if y == given else given
             answer = SettledAnswer(y=first, annotator=annotator, upheld=upheld)
         self._store.teach(x, y, event_id, privileged=privileged, answer=answer)
+        if challenged:
+            self._outcomes.note(wrong, y != given)
         if self._rule_learns and asked:
             try:
                 self._query_rule.hear(belief, y)
@@ -863,6 +870,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             state["temporal"] = self._stream.state()
         if self._drift is not None:
             state["drift"] = self._drift.state()
+        state["outcomes"] = self._outcomes.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -878,6 +886,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             self._stream.load_state(state["temporal"])
         if self._drift is not None:
             self._drift.load_state(state["drift"])
+        if "outcomes" in state:  # a state of before has none
+            self._outcomes.load_state(state["outcomes"])
 
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
@@ -906,9 +916,16 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _judged(self, x: Features, y: Label, annotator: str | None, privileged: Features) -> float:
         """Judge an answer with its privileged features, if these can be used."""
         try:
-            return self.probability_wrong_one(x, y, annotator=annotator, privileged=privileged)
+            return self._uncorrected(x, y, annotator, privileged)
         except (TypeError, ValueError):
-            return self.probability_wrong_one(x, y, annotator=annotator)
+            return self._uncorrected(x, y, annotator, None)
+
+    def _uncorrected(
+        self, x: Features, y: Label, annotator: str | None, privileged: Features | None
+    ) -> float:
+        """Return P(wrong) before it is corrected, as it counts in the error estimate."""
+        rate = self._error_rate_of(annotator, privileged)
+        return self._probability_wrong(self._store.belief(x), y, rate)
 
     def _probability_wrong(self, belief: Belief, y: Label, rate: float) -> float:
         """Return the probability that a label is wrong, by an annotator with this error rate."""
@@ -927,7 +944,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         draw: float,
     ) -> Decision:
         """Decide whether to challenge a label, if it is not the predicted one."""
-        wrong = self._probability_wrong(belief, y, rate)
+        wrong = self._outcomes.corrected(self._probability_wrong(belief, y, rate))
         doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
         return doubt
 

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgp.common.calibration import (
+    CalibrationSlope,
     Confidences,
     area_under_curve,
     equal_error_threshold,
@@ -179,3 +180,52 @@ def test_memory_is_bounded():
 def test_the_first_of_equally_probable_classes_is_the_prediction():
     assert is_right({"a": 0.5, "b": 0.5}, "a")
     assert not is_right({"a": 0.5, "b": 0.5}, "b")
+
+
+PROBABILITIES = st.floats(0.0, 1.0)
+
+
+def logit(p):
+    return math.log(p / (1.0 - p))
+
+
+def test_an_outcome_is_one_newton_step():
+    slope, u = CalibrationSlope(0.1), logit(0.4) - logit(0.1)
+    slope.note(0.4, True)
+    expected = 1.0 + 0.6 * u / (1.0 + 0.24 * u * u)
+    assert slope.state() == [pytest.approx(expected), pytest.approx(1.0 + 0.24 * u * u)]
+    assert logit(slope.corrected(0.3)) == pytest.approx(
+        logit(0.1) + expected * (logit(0.3) - logit(0.1))
+    )
+
+
+@given(
+    PROBABILITIES,
+    st.lists(st.tuples(PROBABILITIES, st.booleans()), max_size=20),
+    PROBABILITIES,
+    PROBABILITIES,
+)
+def test_the_order_and_what_is_above_the_threshold_stay(threshold, outcomes, p, q):
+    slope, restored = CalibrationSlope(threshold), CalibrationSlope(threshold)
+    for one, came_true in outcomes:
+        slope.note(one, came_true)
+    p, q = sorted((p, q))
+    assert p <= slope.corrected(p) <= slope.corrected(q) <= 1.0
+    assert (slope.corrected(p) > threshold) == (p > threshold)
+    restored.load_state(json.loads(json.dumps(slope.state())))
+    assert restored.corrected(p) == slope.corrected(p)
+
+
+def test_what_comes_true_more_often_than_stated_is_found():
+    rng, slope = np.random.default_rng(1), CalibrationSlope(0.1)
+    for stated in rng.uniform(0.15, 0.6, size=2000):
+        true = 1.0 / (1.0 + math.exp(-logit(0.1) - 1.8 * (logit(stated) - logit(0.1))))
+        slope.note(stated, rng.random() < true)
+    assert slope.state()[0] == pytest.approx(1.8, abs=0.1)
+
+
+def test_those_who_insist_make_nothing_more_credible():
+    slope = CalibrationSlope(0.1)
+    for _ in range(50):
+        slope.note(0.6, False)
+    assert slope.corrected(0.6) == 0.6

@@ -468,6 +468,27 @@ def test_the_probability_of_a_wrong_label_is_that_of_the_criteria():
         assert decision == Decision.of(p, 0.1, "SkepticalChallenge")
 
 
+def test_outcomes_of_challenges_correct_the_probability_but_no_decision_and_no_error_rate():
+    model = SkepticalClassifier(GPClassifier(), seed=1)
+    converse(model, stream(40))
+    twin, (x, y) = copy.deepcopy(model), next(stream(1, seed=9))
+    before = model.probability_wrong_one(x, 1 - y)
+    assert before > 0.1
+    assert model.settle_one(x, y, given=1 - y, challenged=True, event_id="e") == 1.0
+    twin.settle_one(x, y, given=y, challenged=True, event_id="e")
+    twin._error_estimates = copy.deepcopy(model._error_estimates)
+    for x, _ in stream(60, seed=3):
+        for y in (0, 1):
+            given = twin.probability_wrong_one(x, y), twin.challenge_one(x, y).ask
+            corrected, decision = model.probability_wrong_one(x, y), model.challenge_one(x, y)
+            assert corrected >= given[0]
+            assert (corrected > given[0]) == (given[0] > 0.1)
+            assert decision.ask == given[1]
+            assert decision.score == corrected
+    unchallenged = [m.settle_one(x, 1, given=1, challenged=False) for m in (model, twin)]
+    assert unchallenged[0] == unchallenged[1]
+
+
 @pytest.mark.parametrize("labels", [(True, False), ("p", "p"), (1, 1)])
 def test_binary_and_single_labels(labels):
     model = SkepticalClassifier(GPClassifier(), seed=1)
