@@ -167,7 +167,8 @@ class Conversations(RuleBasedStateMachine):
                 self.standing[name] = answer.answer_id
         else:
             assert self.open.get(name) == (None if expired else before)
-        self.check_second(answer, messages, accepted)
+        # What has ended can be declined by anyone: that changes nothing.
+        self.check_second(answer, messages, accepted and (y is not None or before is not None))
 
     def check_second(self, answer, messages, accepted):
         """A second question is asked of whom it is for, and answered by no other."""
