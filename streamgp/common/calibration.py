@@ -21,6 +21,8 @@ Cell: TypeAlias = tuple[float, float]
 
 # Uncertainties below this count as equal: such probabilities are indistinguishable from 0.
 _LEAST_OCTAVE = -64
+# Precision of a calibration slope beforehand.
+_PRECISION = 4.0
 # Probabilities closer to 0 or 1 count as this far away, so that their log odds are finite.
 _LEAST = 1e-6
 
@@ -345,7 +347,7 @@ class CalibrationSlope:
 
         logit p' = logit t + slope (logit p - logit t)
 
-    The slope is normal with mean 1 and standard deviation 1 beforehand. Each outcome moves it by
+    The slope is normal with mean 1 and standard deviation 1/2 beforehand. Each outcome moves it by
     one Newton step of the log posterior, but never below 1: whoever insists on a wrong answer
     makes no other one more credible.
 
@@ -360,7 +362,7 @@ class CalibrationSlope:
     >>> for came_true in (True, True, False, True):
     ...     slope.note(0.4, came_true)
     >>> [round(slope.corrected(p), 2) for p in (0.05, 0.1, 0.2, 0.4, 0.6)]
-    [0.05, 0.1, 0.29, 0.66, 0.88]
+    [0.05, 0.1, 0.25, 0.56, 0.79]
 
     References
     ----------
@@ -373,7 +375,7 @@ class CalibrationSlope:
 
     def __init__(self, threshold: float) -> None:
         self._origin = _logit(threshold)
-        self._slope = self._information = 1.0
+        self._slope, self._information = 1.0, _PRECISION
 
     def corrected(self, p: float) -> float:
         """Return a stated probability corrected; it is never smaller."""

@@ -192,8 +192,8 @@ def logit(p):
 def test_an_outcome_is_one_newton_step():
     slope, u = CalibrationSlope(0.1), logit(0.4) - logit(0.1)
     slope.note(0.4, True)
-    expected = 1.0 + 0.6 * u / (1.0 + 0.24 * u * u)
-    assert slope.state() == [pytest.approx(expected), pytest.approx(1.0 + 0.24 * u * u)]
+    expected = 1.0 + 0.6 * u / (4.0 + 0.24 * u * u)
+    assert slope.state() == [pytest.approx(expected), pytest.approx(4.0 + 0.24 * u * u)]
     assert logit(slope.corrected(0.3)) == pytest.approx(
         logit(0.1) + expected * (logit(0.3) - logit(0.1))
     )
