@@ -19,6 +19,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import (
+    Array,
     Belief,
     Budget,
     Decision,
@@ -33,7 +34,13 @@ from streamgp.base import (
     SettledAnswer,
     State,
 )
-from streamgp.common.annotator_em import Estimates, estimate, sharpened, witnessed, wrong_of_two
+from streamgp.common.annotator_em import (
+    estimate,
+    estimate_mean,
+    sharpened,
+    witnessed,
+    wrong_of_two,
+)
 from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
 from streamgp.common.budget_account import state_of
@@ -364,9 +371,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def estimate_annotators(self) -> dict[str | None, Reliability]:
         """Estimate error rate and insistence of each annotator from all answers; changes nothing.
 
-        By the method of `streamgp.common.annotator_em.estimate`, from the latest 2000 answers on
-        record: each is judged by the learner's belief about its event given all others. Challenges
-        depend on `error_rate` instead, which is more cautious (docs/annotators.md).
+        By the method of `streamgp.common.annotator_em.estimate_mean`, from the latest 2000 answers
+        on record: each is judged by the learner's belief about its event given all others.
+        Challenges depend on `error_rate` instead, which is more cautious (docs/annotators.md).
 
         Examples
         --------
@@ -379,7 +386,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         answers, beliefs, labels = self._store.answered()
-        return _estimated(answers, beliefs, labels).reliability if answers else {}
+        if not answers:
+            return {}
+        are_shares = all(isinstance(belief, Posterior) for belief in beliefs)
+        return estimate_mean(answers, _shares(beliefs, labels), labels, are_shares=are_shares)
 
     def n_answers(self, annotator: str | None) -> int:
         """Return the number of first answers of an annotator that were learned or corrected."""
@@ -433,13 +443,12 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             return 0.0
         # Whether an answer was upheld tells about the annotator, not about the beliefs.
         given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
-        found = _estimated(given_by_others, [belief for _, belief in known], labels)
-
+        of_others = _shares([belief for _, belief in known], labels)
+        found = estimate(given_by_others, of_others, labels)
         contradicted = [
             one.error_rate for one in found.reliability.values() if one.n_answers >= FEWEST
         ]
-        shares = np.array([criteria.shares(belief, labels) for _, belief in told])
-        shares = sharpened(shares, found.sharpening)
+        shares = sharpened(_shares([belief for _, belief in told], labels), found.sharpening)
         shares = spread(shares, len(labels), min(contradicted, default=0.0))
         testimonies = [
             _testimony(answer.second, columns, found.reliability, without) for answer, _ in told
@@ -958,12 +967,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
 
 
-def _estimated(
-    answers: Sequence[SettledAnswer], beliefs: Sequence[Belief], labels: Sequence[Label]
-) -> Estimates:
-    """Judge answers together, by the beliefs about their events."""
-    shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
-    return estimate(answers, shares, labels)
+def _shares(beliefs: Sequence[Belief], labels: Sequence[Label]) -> Array:
+    """Return the share of each label in each belief, shape (n, K)."""
+    return np.array([criteria.shares(belief, labels) for belief in beliefs])
 
 
 def _testimony(

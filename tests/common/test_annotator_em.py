@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.base import SettledAnswer
-from streamgp.common.annotator_em import SHARPENINGS, estimate, witnessed, wrong_of_two
+from streamgp.common import annotator_em
+from streamgp.common.annotator_em import (
+    SHARPENINGS,
+    estimate,
+    estimate_mean,
+    witnessed,
+    wrong_of_two,
+)
 from streamgp.common.annotator_error import Reliability
 
 LABELS = ["a", "b", "c"]
@@ -131,6 +138,27 @@ def test_no_other_rates_are_more_probable(seed):
         for e, s, power in itertools.product(grid, grid, SHARPENINGS)
     )
     assert best >= others - 1e-6
+
+
+@pytest.mark.parametrize("are_shares", [False, True])
+def test_the_mean_weighs_each_power_by_what_it_makes_of_the_answers(monkeypatch, are_shares):
+    answers, beliefs, _ = people(
+        np.random.default_rng(3), n=40, annotators={"ann": (0.3, 0.5), "bob": (0.1, 0.2)}
+    )
+    found = estimate_mean(answers, beliefs, LABELS, are_shares=are_shares)
+    weights, rates = [], []
+    for power in SHARPENINGS:
+        monkeypatch.setattr(annotator_em, "SHARPENINGS", (power,))
+        alone = estimate(answers, beliefs, LABELS).reliability
+        by = {name: (one.error_rate, one.insistence) for name, one in alone.items()}
+        usual = math.exp(-2.0 * math.log(power / 2.5) ** 2) if are_shares else 1.0
+        weights.append(math.exp(log_posterior(answers, beliefs, by, power) + 60.0) * usual)
+        rates.append(list(by.values()))
+        assert estimate_mean(answers, beliefs, LABELS, are_shares=are_shares) == alone
+    mean = np.average(rates, axis=0, weights=weights)
+    assert len({round(weight, 9) for weight in weights}) > 1
+    for one, (e, s) in zip(found.values(), mean, strict=True):
+        assert (one.error_rate, one.insistence) == (pytest.approx(e), pytest.approx(s))
 
 
 @pytest.mark.parametrize(
