@@ -508,8 +508,10 @@ def _lying(people: str, runs: Sequence[Played], log: str) -> Row:
 def _accepted(played: Mapping[str, Sequence[Played]]) -> list[Acceptance]:
     ours = [one for runs in played.values() for one in runs]
     stubborn = mean(errors(played[_STUBBORN], "end", joint=True))
+    stated = [one for run_ in played[_USUAL] for one in run_.witness.stated]
     return [
         at_most("error of e at the end", mean(errors(ours, "end", joint=True)), 0.04),
         at_most("error of e after 35 answers", mean(errors(ours, "at 35", joint=True)), 0.065),
         at_most("error of e, stubborn with 20 %", stubborn, 0.06),
+        at_most("calibration error of P(wrong)", expected_error(stated), 0.03),
     ]
