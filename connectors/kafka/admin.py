@@ -406,11 +406,12 @@ class Administration:
     def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""
         doing = f"set the positions of group {group}"
-        shapes = {self._names[name]: shape for name, shape in self.shapes().items()}
+        marks = {
+            self._names[name]: "" if shape is None else shape.mark
+            for name, shape in self.shapes().items()
+        }
         offsets = {
-            place: OffsetAndMetadata(n, "" if shape is None else shape.mark, -1)
-            for place, n in positions.items()
-            for shape in (shapes[place.topic],)
+            place: OffsetAndMetadata(n, marks[place.topic], -1) for place, n in positions.items()
         }
         answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
         for error in answers.values():

@@ -404,13 +404,8 @@ class KafkaWorkerClient:
             if shape is None:
                 raise BrokerError(f"topic {self._names[name]} is missing; --create-topics makes it")
             shapes[name] = shape
-        self._foreign = {
-            place: offset
-            for place, (offset, is_own) in self._administration.marked_positions(
-                self._group
-            ).items()
-            if not is_own
-        }
+        marked = self._administration.marked_positions(self._group)
+        self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
         return shapes
 
     def _check_topics(self) -> None:
