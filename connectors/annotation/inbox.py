@@ -13,6 +13,7 @@ This module has no clock and does no I/O: the caller reads the topics and passes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import chain
@@ -689,5 +690,6 @@ def _in_order(labels: set[Typed]) -> list[Label]:
 def _by_label(typed: Typed) -> tuple[bool, float, str, str]:
     kind, label = typed
     if isinstance(label, str):
-        return True, 0.0, label.casefold(), label
+        # Numbers within names by their value: "class 2" before "class 10".
+        return True, 0.0, re.sub("[0-9]+", lambda n: n[0].zfill(20), label.casefold()), label
     return False, float(label), kind, ""

@@ -680,6 +680,12 @@ def test_labels_of_different_types_are_different_labels() -> None:
     assert [repr(y) for y in desk.classes(None)] == ["True", "1.0", "1", "2", "'1'"]
 
 
+def test_numbers_within_labels_are_in_order_of_their_values() -> None:
+    names = ["Room 10", "room 2", "Room 02", "10", "9", "2.10", "2.9", "Room"]
+    desk = desk_with(*(line(f"e{y}", y=y) for y in names))
+    assert desk.classes(None) == ["2.9", "2.10", "9", "10", "Room", "Room 02", "room 2", "Room 10"]
+
+
 @pytest.mark.parametrize("is_read_first", [False, True])
 def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) -> None:
     desk = AnnotationInbox("ann")
