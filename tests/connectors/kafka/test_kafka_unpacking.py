@@ -193,10 +193,10 @@ def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_o
     made = [(b"%d" % i, [(Raw(b"\xff"), b"v" * 50)]) for i in range(20_000)]
     for compression in (0, 1):
         data = batch_of(*made, compression=compression)
-        start = time.monotonic()
+        start = time.process_time()
         found = fetched(data).take()
         assert [record.value for record in found] == [value for value, _ in made]
-        assert time.monotonic() - start < 5.0  # 0.1 s; a copy for each record takes a minute
+        assert time.process_time() - start < 5.0  # 0.1 s; a copy for each record takes a minute
 
 
 # --- compression
