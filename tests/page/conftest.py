@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.page_scene import ROOMS, PageScene, known
 
+PATIENCE_MS = 60_000.0  # for what comes about by itself, even on a busy machine
 CHROMIUM = os.environ.get("STREAMGP_TEST_CHROMIUM") or shutil.which("chromium")
 
 
@@ -27,11 +28,12 @@ def missing(what: str) -> None:
 def browser() -> Iterator[Any]:
     """Chromium without a window."""
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         missing("needs playwright: pip install 'streamgp[test]'")
     if CHROMIUM is None:
         missing("needs Chromium: apt-get install chromium, or its path in STREAMGP_TEST_CHROMIUM")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
@@ -58,7 +60,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def opened(url: str, **options: Any) -> Any:
         context = browser.new_context(**{"locale": "en-GB", **options})
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))

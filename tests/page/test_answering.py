@@ -300,9 +300,9 @@ def test_withdrawn_question_says_why_in_the_language_of_the_page(
 def test_time_that_is_left_is_renewed_while_a_card_is_looked_at(
     scene: PageScene, look: Look
 ) -> None:
-    scene.write(label_request(0, at=time.time(), expires_at=time.time() + 95.0))
     scene.start()
     page = look()
+    scene.write(label_request(0, at=time.time(), expires_at=time.time() + 95.0))
     limit = page.locator(f"{CARD} .limit")
     expect(limit).to_have_text(re.compile(r"^Waits for \d+ s more$"))
     before = limit.text_content()
@@ -683,7 +683,7 @@ def test_undo_after_learning_revises_the_label(scene: PageScene, look: Look) -> 
         _send_event(scene, Event(event_id="e1", key="new", x=features(1), occurred_at=time.time()))
         scene.start()
         page = look()
-        expect(page.locator(CARD)).to_be_visible(timeout=60_000)
+        expect(page.locator(CARD)).to_be_visible()
         page.keyboard.press("n")
         page.get_by_label("Name of the new label").fill("attic")
         press(page, "Enter")
@@ -731,7 +731,7 @@ def test_a_refused_answer_is_explained_in_the_language_of_the_page(
         page.get_by_label("Name der neuen Klasse").fill(written)
         page.keyboard.press("Enter")
         expect(page.locator("#notice")).to_contain_text(why)
-        expect(page.locator(f"{CARD} .commands")).to_be_visible(timeout=2000.0)
+        expect(page.locator(f"{CARD} .commands")).to_be_visible(timeout=20_000.0)
     page.wait_for_timeout(750)
     press(page, "4")
     all_sent(page)
