@@ -24,14 +24,15 @@ from streamgp.interactive.messages import Cancel, Expired, LabelledExample
 from tests.helpers.topics import everything
 
 N_KILLS = int(os.environ.get("STREAMGP_KILLS", "20"))
-PATIENCE_S = 60.0 + 3.0 * N_KILLS
+PATIENCE_S = 540.0 + 3.0 * N_KILLS  # for a machine on which every fsync takes a second
 
 COMMON = """
 import json, sys, time
+from connectors.embedded import database
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
 
-directory, name = sys.argv[1:]
+directory, name, database.BUSY_S = *sys.argv[1:3], float(sys.argv[3])
 topics = EmbeddedTopics(directory)
 
 def numbers(topic):
@@ -92,7 +93,10 @@ class Storm:
 
     def start(self, name):
         self.processes[name] = subprocess.Popen(
-            [sys.executable, "-c", COMMON + PROGRAMS[name], str(self.directory), name],
+            [
+                *(sys.executable, "-c", COMMON + PROGRAMS[name]),
+                *(str(self.directory), name, str(PATIENCE_S)),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -124,7 +128,7 @@ def storm(tmp_path):
     yield made
     for process in made.processes.values():
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 @pytest.mark.timeout(PATIENCE_S)
