@@ -32,6 +32,7 @@ from streamgp.interactive import (
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, SkepticalChallenge
+from tests.helpers.laws import examples
 
 PEOPLE = ("ann", "bob", "cy")
 LABELS = ("hall", "den", "spa")
@@ -282,7 +283,7 @@ def _state(desk: AnnotationDesk, who: str, now: float) -> Any:
 
 
 TestTown = Town.TestCase
-TestTown.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestTown.settings = settings(examples(20), stateful_step_count=25)
 
 
 # --- leases

@@ -23,6 +23,7 @@ from connectors.annotation.open_questions import (
     rank_of,
 )
 from streamgp.interactive.messages import ASKED_AGAIN, Challenge, LabelRequest, Request
+from tests.helpers.laws import examples
 
 KEYS = (None, "ann", "bob")
 TIMES = st.sampled_from([0.0, 1.0, 2.0, 3.0])
@@ -185,8 +186,9 @@ class UsefulTwins(Twins):
 
 
 TestTwins, TestNewest, TestUseful = Twins.TestCase, NewestTwins.TestCase, UsefulTwins.TestCase
-for case in (TestTwins, TestNewest, TestUseful):
-    case.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestTwins.settings = TestNewest.settings = TestUseful.settings = settings(
+    examples(25), stateful_step_count=25
+)
 
 
 @pytest.mark.parametrize("order", ["useful", "newest", "oldest"])

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 
 from connectors.storage.snapshots import StateError
 from connectors.storage.sqlite import SqliteStore
+from tests.helpers.laws import examples
 from tests.helpers.scripts import run_script
 
 # Where to sync costs nothing: what a killed process leaves behind is the same there.
@@ -733,10 +734,10 @@ class ShelfAndTwin(RuleBasedStateMachine):
             assert self.store.get(key) == self.now.get(key)
 
     def teardown(self):
-        if hasattr(self, "shelf"):
+        if hasattr(self, "store"):
             self.store.close()
             shutil.rmtree(self.root)
 
 
 TestShelfAndTwin = ShelfAndTwin.TestCase
-TestShelfAndTwin.settings = settings(max_examples=60, stateful_step_count=40)
+TestShelfAndTwin.settings = settings(examples(25), stateful_step_count=40)
