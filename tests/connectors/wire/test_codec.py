@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.wire.codec import (
@@ -33,6 +33,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from tests.helpers.laws import examples
 
 texts = st.text(max_size=8)
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -212,7 +213,7 @@ def wire(kind="event", **changes):
     return json.dumps({"type": kind, "version": 1, **fields, **changes}).encode()
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(100)
 @given(messages())
 def test_decoding_what_was_encoded_gives_the_same_message_with_the_same_types(message):
     data = encode(message)
@@ -581,7 +582,7 @@ def test_ten_thousand_corruptions_are_refused_or_give_a_message_that_travels():
     assert 5_000 < n_refused < 10_000
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_arbitrary_bytes_are_refused(data):
     with pytest.raises(DecodeError):

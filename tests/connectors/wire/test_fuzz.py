@@ -30,6 +30,7 @@ from streamgp.interactive import (
 )
 
 N = 10_000
+N_PLAYED = 3000  # inputs of a loop: enough for each kind of message, as its test verifies
 LONGEST_REASON = 500
 
 x = {"light": 0.5, "steps": -3, "at home": True, "room": "kitchen é"}
@@ -184,7 +185,7 @@ def inputs(seed):
     """Decode corrupted inputs; most are about events of their own, or recent ones."""
     rng = random.Random(seed)
     recent = ["e1"]
-    for data in [*DATA, *corrupted(N, seed)]:
+    for data in [*DATA, *corrupted(N_PLAYED, seed)]:
         try:
             message = decode(data)
         except DecodeError:
