@@ -651,7 +651,7 @@ def test_a_step_beyond_max_points_takes_as_long_as_one_before():
     model = fixed(max_points=60)
     times = []
     for x, y, p in answers(400):
-        started = time.perf_counter()
+        started = time.thread_time()
         model.learn_one(x, y, privileged=p)
-        times.append(time.perf_counter() - started)
+        times.append(time.thread_time() - started)
     assert np.median(times[-100:]) < 5.0 * np.median(times[50:150])
