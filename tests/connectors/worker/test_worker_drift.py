@@ -1,6 +1,7 @@
 """What a worker tells of the concept drifts that its learners find."""
 
 import random
+from itertools import product
 
 import pytest
 
@@ -16,10 +17,11 @@ CHANGE, END = 150, 250
 
 
 def labelled(numbers, *, changing="ann", staying="bob"):
-    """Labelled events of two keys, of which the world of one changes."""
-    for n in numbers:
-        light = random.Random(n).uniform(-1.0, 1.0)
-        for key in (changing, staying):
+    """Labelled events of two keys, ten of each in turn; the world of one of them changes."""
+    blocks = (numbers[start : start + 10] for start in range(0, len(numbers), 10))
+    for block, key in product(blocks, (changing, staying)):
+        for n in block:
+            light = random.Random(n).uniform(-1.0, 1.0)
             is_turned = key == changing and n >= CHANGE
             y = ("day", "night")[(light > 0.0) ^ is_turned]
             yield Event(event_id=f"{key}{n}", key=key, x={"light": light}, occurred_at=0.0, y=y)
