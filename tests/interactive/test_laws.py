@@ -23,6 +23,7 @@ from streamgp.interactive import (
     moderator,
 )
 from streamgp.query import RecentEventsAsk
+from tests.helpers.laws import examples
 from tests.interactive.scripted import ComparingLearner, log_of
 
 
@@ -299,12 +300,10 @@ class SecondQuestionsForEver(SecondQuestions, ShortConversations):
 
 
 TestConversations = Conversations.TestCase
-TestConversations.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestConversations.settings = settings(examples(100), stateful_step_count=50)
 TestShortConversations = ShortConversations.TestCase
-TestShortConversations.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestShortConversations.settings = settings(examples(100), stateful_step_count=50)
 TestSecondQuestions = SecondQuestions.TestCase
-TestSecondQuestions.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestSecondQuestions.settings = settings(examples(100), stateful_step_count=50)
 TestSecondQuestionsForEver = SecondQuestionsForEver.TestCase
-TestSecondQuestionsForEver.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None
-)
+TestSecondQuestionsForEver.settings = settings(examples(100), stateful_step_count=50)

@@ -26,6 +26,7 @@ from connectors.jsonl import alone_in
 from connectors.topics import BrokerError, Outgoing, RefusedError
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from tests.connectors.test_topics_contract import IN_MEMORY, KEYS, STEPS, KilledError, check, fold
+from tests.helpers.laws import examples
 
 NOW = 1_000_000_000.0
 DAY = 86_400.0
@@ -576,7 +577,7 @@ def test_a_file_that_may_not_grow_keeps_all_that_was_acknowledged(topics, direct
 FLIPS = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 255)), min_size=1, max_size=3)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(flips=FLIPS, cut=st.none() | st.floats(0.0, 1.0))
 def test_a_database_with_other_bytes_is_noticed_or_as_it_was(flips, cut):
     with tempfile.TemporaryDirectory(dir=IN_MEMORY) as place:
@@ -596,7 +597,7 @@ def test_a_database_with_other_bytes_is_noticed_or_as_it_was(flips, cut):
         topics.close()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(flips=FLIPS, cut=st.none() | st.floats(0.0, 1.0))
 def test_a_torn_log_leaves_the_state_of_a_commit_before(flips, cut):
     with tempfile.TemporaryDirectory(dir=IN_MEMORY) as place:

@@ -5,7 +5,7 @@ import json
 from base64 import b64decode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
@@ -18,6 +18,7 @@ from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Rejected
 from streamgp.query import AlwaysAsk, NeverChallenge
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     Failing,
@@ -360,7 +361,7 @@ def message(kind, i, key, y):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps, st.integers(1, 10), st.integers(1, 5))
 def test_workers_say_what_loops_say_that_hear_each_answer_behind_its_event(steps, chunk, batch):
     topics = _Watched(n_partitions=2)
@@ -380,7 +381,7 @@ def test_workers_say_what_loops_say_that_hear_each_answer_behind_its_event(steps
     assert len(waiting(topics)) == len(early)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.permutations([(i, key) for i in range(4) for key in "ab"]),
     st.permutations([(i, key) for i in range(4) for key in "ab"]),
@@ -408,7 +409,7 @@ def test_no_label_is_lost_however_answers_and_events_are_mixed(
     assert (letters(topics), waiting(topics)) == ([], [])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(steps)
 def test_the_size_of_batches_changes_nothing_where_all_answers_are_read_first(steps):
     found = []
@@ -420,7 +421,7 @@ def test_the_size_of_batches_changes_nothing_where_all_answers_are_read_first(st
     assert found[0] == found[1] == found[2]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     steps,
     st.integers(1, 10),

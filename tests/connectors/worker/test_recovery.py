@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
@@ -14,6 +14,7 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Session, WorkerSettings
 from streamgp import isgp
 from streamgp.interactive.messages import Answer
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything
 from tests.helpers.workbench import GROUP, answer, event, idle, put, raw
 
@@ -85,7 +86,7 @@ def held(partition):
     }
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(steps, st.integers(1, 5), st.integers(1, 4))
 def test_memory_after_a_commit_is_what_the_topics_make(steps, batch, chunk):
     now = [0.0]
