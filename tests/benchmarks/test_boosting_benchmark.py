@@ -185,9 +185,9 @@ def table(folder, name):
     rng = np.random.default_rng(1)
     path = folder / "classification" / f"{game._FILES[name]}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
-    X = rng.normal(size=(400, 3)).astype(np.float32)
+    X = rng.normal(size=(90, 3)).astype(np.float32)
     y = (X[:, 0] > 0.0).astype(np.uint8)
-    np.savez(path, X_train=X[:300], y_train=y[:300], X_test=X[300:], y_test=y[300:])
+    np.savez(path, X_train=X[:60], y_train=y[:60], X_test=X[60:], y_test=y[60:])
 
 
 def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
@@ -197,9 +197,9 @@ def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
         problems=("DNA", "USPS"),
         methods=(game.GB, game.CB),
         n_runs=2,
-        n_weak=40,
+        n_weak=12,
         logs=("wifi_rooms", "wisdm"),
-        n_events=30,
+        n_events=12,
         n_log_runs=2,
     )
     pictures = tmp_path / "pictures"
@@ -210,7 +210,7 @@ def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
     assert "skipped: wisdm (no sensor_logs" in shown
     cells = [row for row in result["rows"] if "method" in row]
     assert len(cells) == 2 * 2 * 2
-    assert [row["labels"] for row in result["rows"] if "weak learner" in row] == [40] * 6
+    assert [row["labels"] for row in result["rows"] if "weak learner" in row] == [12] * 6
     of_logs = [row for row in result["rows"] if "wrong labels" in row]
     assert {row["learner"] for row in of_logs} == set(boosting.LEARNERS)
     assert len(of_logs) == 2 * len(boosting.LEARNERS)
