@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river import metrics
 
-from streamgp.base import Decision
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.interactive import (
     Answer,
@@ -19,8 +18,6 @@ from streamgp.interactive import (
 )
 from tests.helpers import messages as made
 from tests.helpers.messages import label_request
-
-NO = Decision.of(0.0, 1.0, "NeverAsk")
 
 
 def event(event_id, truth, key=None):

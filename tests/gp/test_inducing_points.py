@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.gp.inducing_points import NOVELTY, Basis
+from tests.helpers.gp_cases import assert_same
 
 
 def correlation(X, Z, length_scale=1.0):
@@ -77,14 +78,6 @@ class Machine:
 def problem(n, d=2, m=2, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)), rng.normal(size=(n, m))
-
-
-def assert_same(one, other, probes, tolerance=1e-9):
-    for x in probes:
-        means, variance = one.predict(x)
-        expected, expected_variance = other.predict(x)
-        np.testing.assert_allclose(means, expected, rtol=0, atol=tolerance)
-        assert variance == pytest.approx(expected_variance, abs=tolerance)
 
 
 grid = np.array([[i, j] for i in range(4) for j in range(4)], dtype=float) * 1.5

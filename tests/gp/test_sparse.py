@@ -15,6 +15,7 @@ from streamgp.gp.exact import ExactGP
 from streamgp.gp.marginal_likelihood import Spread
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import assert_same, bits
 
 
 def problem(n, d=2, m=2, seed=0):
@@ -27,19 +28,6 @@ def taught(X, Y, *, max_points=10, noise_variance=0.5, length_scale=1.0):
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y.copy())
     return gp
-
-
-def bits(prediction):
-    means, variance = prediction
-    return means.tobytes(), variance
-
-
-def assert_close(one, other, probes, tolerance=1e-9):
-    for x in probes:
-        means, variance = one.predict(x)
-        expected, expected_variance = other.predict(x)
-        np.testing.assert_allclose(means, expected, rtol=0, atol=tolerance)
-        assert variance == pytest.approx(expected_variance, abs=tolerance)
 
 
 def spread(n, d=2, seed=0):
@@ -106,7 +94,7 @@ def test_what_is_known_at_the_bound_is_kept_beyond_it(noise_variance):
     far = np.array([1e3, 1e3])
     gp = taught([*X, far], [*Y, np.zeros(2)], max_points=20, noise_variance=noise_variance)
     assert gp.retained == list(range(20))
-    assert_close(gp, exact, [*X[:5], *X[:5] + 0.3], tolerance=1e-7)
+    assert_same(gp, exact, [*X[:5], *X[:5] + 0.3], tolerance=1e-7)
     exact.append(far, np.zeros(2))
     assert gp.n == exact.n
     assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-7)
@@ -125,7 +113,7 @@ def test_points_that_follow_from_others_are_let_go_at_the_bound():
     assert len(gp.retained) == 10
     # One of each pair, and the last one.
     assert sorted(number // 2 for number in gone) == list(range(11))
-    assert_close(gp, exact, X, tolerance=1e-6)
+    assert_same(gp, exact, X, tolerance=1e-6)
 
 
 # --- beyond
@@ -156,7 +144,7 @@ def test_it_stays_close_to_the_exact_process(seed):
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
         exact.append(x, y)
-    assert_close(gp, exact, rng.uniform(-2.0, 2.0, size=(50, 2)), tolerance=0.02)
+    assert_same(gp, exact, rng.uniform(-2.0, 2.0, size=(50, 2)), tolerance=0.02)
     assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.01)
 
 
@@ -199,7 +187,7 @@ def test_learning_after_predicting_changes_no_bit():
 def test_an_offset_of_all_points_changes_nothing(offset):
     X, Y = problem(80)
     X = np.round(X, 4)
-    assert_close(
+    assert_same(
         taught(X, Y),
         Shifted(taught(X + offset, Y), offset),
         X[:10] + 0.1,
@@ -248,7 +236,7 @@ def test_a_relabelled_example_is_as_if_it_had_been_learned_so(number, noise_vari
     gp.relabel(number, Y[number])
     twin = taught(X, Y, max_points=20, noise_variance=noise_variance)
     assert gp.n == twin.n == 220
-    assert_close(gp, twin, [*X[:20], *X[:20] + 0.2], tolerance=1e-8)
+    assert_same(gp, twin, [*X[:20], *X[:20] + 0.2], tolerance=1e-8)
     assert gp.log_evidence() == pytest.approx(twin.log_evidence(), rel=1e-9)
     for mine, others in zip(gp.leave_one_out(), twin.leave_one_out(), strict=True):
         np.testing.assert_allclose(mine, others, atol=1e-7)
@@ -267,7 +255,7 @@ def test_a_removed_example_is_as_if_it_had_not_been_learned(number):
         exact.append(X[i], Y[i])
     assert gp.n == 20
     assert number not in gp.retained
-    assert_close(gp, exact, X[:20])
+    assert_same(gp, exact, X[:20])
     assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-9)
     # There is room for another one.
     assert gp.append(X[number], Y[number]) == []
@@ -471,13 +459,13 @@ def test_adopted_hyperparameters_are_as_if_they_had_always_been_these(noise_vari
     assert adopt(gp, SquaredExponential(0.8, 2.0), noise_variance) == []
     assert (gp.kernel, gp.noise_variance) == (SquaredExponential(0.8, 2.0), noise_variance)
     # Absorbed observations follow from the points by the prior of then: a millionth of it is lost.
-    assert_close(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
+    assert_same(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
     if not n_near:
-        assert_close(gp, exact, X[:20] + 0.2)
+        assert_same(gp, exact, X[:20] + 0.2)
     # It goes on learning with them.
     gp.append(X[0], np.ones(2))
     exact.append(X[0], np.ones(2))
-    assert_close(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
+    assert_same(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
 
 
 @pytest.mark.parametrize("kind", [SparseGP, WindowGP])
@@ -525,10 +513,10 @@ def test_new_features_are_zero_at_the_old_points():
     gp, twin = taught(X[:40, :2], Y[:40]), taught(X[:40], Y[:40])
     gp.widen(4)
     gp.widen(3)
-    assert_close(gp, twin, X[38:44])
+    assert_same(gp, twin, X[38:44])
     for x, y in zip(X[40:], Y[40:], strict=True):
         assert gp.append(x, y) == twin.append(x, y)
-    assert_close(gp, twin, X[38:44])
+    assert_same(gp, twin, X[38:44])
 
 
 @pytest.mark.parametrize("n", [8, 40])

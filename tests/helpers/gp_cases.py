@@ -70,5 +70,5 @@ def assert_same(gp, dense, probes, tolerance=1e-9):
     for x in probes:
         means, variance = gp.predict(x)
         expected_means, expected_variance = dense.predict(x)
-        np.testing.assert_allclose(means, expected_means, atol=tolerance)
+        np.testing.assert_allclose(means, expected_means, rtol=0, atol=tolerance)
         assert variance == pytest.approx(expected_variance, abs=tolerance)
