@@ -21,7 +21,7 @@ from urllib.parse import quote
 from connectors.topics import Headers, Record, TopicName, UndecodableName
 from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
 from connectors.wire.signatures import Signatures
-from connectors.wire.state_records import ERASED_BY, SEPARATOR
+from connectors.wire.state_records import SEPARATOR, is_request
 from streamgp.interactive.messages import Answer, Event, Fault, Input, Rejected
 
 # --- Keys, ids, annotators and labels that are texts: which ones are allowed in input from
@@ -372,7 +372,7 @@ def read(
 
     """
     if record.topic == "consensus":
-        if record.value is not None or any(name == ERASED_BY for name, _ in record.headers):
+        if not is_request(record):
             return None
     elif record.topic not in _ACCEPTED:
         raise ValueError(f"topic must be events, answers or consensus, got {record.topic!r}")
@@ -497,11 +497,7 @@ def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
             "key of a null must be <key>\\x1f<event_id>\\x1f<revision>, to withdraw an example, "
             f"or <key>, to forget all of it, got {got}"
         )
-    if not keyed and entity:
-        raise DecodeError(
-            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
-        )
-    theirs = key_of(entity.encode()) if keyed else None
+    theirs = _key_of_null(entity, keyed=keyed)
     if not line:
         return TakenBack(key=theirs)
     event_id, revision = line
@@ -510,6 +506,17 @@ def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
     if not _REVISION.fullmatch(revision):
         raise DecodeError(f"revision in the key of a null must be a number, got {revision!r:.80}")
     return TakenBack(key=theirs, event_id=event_id, revision=int(revision))
+
+
+def _key_of_null(entity: str, *, keyed: bool) -> str | None:
+    """Return the key of the learner that a null concerns, None if one loop serves all."""
+    if keyed:
+        return key_of(entity.encode())
+    if entity:
+        raise DecodeError(
+            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
+        )
+    return None
 
 
 # --- Requests to retract the labels of one annotator. Their keys have five parts, unlike those of
@@ -568,16 +575,13 @@ def retraction_request(key: bytes | None, *, keyed: bool) -> RetractionRequest |
     if len(parts) != _N_PARTS or parts[1] not in (_RETRACT, _REINSTATE):
         return None
     entity, verb, annotator, since, _ = parts
-    if not keyed and entity:
-        raise DecodeError(
-            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
-        )
+    theirs = _key_of_null(entity, keyed=keyed)
     if flaw := flaw_of_name(annotator):
         raise DecodeError(f"annotator in the key of a null {flaw}")
     if since and not _SECONDS.fullmatch(since):
         raise DecodeError(f"time in the key of a null must be POSIX seconds, got {since!r:.80}")
     return RetractionRequest(
-        key=key_of(entity.encode()) if keyed else None,
+        key=theirs,
         annotator=annotator,
         since=float(since) if since else None,
         undo=verb == _REINSTATE,

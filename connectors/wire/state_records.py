@@ -139,6 +139,11 @@ def _joined(*parts: str) -> bytes:
     return key.encode()
 
 
+def is_request(record: Record) -> bool:
+    """Return whether a record of `consensus` is a null that no worker has written."""
+    return record.value is None and all(name != ERASED_BY for name, _ in record.headers)
+
+
 # --- writing
 
 
@@ -430,7 +435,7 @@ class History:
                 self._take_stray(record)
             case "consensus", (entity, _, _):
                 self._take_line(entity, record.key or b"", kept)
-                if record.value is None and not any(k == ERASED_BY for k, _ in record.headers):
+                if is_request(record):
                     self._nulls.setdefault(entity, []).append(record.offset)
             case _:
                 # Any producer may write to `consensus`. A record under a key that no line has is

@@ -31,7 +31,7 @@ from connectors.keyed_state import (
 from connectors.storage.snapshots import write_snapshot
 from connectors.topics import COMPACTED, WORKER_INPUTS, Outgoing, Place, Record, TopicName
 from connectors.wire import state_records
-from connectors.wire.state_records import CONFIGURATION, ERASED_BY, value_of
+from connectors.wire.state_records import CONFIGURATION, is_request, value_of
 from connectors.worker.compatibility import (
     ON_FLINK,
     UnfitTopicsError,
@@ -312,7 +312,7 @@ class Move:
                     configurations[record.partition] = record.value
                 elif record.key == FORGOTTEN_KEY:
                     failed[record.partition] = failed_of(record.value)
-            elif record.value is None and _is_behind(record, positions):
+            elif _is_behind(record, positions):
                 nulls.add(record.partition)
         for number, value in configurations.items():
             found = value_of("", CONFIGURATION, value)
@@ -605,12 +605,10 @@ def is_mark(record: Record) -> bool:
 
 
 def _is_behind(record: Record, positions: Mapping[Place, int]) -> bool:
-    """Return whether a null is a request that the group has not read."""
-    return (
-        record.topic == "consensus"
-        and record.offset >= positions.get((record.topic, record.partition), 0)
-        and all(name != ERASED_BY for name, _ in record.headers)
-    )
+    """Return whether a record is a request to delete that the group has not read."""
+    place = (record.topic, record.partition)
+    is_new = record.offset >= positions.get(place, 0)
+    return record.topic == "consensus" and is_request(record) and is_new
 
 
 def _by_place(offsets: _Offsets) -> dict[Place, int]:

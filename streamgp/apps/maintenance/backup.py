@@ -48,9 +48,9 @@ from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     CONFIGURATION,
     EARLY,
-    ERASED_BY,
     History,
     HistoryError,
+    is_request,
     line_of,
     parts_of,
 )
@@ -255,10 +255,8 @@ def _counts(record: Record, checkpoint: Checkpoint) -> bool:
     """Return whether a record is kept; of tombstones, only unprocessed requests."""
     if record.value is not None:
         return record.topic == "state" or len(parts_of(record.key)) == 3
-    is_request = record.topic == "consensus" and all(
-        name != ERASED_BY for name, _ in record.headers
-    )
-    return is_request and record.offset >= checkpoint.heeded[record.partition]
+    is_waiting = record.topic == "consensus" and is_request(record)
+    return is_waiting and record.offset >= checkpoint.heeded[record.partition]
 
 
 def _outgoing(record: Record) -> Outgoing:
