@@ -115,6 +115,11 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     n_waiting: int
     n_missed: int = 0
 
+    @property
+    def end(self) -> int:
+        """The offset after the last record, if the offsets have no gaps."""
+        return self.position + self.n_missed + self.n_waiting
+
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """How far a group has read and written, at one point in time for each partition.

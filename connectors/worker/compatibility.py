@@ -117,6 +117,19 @@ def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
     return (signed or {}).get("fingerprint") == ON_FLINK
 
 
+def interrupted_command(signed: Mapping[str, Any] | None) -> str | None:
+    """Return the command that was interrupted while it wrote to a partition, None if none was.
+
+    Examples
+    --------
+    >>> interrupted_command({"fingerprint": BEING_RESTORED}), interrupted_command(None)
+    ('restore', None)
+
+    """
+    commands = {BEING_RECOVERED: "recover", BEING_RESTORED: "restore"}
+    return commands.get(str((signed or {}).get("fingerprint")))
+
+
 def check_signed(
     partition: int, theirs: Mapping[str, Any], ours: Mapping[str, Any], group: str | None
 ) -> None:

@@ -16,10 +16,9 @@ from typing import Any, Literal, TypeAlias
 from connectors.topics import Place
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import (
-    BEING_RECOVERED,
-    BEING_RESTORED,
     FLINK_KEEPS_IT,
     UnfitTopicsError,
+    interrupted_command,
     is_on_flink,
 )
 from streamgp.interactive.messages import LabelledExample
@@ -53,7 +52,6 @@ _TEXTS: dict[Flaw, str] = {
     "short": "consensus holds fewer labelled examples of {} than state says were learned: "
     "consensus was cut, or labels were deleted and the nulls gone before a worker read them",
 }
-_COMMANDS = {BEING_RECOVERED: "recover", BEING_RESTORED: "restore"}
 _EMPTY = (
     "consensus holds no labelled examples of {}, and state says that some were learned: "
     "consensus was deleted, emptied or cut"
@@ -111,12 +109,11 @@ class Losses:
         self.partition = partition
         self.flaws: Counter[Flaw] = Counter()
         configuration = history.configuration
+        self.cut = interrupted_command(configuration)
         self._history = history
         self._is_unsigned = configuration is None
-        fingerprint = (configuration or {}).get("fingerprint")
-        self.cut = _COMMANDS.get(str(fingerprint))
         self._is_on_flink = is_on_flink(configuration)
-        forgotten = history.parts("").get(FORGOTTEN) or {}
+        forgotten = forgotten_in(history)
         self._n_heeded = int(forgotten.get("heeded", 0))
         self._n_failed = failed_in(forgotten)
         self._n_learners = self._n_lines = 0
@@ -234,6 +231,18 @@ def _counted(head: Any) -> tuple[int, int] | None:
         return None
     found = head.get("sequence"), head.get("learned")
     return found if all(isinstance(n, int) for n in found) else None  # type: ignore[return-value]
+
+
+def forgotten_in(history: History) -> dict[str, Any]:
+    """Return the record `forgotten` of a partition, {} if it has none.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be read.
+
+    """
+    return history.part("", FORGOTTEN) or {}
 
 
 def failed_in(forgotten: Mapping[str, Any]) -> dict[str, int]:

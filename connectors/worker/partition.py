@@ -24,7 +24,7 @@ from connectors.worker.compatibility import (
     environment_in,
 )
 from connectors.worker.early_answers import EarlyAnswers
-from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in
+from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in, forgotten_in
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
@@ -446,21 +446,11 @@ class Partition:
             ours = self._settings.configuration
             check_signed(self.number, configuration, ours, self._group)
             self.note_signed(configuration)
-        forgotten = history.parts("").get(FORGOTTEN) or {}
-        n_forgotten = int(forgotten.get("n", self.n_forgotten))
-        if self.starts and n_forgotten != self.n_forgotten:
-            # Neither a key that was forgotten (and may have come back) nor recovered state can be
-            # merged.
-            raise SnapshotError(
-                "snapshot holds a key that was forgotten since, or state was recovered since"
-            )
-        self.n_forgotten = n_forgotten
-        self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
-        if forgotten:
-            self.n_failed = Counter(failed_in(forgotten))
-        budget = history.parts("").get(BUDGET) if self._settings.total_budget is not None else None
-        if budget is not None and self.loops.keyed:
-            self.loops.take_over_budget(budget)
+        self._take_over_forgotten(forgotten_in(history))
+        if self._settings.total_budget is not None:
+            budget = history.part("", BUDGET)
+            if budget is not None:
+                self.loops.take_over_budget(budget)
         for entity in history.entities():
             parts = {
                 name: value
@@ -481,6 +471,20 @@ class Partition:
         if self.windows is not None:
             self.windows.take_over(history.windows())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
+
+    def _take_over_forgotten(self, forgotten: Mapping[str, Any]) -> None:
+        """Load the record `forgotten`; refuse a snapshot that was taken before it changed."""
+        n_forgotten = int(forgotten.get("n", self.n_forgotten))
+        if self.starts and n_forgotten != self.n_forgotten:
+            # Neither a key that was forgotten (and may have come back) nor recovered state can be
+            # merged.
+            raise SnapshotError(
+                "snapshot holds a key that was forgotten since, or state was recovered since"
+            )
+        self.n_forgotten = n_forgotten
+        self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
+        if forgotten:
+            self.n_failed = Counter(failed_in(forgotten))
 
     def _fingerprint(self) -> str:
         return str(self._settings.configuration["fingerprint"])

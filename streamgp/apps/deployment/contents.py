@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from connectors.stalls import STALL_S, StallTracker
-from connectors.topics import Backlog, Obstacle, Place, Reader, RefusedError, TopicName, Topics
+from connectors.topics import Backlog, Obstacle, Place, Record, RefusedError, TopicName, Topics
 from connectors.wire.state_records import CONFIGURATION, History
 from connectors.worker.losses import (
     FORGOTTEN,
@@ -24,7 +24,7 @@ from connectors.worker.losses import (
     vanished,
 )
 from streamgp.apps.console import number, span
-from streamgp.apps.deployment.deployment import all_of
+from streamgp.apps.deployment.deployment import everything
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
@@ -60,10 +60,10 @@ class Learned:
         return self.entity or "all keys"
 
 
-def histories_of(reader: Reader) -> dict[int, History]:
-    """Read both topics to their end; return their contents by partition."""
+def histories_of(records: Iterable[Record]) -> dict[int, History]:
+    """Return the contents of both topics by partition."""
     histories: dict[int, History] = {}
-    for record in all_of(reader, what="reading"):
+    for record in records:
         histories.setdefault(record.partition, History()).take(record)
     return dict(sorted(histories.items()))
 
@@ -119,8 +119,7 @@ def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> d
     """
     found = _found(histories)
     if found and topics.n_members(group):
-        with closing(topics.reader(("state", "consensus"))) as reader:
-            later = histories_of(reader)
+        later = histories_of(everything(topics, "state", "consensus", what="reading"))
         lasting = {n: _lasting(n, histories[n], later[n]) for n in found if n in later}
         found = {n: losses for n, losses in lasting.items() if losses.error() is not None}
     return found
@@ -215,7 +214,7 @@ def _looked_at(losses: Losses, entity: str, history: History) -> Flaw | None:
 
 
 def _sequence(history: History, entity: str) -> object:
-    head = history.parts(entity).get(HEAD)
+    head = history.part(entity, HEAD)
     return head.get("sequence") if isinstance(head, dict) else None
 
 

@@ -59,15 +59,17 @@ from connectors.worker.compatibility import (
     UnfitTopicsError,
     check_signed,
 )
-from connectors.worker.losses import FORGOTTEN, failed_in, losses_in
+from connectors.worker.losses import FORGOTTEN, failed_in, forgotten_in, losses_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__
 from streamgp.apps.console import agreed, clock_time, in_one_line, number
+from streamgp.apps.deployment.contents import histories_of
 from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
     build_loops,
+    everything,
     readable_topics,
     visit,
     write_all,
@@ -287,14 +289,13 @@ def _questions(
     if not waiting:
         return {}
     last: dict[_Waiting, Record] = {}
-    with closing(there.topics.reader((REQUESTS,))) as reader:
-        for record in all_of(reader, what="reading questions"):
-            request = _request_of(record.value)
-            if request is not None:
-                place = record.partition, loops.entity(request.key), request.request_id
-                if place in waiting:
-                    last.pop(place, None)
-                    last[place] = record
+    for record in everything(there.topics, REQUESTS, what="reading questions"):
+        request = _request_of(record.value)
+        if request is not None:
+            place = record.partition, loops.entity(request.key), request.request_id
+            if place in waiting:
+                last.pop(place, None)
+                last[place] = record
     found: dict[Place, list[Outgoing]] = {}
     for record in last.values():
         found.setdefault((REQUESTS, record.partition), []).append(_outgoing(record))
@@ -472,8 +473,7 @@ def _moved(
             elif not _is_converted(entity, names[0], is_alike):
                 records.append(replace(record, partition=to))
     for partition, history in histories.items():
-        forgotten = history.parts("").get(FORGOTTEN) or {}
-        for entity, n in failed_in(forgotten).items():
+        for entity, n in failed_in(forgotten_in(history)).items():
             failed[target(entity, partition)][entity] = n
         if not is_alike:
             for entity, name, value in history.early():
@@ -513,11 +513,8 @@ def _completed(there: Deployment, backup: str, n_partitions: int) -> set[int]:
     complete, and workers may have continued there. Topics in which anything else was learned are
     refused.
     """
-    held: dict[int, History] = {}
-    with closing(there.topics.reader(tuple(COMPACTED))) as reader:
-        for record in all_of(reader, what="looking"):
-            if record.value is not None:
-                held.setdefault(record.partition, History()).take(record)
+    records = everything(there.topics, *COMPACTED, what="looking")
+    held = histories_of(record for record in records if record.value is not None)
     signed = {n: history.configuration or {} for n, history in held.items()}
     marked = {n for n, each in signed.items() if each.get("fingerprint") == BEING_RESTORED}
     if any(signed[n].get(_BACKUP) != backup for n in marked):

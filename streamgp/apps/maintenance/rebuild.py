@@ -27,7 +27,13 @@ from connectors.worker.compatibility import OtherGroupError, check_signed, signa
 from connectors.worker.settings import WINDOWS
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
-from streamgp.apps.deployment.deployment import Deployment, readable_topics, visit, write_all
+from streamgp.apps.deployment.deployment import (
+    Deployment,
+    all_of,
+    readable_topics,
+    visit,
+    write_all,
+)
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import cut, printable
@@ -274,7 +280,7 @@ def rebuild_learners(
         if take_over:
             check_idle(there, "take over")
         reader = stack.enter_context(closing(there.topics.reader(("state", "consensus"))))
-        histories = histories_of(reader)
+        histories = histories_of(all_of(reader, what="reading"))
         with readable_topics(there.config):
             check_whole(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}

@@ -9,7 +9,7 @@ command completes it. A learner with complete state keeps it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,19 +25,20 @@ from connectors.wire.outbound import Outbound, original_headers
 from connectors.wire.state_records import APART, History
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
-    BEING_RESTORED,
     OtherGroupError,
     UnfitTopicsError,
     check_alone,
     check_signed,
+    interrupted_command,
     signature,
 )
-from connectors.worker.losses import FORGOTTEN, Losses
+from connectors.worker.losses import FORGOTTEN, Losses, forgotten_in
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import (
     NO_LOOP,
     Learned,
+    histories_of,
     loops_in,
     losses_of,
     vanished_in,
@@ -111,11 +112,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         loops = build_loops(there.config, source=str(config_file))
         check_idle(there, "recover")
         with closing(there.topics.reader(("state", "consensus"))) as reader:
-            histories: dict[int, History] = {}
-            for record in all_of(reader, what="reading"):
-                _check_line(record, there.group)
-                histories.setdefault(record.partition, History()).take(record)
-            histories = dict(sorted(histories.items()))
+            records = all_of(reader, what="reading")
+            histories = histories_of(_of_group(records, there.group))
             with readable_topics(there.config):
                 broken = _broken(there, loops, histories)
                 empty = vanished_in(there.topics, there.group, histories)
@@ -123,7 +121,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                 broken |= {partition: str(lost) for partition, lost in empty.items()}
                 if not broken:
                     raise click.ClickException(_nothing_lost(there, histories))
-                refused = _refused(there.topics, keyed=loops.keyed)
+                refused = _refused(there.topics, loops)
                 found = _recovered({n: histories[n] for n in broken}, loops, there.group, refused)
             for reason in broken.values():
                 click.echo(reason)
@@ -145,11 +143,13 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         )
 
 
-def _check_line(record: Record, group: str) -> None:
-    """Refuse labelled examples of another group: its workers may be running."""
-    if record.topic == "consensus" and record.value is not None:
-        with in_one_line(OtherGroupError):
-            check_alone(record, group)
+def _of_group(records: Iterable[Record], group: str) -> Iterator[Record]:
+    """Yield records, and refuse labelled examples of another group: its workers may be running."""
+    for record in records:
+        if record.topic == "consensus" and record.value is not None:
+            with in_one_line(OtherGroupError):
+                check_alone(record, group)
+        yield record
 
 
 def _broken(
@@ -158,7 +158,7 @@ def _broken(
     """Return the partitions whose state must be rebuilt, with the reason."""
     for partition, history in histories.items():
         theirs = history.configuration or {}
-        ours = {} if not theirs or _is_cut(theirs) else loops.configuration
+        ours = {} if not theirs or interrupted_command(theirs) else loops.configuration
         with in_one_line(UnfitTopicsError):
             check_signed(partition, theirs, ours, there.group)
     lost = losses_of(there.topics, there.group, histories)
@@ -182,10 +182,6 @@ def _nothing_lost(there: Deployment, histories: Mapping[int, History]) -> str:
     return f"no worker of group {there.group} has learned anything; there is nothing to recover"
 
 
-def _is_cut(theirs: Mapping[str, Any]) -> bool:
-    return theirs.get("fingerprint") in (BEING_RECOVERED, BEING_RESTORED)
-
-
 def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     """Return the records that make workers drop earlier snapshots.
 
@@ -194,7 +190,7 @@ def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     """
     records = []
     for partition, history in histories.items():
-        old = history.parts("").get(FORGOTTEN) or {}
+        old = forgotten_in(history)
         n = max(int(old.get("n", 0)) + 1, time_ns() // 1_000_000)
         value = {"heeded": 0, **old, "n": n}
         records.append(state_records.state("", FORGOTTEN, value, partition))
@@ -227,7 +223,7 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
 _Refused = Mapping[tuple[int, str], Sequence[tuple[float, str]]]
 
 
-def _refused(topics: Topics, *, keyed: bool) -> _Refused:
+def _refused(topics: Topics, loops: LoopSettings) -> _Refused:
     """Return which annotators' answers were refused because of a quarantine, and when.
 
     By partition and entity, in the order of the dead letters.
@@ -245,11 +241,10 @@ def _refused(topics: Topics, *, keyed: bool) -> _Refused:
             at=letter.at,
             headers=tuple(original_headers(record)),
         )
-        answer = read(cause, keyed=keyed)
+        answer = read(cause, keyed=loops.keyed)
         if isinstance(answer, Answer) and answer.annotator is not None:
-            entity = (answer.key or "") if keyed else ""
-            refused = found.setdefault((record.partition, entity), [])
-            refused.append((letter.at, answer.annotator))
+            owner = record.partition, loops.entity(answer.key)
+            found.setdefault(owner, []).append((letter.at, answer.annotator))
     return found
 
 

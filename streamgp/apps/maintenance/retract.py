@@ -33,6 +33,7 @@ from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     Deployment,
+    all_of,
     build_loops,
     everything,
     readable_topics,
@@ -112,7 +113,7 @@ def retract_labels(
     ):
         loops = build_loops(there.config, source=str(config_file))
         with readable_topics(there.config):
-            histories = histories_of(reader)
+            histories = histories_of(all_of(reader, what="reading"))
             on_flink = _is_kept_by_flink(there, loops, histories)
             if undo:
                 make = partial(_plan_of_undo, annotator=annotator)
@@ -121,7 +122,7 @@ def retract_labels(
                 make = partial(_plan_of_lines, annotator=annotator, since=since)
                 plan = make(histories)
                 contested = (
-                    _contested_on_flink(there, histories, annotator)
+                    _contested_on_flink(there, histories, loops, annotator)
                     if on_flink
                     else _contested(histories, loops, annotator)
                 )
@@ -227,7 +228,7 @@ def _contested(
 
 
 def _contested_on_flink(
-    there: Deployment, histories: Mapping[int, History], annotator: str
+    there: Deployment, histories: Mapping[int, History], loops: LoopSettings, annotator: str
 ) -> set[_Owner]:
     """Return the same from the open questions: on Flink the state is not in the topics."""
     challenges: dict[tuple[int, str, str], Challenge] = {}
@@ -245,7 +246,7 @@ def _contested_on_flink(
             challenges.pop(name, None)
     found, now = set(), time()
     for (partition, _, _), challenge in challenges.items():
-        entity = (challenge.key or "") if there.config.worker.keyed else ""
+        entity = loops.entity(challenge.key)
         history = histories.get(partition, History())
         is_over = challenge.expires_at is not None and challenge.expires_at < now
         labelled = {line.event_id for line in in_force(history.lines(entity))}
@@ -309,7 +310,7 @@ def _left(
     """
     backlog = there.topics.backlog(there.group)
     places: list[Place] = [("consensus", n) for n in sorted({n for n, _ in plan.owners})]
-    ends = {p: backlog[p].position + backlog[p].n_missed + backlog[p].n_waiting for p in places}
+    ends = {place: backlog[place].end for place in places}
     end, heeded_at = monotonic() + wait_s, None
     with progress() as show:
         while monotonic() < end:

@@ -108,8 +108,7 @@ def work(topics, **options):
 
 def loops(topics):
     """Return the loops that the topics hold, made again."""
-    with closing(topics.reader(("state", "consensus"))) as reader:
-        histories = histories_of(reader)
+    histories = histories_of(everything(topics, "state", "consensus"))
     return {
         found.entity: InteractiveLoop.from_parts(found.parts, found.lines, model())
         for found in loops_in(histories, keyed=True)
