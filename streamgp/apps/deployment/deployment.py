@@ -145,14 +145,22 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     )
 
 
-def check_creation(config: WorkerConfig) -> None:
-    """Refuse to create topics that the configured worker could not use."""
+def make_topics(topics: Topics, config: WorkerConfig) -> list[str]:
+    """Create the missing topics; return what was done, one line each.
+
+    Raises
+    ------
+    ConfigError
+        If the configured worker could not use them.
+
+    """
     is_kafka = isinstance(address_of(config), KafkaAddress)
     if is_kafka and not config.worker.keyed and config.topics.partitions != 1:
         raise ConfigError(
             f"topics.partitions = {config.topics.partitions}, but one learner for all keys "
             "(worker.keyed = false) needs 1; write partitions = 1 in section [topics]"
         )
+    return topics.create()
 
 
 def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:

@@ -14,7 +14,7 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -207,11 +207,8 @@ class Move:
     def left_behind(self) -> list[str]:
         """Return the jobs that earlier calls may have left on a remote cluster."""
         taking, handing = self._read(_TakingOver), self._read(_HandingBack)
-        jobs = [
-            None if taking is None else taking.loading,
-            None if handing is None else handing.job,
-        ]
-        return [job for job in jobs if job is not None]
+        jobs = [] if taking is None else [taking.loading]
+        return jobs if handing is None or handing.job is None else [*jobs, handing.job]
 
     def new_working_job(self) -> str | None:
         """Return the id for the job that continues after the takeover; None for any."""
@@ -461,7 +458,7 @@ class Move:
     def _begin(self, began_at: _Offsets) -> _Offsets:
         """Decide up to where Flink processes the inputs, now that only its state counts."""
         backlog = self.there.topics.backlog(self.there.group)
-        ends = [(*place, of.position + of.n_missed + of.n_waiting) for place, of in backlog.items()]
+        ends = [(*place, of.end) for place, of in backlog.items()]
         self.mark(began_at)
         self.erase_state()
         self._write(self._plan, _HandingBack(ends))
@@ -518,11 +515,10 @@ class Move:
         self,
         job: FlinkJob,
         group: str,
-        topics: Iterable[TopicName],
+        topics: Collection[TopicName],
         ends: Mapping[Place, int] | None = None,
     ) -> None:
         """Wait until a job has committed positions at the ends of all inputs, or at given ends."""
-        topics = tuple(topics)
         numbers = range(self.there.topics.n_partitions())
         left = {(topic, n) for topic in topics for n in numbers}
         while not job.has_ended():  # drained by an earlier call
@@ -565,17 +561,16 @@ class Move:
         while not job.has_ended():
             time.sleep(_LOOK_EVERY_S)
 
-    def _positions(self, group: str, topics: Iterable[TopicName]) -> dict[Place, int]:
+    def _positions(self, group: str, topics: Collection[TopicName]) -> dict[Place, int]:
         from connectors.kafka.topics import KafkaTopics
 
-        there = self.there.topics
-        assert isinstance(there, KafkaTopics)
-        return there.positions(group, tuple(topics))
+        assert isinstance(self.there.topics, KafkaTopics)  # Flink runs only on Kafka
+        return self.there.topics.positions(group, tuple(topics))
 
     def _set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
         from connectors.kafka.topics import KafkaTopics
 
-        assert isinstance(self.there.topics, KafkaTopics)  # Flink runs only on Kafka
+        assert isinstance(self.there.topics, KafkaTopics)
         self.there.topics.set_positions(group, positions)
 
     def _read(self, kind: type[_Marks]) -> _Marks | None:

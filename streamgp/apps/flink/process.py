@@ -19,9 +19,9 @@ from streamgp.apps.console import DONE, LOST_BROKER, Stop
 from streamgp.apps.deployment.deployment import (
     Deployment,
     build_loops,
-    check_creation,
     everything,
     load_deployed,
+    make_topics,
     open_topics,
     topic_problems,
 )
@@ -116,13 +116,7 @@ def run_flink(
     with _alone(checkpoints):
         use_temporary(checkpoints / TEMPORARY)
         with closing(open_topics(config)) as topics:
-            if create_topics:
-                check_creation(config)
-                for done in topics.create():
-                    say(logging.INFO, "topics", done=done)
-            problems = topic_problems(topics, config)
-            if problems:
-                raise ConfigError("; ".join(problems))
+            _check_topics(topics, config, create_topics=create_topics)
             client = client_properties(address.servers, address.security(config))
             plan = _Plan(config, str(config_file), client, topics.n_partitions())
             there = Deployment(config=config, topics=topics)
@@ -130,53 +124,68 @@ def run_flink(
             begin_at = options.begin_at
             if begin_at is None and remote is None:
                 begin_at = last_checkpoint(checkpoints)
-            if stop():
-                return DONE
             try:
-                submitted = move.working_job() if options.take_over else None
-                if submitted is not None:  # the process that submitted it was killed
-                    move.has_taken_over()
-                    say(logging.INFO, "submitted", job=submitted, cluster=options.submit)
+                if stop() or _is_done(move, plan, options, begin_at):
                     return DONE
-                moves = options.take_over or options.hand_back
-                cluster.check_idle(there.group, but=move.left_behind() if moves else ())
-                if options.hand_back:
-                    say(logging.INFO, "handing-back", group=there.group)
-                    move.hand_back(plan.hand_back, begin_at=begin_at)
-                    return DONE
-                move.check_not_begun()
-                if options.take_over:
-                    say(logging.INFO, "taking-over", group=there.group)
-                    begin_at = move.take_over(plan.load, saved_at=begin_at)
-                elif begin_at is None:
-                    _check_fresh(topics, config)
-                    move.mark()
+                begin_at = _begin(move, plan, options, begin_at)
             except Stopped:
                 return DONE
-        say(
-            logging.INFO,
-            "started",
-            broker=config.broker.url,
-            group=config.worker.group,
-            parallelism=options.parallelism,
-            cluster=options.submit or "in this process",
-            goes_on_from=begin_at or "nothing",
-        )
-        job = cluster.start(
-            name_of(config.worker.group),
-            plan.work,
-            begin_at=begin_at,
-            is_taken_over=options.take_over or was_taken_over(begin_at),
-            job_id=move.new_working_job() if options.take_over else None,
-        )
-        if options.submit is not None:
-            move.has_taken_over()
-            say(logging.INFO, "submitted", job=job.id, cluster=options.submit)
-            return DONE
-        return _follow(job, stop)
+        return _work(move, plan, options, begin_at)
 
 
 # --- internal
+
+
+def _is_done(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | None) -> bool:
+    """Do what needs no new main job; return whether that was all that was asked for."""
+    submitted = move.working_job() if options.take_over else None
+    if submitted is not None:  # the process that submitted it was killed
+        move.has_taken_over()
+        say(logging.INFO, "submitted", job=submitted, cluster=options.submit)
+        return True
+    moves = options.take_over or options.hand_back
+    move.cluster.check_idle(move.there.group, but=move.left_behind() if moves else ())
+    if options.hand_back:
+        say(logging.INFO, "handing-back", group=move.there.group)
+        move.hand_back(plan.hand_back, begin_at=begin_at)
+    return options.hand_back
+
+
+def _begin(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | None) -> str | None:
+    """Return the checkpoint or savepoint from which the main job continues, None for none."""
+    move.check_not_begun()
+    if options.take_over:
+        say(logging.INFO, "taking-over", group=move.there.group)
+        return move.take_over(plan.load, saved_at=begin_at)
+    if begin_at is None:
+        _check_fresh(move.there.topics, move.there.config)
+        move.mark()
+    return begin_at
+
+
+def _work(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | None) -> int:
+    """Start the main job, and follow it unless it runs on a remote cluster."""
+    say(
+        logging.INFO,
+        "started",
+        broker=move.there.url,
+        group=move.there.group,
+        parallelism=options.parallelism,
+        cluster=options.submit or "in this process",
+        goes_on_from=begin_at or "nothing",
+    )
+    job = move.cluster.start(
+        name_of(move.there.group),
+        plan.work,
+        begin_at=begin_at,
+        is_taken_over=options.take_over or was_taken_over(begin_at),
+        job_id=move.new_working_job() if options.take_over else None,
+    )
+    if options.submit is not None:
+        move.has_taken_over()
+        say(logging.INFO, "submitted", job=job.id, cluster=options.submit)
+        return DONE
+    return _follow(job, move.stop)
 
 
 def _alone(directory: Path) -> StateDirectory:
@@ -187,6 +196,16 @@ def _alone(directory: Path) -> StateDirectory:
         raise ConfigError(f"another `streamgp flink` is running: {error}") from None
     except StateError as error:
         raise ConfigError(str(error)) from None
+
+
+def _check_topics(topics: Topics, config: WorkerConfig, *, create_topics: bool) -> None:
+    """Create the topics if requested, and refuse those that do not fit the configuration."""
+    if create_topics:
+        for done in make_topics(topics, config):
+            say(logging.INFO, "topics", done=done)
+    problems = topic_problems(topics, config)
+    if problems:
+        raise ConfigError("; ".join(problems))
 
 
 def _check_fresh(topics: Topics, config: WorkerConfig) -> None:

@@ -19,11 +19,10 @@ from connectors.storage.snapshots import state_error
 from connectors.topics import BrokerError, Topics
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
-    BEING_RECOVERED,
-    BEING_RESTORED,
     UnfitTopicsError,
     check_signed,
     environment_in,
+    interrupted_command,
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
@@ -31,9 +30,9 @@ from streamgp.apps.deployment.contents import InputProgress, drifts_in, errors_o
 from streamgp.apps.deployment.deployment import (
     address_of,
     build_loops,
-    check_creation,
     damage,
     load_deployed,
+    make_topics,
     open_topics,
     topic_problems,
 )
@@ -106,8 +105,7 @@ def findings(
         return
     try:
         if create_topics:
-            check_creation(config)
-            yield from (Finding("ok", "created", done) for done in topics.create())
+            yield from (Finding("ok", "created", done) for done in make_topics(topics, config))
         yield from _of_topics(topics, config, loops, timeout_s)
     except (ConfigError, BrokerError) as error:
         yield Finding("wrong", "broker", str(error))
@@ -294,8 +292,7 @@ def _compared(
     for partition, history in sorted(histories.items()):
         theirs = history.configuration
         try:
-            is_cut = (theirs or {}).get("fingerprint") in (BEING_RECOVERED, BEING_RESTORED)
-            if theirs is not None and not is_cut:
+            if theirs is not None and interrupted_command(theirs) is None:
                 check_signed(partition, theirs, loops.configuration, config.worker.group)
                 elsewhere.add(differences_text(differences(environment_in(theirs))))
         except UnfitTopicsError as error:  # a worker would stop with this error

@@ -32,9 +32,9 @@ from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (
     address_of,
     build_loops,
-    check_creation,
     damage,
     load_deployed,
+    make_topics,
     open_topics,
     topic_problems,
 )
@@ -364,8 +364,7 @@ def _run(
     loops = build_loops(config, source=source)
     topics = open_topics(config)
     if create_topics:
-        check_creation(config)
-        for done in topics.create():
+        for done in make_topics(topics, config):
             say(logging.INFO, "topics", done=done)
     _check_topics(topics, config)
     if not stop():
