@@ -164,49 +164,10 @@ def audit_labels(
 
 def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     """Return all steps in some topics' records; the topics may be in any relative order."""
-    histories: dict[int, History] = {}
-    lines: dict[tuple[str | None, str], dict[int, LabelledExample]] = {}
-    put_back: dict[tuple[str | None, str], _PutBack] = {}
-    steps: list[Step] = []
-    heard: set[tuple[str | None, str]] = set()
-    restated: _Restated = {}
+    found = _Found(keyed=keyed)
     for record in records:
-        if record.topic in ("state", "consensus"):
-            history = histories.setdefault(record.partition, History())
-            history.take(record)
-            _note_restated(restated, record, history, keyed)
-        if record.topic == "dead-letters":
-            steps += _refused(record, keyed)
-        elif record.topic == "consensus" and record.value is None:
-            if (event := _event_of_null(record, keyed)) in put_back:
-                put_back[event].note_null(record)
-        elif record.topic != "state" and record.value is not None:
-            message = _message(record, record.value, keyed)
-            if isinstance(message, LabelledExample):
-                event = message.key, message.event_id
-                lines.setdefault(event, {}).setdefault(message.sequence, message)
-                put_back.setdefault(event, _PutBack()).note_line(record, message)
-            elif isinstance(message, Answer):
-                # An answer counts once, however often it was sent.
-                if (message.key, message.answer_id) not in heard:
-                    heard.add((message.key, message.answer_id))
-                    steps.append(_said(message))
-            elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
-                steps += _of_question(message)
-    kept = [each for history in histories.values() for each in _retractions(history)]
-    # The earliest last: it holds the lines as they were learned.
-    for retraction in sorted(kept, key=lambda each: each.at, reverse=True):
-        steps += _retracted(retraction)
-        for line in retraction.taken:  # a line removed from the log was still learned
-            lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
-    for history in histories.values():
-        steps += _outdated(history)
-    rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
-    for event, about in lines.items():
-        found = put_back.get(event, _PutBack()).found
-        again = restated.get((event[0] if keyed else None, event[1]), {})
-        steps += _learned([about[sequence] for sequence in sorted(about)], rates, found, again)
-    return sorted(steps, key=lambda step: (step.at, _ORDER.index(step.what)))
+        found.take(record)
+    return sorted(found.steps(), key=lambda step: (step.at, _ORDER.index(step.what)))
 
 
 def told(story: Sequence[Step]) -> str:
@@ -240,7 +201,7 @@ def _once(story: Iterable[Step]) -> Iterator[Step]:
 def table(steps: Iterable[Step]) -> str:
     """Return a table of all annotators: numbers of answers and their outcomes."""
     counts: dict[str | None, Counter[str]] = {}
-    whose: dict[tuple[str | None, str], str | None] = {}
+    whose: dict[_EventKey, str | None] = {}
     for step in steps:
         of = counts.setdefault(step.annotator, Counter())
         event = step.key, step.event_id
@@ -276,6 +237,85 @@ def table(steps: Iterable[Step]) -> str:
 
 
 # --- internal
+
+
+_EventKey: TypeAlias = tuple[str | None, str]
+"""A key and an event id."""
+
+
+class _Found:
+    """What the records of the topics tell about labels, read one after the other."""
+
+    # _histories  contents of `state` and `consensus`, by partition
+    # _lines      lines of the consensus log by event and number, as they were learned
+    # _put_back   labels of each event that were removed from the log and put back
+    # _restated   by event, revisions of lines that say what stands after a retraction, and until
+    #             when; without a key where one loop serves all
+    # _heard      key and id of each answer: it counts once, however often it was sent
+    # _steps      the steps of single records
+    def __init__(self, *, keyed: bool) -> None:
+        self._keyed = keyed
+        self._histories: dict[int, History] = {}
+        self._lines: dict[_EventKey, dict[int, LabelledExample]] = {}
+        self._put_back: dict[_EventKey, _PutBack] = {}
+        self._restated: dict[_EventKey, dict[int, float]] = {}
+        self._heard: set[tuple[str | None, str]] = set()
+        self._steps: list[Step] = []
+
+    def take(self, record: Record) -> None:
+        if record.topic in ("state", "consensus"):
+            history = self._histories.setdefault(record.partition, History())
+            history.take(record)
+        if record.topic == "state":
+            self._note_restated(record, history)
+        elif record.topic == "dead-letters":
+            self._steps += _refused(record, self._keyed)
+        elif record.value is not None:
+            self._take_message(record, _message(record, record.value, self._keyed))
+        elif record.topic == "consensus":
+            event = _event_of_null(record, self._keyed)
+            if event in self._put_back:
+                self._put_back[event].note_null(record)
+
+    def steps(self) -> Iterator[Step]:
+        yield from self._steps
+        kept = [each for history in self._histories.values() for each in _retractions(history)]
+        # The earliest last: it holds the lines as they were learned.
+        for retraction in sorted(kept, key=lambda each: each.at, reverse=True):
+            yield from _retracted(retraction)
+            for line in retraction.taken:  # a line removed from the log was still learned
+                self._lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
+        for history in self._histories.values():
+            yield from _outdated(history)
+        lines = [line for about in self._lines.values() for line in about.values()]
+        rates = _error_rates(lines, self._keyed)
+        for event, about in self._lines.items():
+            found = self._put_back.get(event, _PutBack()).found
+            again = self._restated.get((event[0] if self._keyed else None, event[1]), {})
+            yield from _learned([about[n] for n in sorted(about)], rates, found, again)
+
+    def _take_message(self, record: Record, message: Input | Message | None) -> None:
+        if isinstance(message, LabelledExample):
+            event = message.key, message.event_id
+            self._lines.setdefault(event, {}).setdefault(message.sequence, message)
+            self._put_back.setdefault(event, _PutBack()).note_line(record, message)
+        elif isinstance(message, Answer):
+            name = message.key, message.answer_id
+            if name not in self._heard:
+                self._heard.add(name)
+                self._steps.append(_said(message))
+        elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
+            self._steps += _of_question(message)
+
+    def _note_restated(self, record: Record, history: History) -> None:
+        """Note the lines that a retraction has made, which an undo removes together with it."""
+        entity, name = (*parts_of(record.key), "", "")[:2]
+        if record.value is None or not name.startswith(RETRACTED):
+            return
+        for retraction in _retractions(history, [entity]):
+            for event_id, revision in retraction.made:
+                event = retraction.key if self._keyed else None, event_id
+                self._restated.setdefault(event, {})[revision] = retraction.at
 
 
 def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
@@ -465,7 +505,7 @@ class _PutBack:
         self._is_open = True
 
 
-def _event_of_null(record: Record, keyed: bool) -> tuple[str | None, str] | None:
+def _event_of_null(record: Record, keyed: bool) -> _EventKey | None:
     """Return the event whose line a null removed, None if it concerns no event."""
     try:
         gone = taken_back(record.key, keyed=keyed)
@@ -533,23 +573,6 @@ def _step(
     )
 
 
-_Restated: TypeAlias = dict[tuple[str | None, str], dict[int, float]]
-"""Revisions of lines that say what stands after a retraction, by event, and until when."""
-
-
-def _note_restated(restated: _Restated, record: Record, history: History, keyed: bool) -> None:
-    """Note the lines that a retraction has made, which an undo removes together with it."""
-    if record.topic != "state" or record.value is None:
-        return
-    entity, name = (*parts_of(record.key), "", "")[:2]
-    if not name.startswith(RETRACTED):
-        return
-    for retraction in _retractions(history, [entity]):
-        for event_id, revision in retraction.made:
-            event = retraction.key if keyed else None, event_id
-            restated.setdefault(event, {})[revision] = retraction.at
-
-
 def _retractions(history: History, entities: Iterable[str] | None = None) -> list[Retraction]:
     try:
         names = history.entities() if entities is None else entities
@@ -587,7 +610,7 @@ def _outdated(history: History) -> list[Step]:
 
 
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
-    found: dict[tuple[str | None, str], list[Step]] = {}
+    found: dict[_EventKey, list[Step]] = {}
     for step in steps:
         found.setdefault((step.key, step.event_id), []).append(step)
     return sorted(found.values(), key=lambda story: story[-1].at)
