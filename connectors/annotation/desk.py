@@ -317,9 +317,7 @@ class AnnotationDesk:
         if known is not None:
             self._check_same(known[0], reply, (key, request_id))
             return Accepted(answer=known[0], partition=known[1], again=True)
-        question = self._open_question(annotator, reply.card, now)
-        if question is None:
-            raise CardGoneError(f"card {reply.card} waits for no answer any more")
+        question = self._waiting_question(annotator, reply.card, now)
         y = self._label_of(reply, question.request)
         return self._answer(question, y, annotator, now, answer_id, **details_of(reply))
 
@@ -384,9 +382,7 @@ class AnnotationDesk:
 
         """
         self._counts.saw(annotator, now)
-        question = self._open_question(annotator, card_id, now)
-        if question is None:
-            raise CardGoneError(f"card {card_id} waits for no answer any more")
+        question = self._waiting_question(annotator, card_id, now)
         self._inbox.skip(question, annotator)
         if self._holder(question, now) == annotator:
             del self._leases[key_of(question)]
@@ -529,6 +525,12 @@ class AnnotationDesk:
     def _open_question(self, annotator: str, card_id: str, now: float) -> Question | None:
         key, request_id = request_of(card_id, keyed=self._keyed)
         return self._inbox.question_of(key, request_id, now, annotator)
+
+    def _waiting_question(self, annotator: str, card_id: str, now: float) -> Question:
+        question = self._open_question(annotator, card_id, now)
+        if question is None:
+            raise CardGoneError(f"card {card_id} waits for no answer any more")
+        return question
 
     def _card(self, question: Question, annotator: str, now: float, only_key: str | None) -> Card:
         request = question.request

@@ -8,7 +8,7 @@ probabilities of the prediction and the averages of the classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import inf, sqrt
@@ -124,8 +124,8 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return []
-        far = [(_distance_from(found, of_class, x), i) for i, of_class in _numbered(found)]
-        wanted = {i for _, i in nsmallest(n, far)}
+        far = _distances(found, x)
+        wanted = nsmallest(n, range(len(far)), key=lambda i: far[i])
         return [y for i, (_, y) in enumerate(found.by_class) if i in wanted]
 
     def order(self, key: str | None, x: Features) -> list[FeatureName]:
@@ -151,12 +151,12 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return False
-        far = [_distance_from(found, of_class, x) for _, of_class in _numbered(found)]
-        return bool(far) and min(far) > _FAR_STDS
+        return min(_distances(found, x), default=0.0) > _FAR_STDS
 
 
-def _numbered(found: _OfKey) -> Iterator[tuple[int, dict[FeatureName, _Mean]]]:
-    return enumerate(found.by_class.values())
+def _distances(found: _OfKey, x: Features) -> list[float]:
+    """Return the distance of an event from each class."""
+    return [_distance_from(found, of_class, x) for of_class in found.by_class.values()]
 
 
 def _rank(found: _OfKey, name: FeatureName, value: Any) -> tuple[bool, float, float]:

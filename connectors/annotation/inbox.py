@@ -125,14 +125,14 @@ class AnnotationInbox:
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._everyone = everyone
         self._order = order
+        self._answers = everyone or annotator is not None
         self._waiting = OpenQuestions(
-            keep_over=everyone or annotator is not None,
+            keep_over=self._answers,
             may_answer=self._is_authorised,
             order=order,
         )
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
-        self._answers = everyone or annotator is not None
         self._with_classes = with_classes
         self.timeline = Timeline()
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
@@ -528,13 +528,12 @@ class AnnotationInbox:
         if isinstance(request, Challenge):
             self._note_challenge(request, at)
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
-        else:
-            if request.is_second:
-                pass  # it also excludes annotators who have answered about the event
-            elif request.excluded:
-                self._quarantined[self._home(request.key)] = request.excluded
+        elif not request.is_second:  # which also excludes those who have answered about the event
+            home = self._home(request.key)
+            if request.excluded:
+                self._quarantined[home] = request.excluded
             else:
-                self._quarantined.pop(self._home(request.key), None)
+                self._quarantined.pop(home, None)
         if self._answers:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at

@@ -325,7 +325,7 @@ class OpenQuestions:
         """
         request = question.request
         event = (request.key, request.event_id)
-        past = self._past.get(event) or self._older.get(event) or _Past()
+        past = self._known_past(event) or _Past()
         # Answers may have been read before it, even ones that the workers refuse.
         names = past.answered.get(request.request_id, ())
         if any(self._may_answer(request, name) for name in names):
@@ -374,7 +374,7 @@ class OpenQuestions:
 
     def may_be_first(self, event: EventKey, request: Request, annotator: str | None) -> bool:
         """Return whether no other annotator is known to have answered a request before."""
-        past = self._past.get(event) or self._older.get(event)
+        past = self._known_past(event)
         names = () if past is None else past.answered.get(request.request_id, ())
         first = next((name for name in names if self._may_answer(request, name)), annotator)
         return first == annotator
@@ -405,7 +405,7 @@ class OpenQuestions:
         event_id = event_id_of(request_id)
         if event_id is None:
             return None
-        past = self._past.get((key, event_id)) or self._older.get((key, event_id))
+        past = self._known_past((key, event_id))
         return None if past is None else past.over.get(request_id)
 
     def remove(self, event: EventKey, request_id: str) -> Question | None:
@@ -493,7 +493,11 @@ class OpenQuestions:
         rank, event = place
         return self._bodies[event][rank[-1]].question
 
+    def _known_past(self, event: EventKey) -> _Past | None:
+        return self._past.get(event) or self._older.get(event)
+
     def _past_of(self, event: EventKey, at: float) -> _Past:
+        """Return the settled requests of an event, to record another one."""
         past = self._past.get(event)
         if past is None:
             older = self._older.pop(event, None)

@@ -41,7 +41,9 @@ class AnswerSender:
         self._failure: BaseException | None = None
         self._is_done = False
         self._gives_up = False
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="streamgp: answer sender", daemon=True
+        )
         self._thread.start()
 
     @property
