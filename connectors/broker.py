@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from connectors.memory import MemoryReader, MemoryTopics
 from connectors.topics import Outgoing, Reader, Record, Topics, Writer
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
-from connectors.wire.outbound import Outbound
+from connectors.wire.outbound import Outbound, time_of
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -449,21 +449,6 @@ def receive(topic: Topic, data: bytes, *, subject: str, at: float) -> Received:
         reason = f"topic {topic!r} must hold {expected}, got {type(message).__name__}"
     rejected = Rejected(subject=subject, fault="malformed", reason=reason, at=at)
     return Received(message=rejected, original=data, at=at)
-
-
-def time_of(message: Input | Message) -> float:
-    """Return a message's own time."""
-    match message:
-        case Event():
-            return message.occurred_at
-        case Answer():
-            return message.answered_at
-        case LabelRequest() | Challenge():
-            return message.requested_at
-        case LabelledExample():
-            return message.learned_at
-        case Prediction() | Cancel() | Expired() | Rejected() | Retraction():
-            return message.at
 
 
 def _received(record: Record) -> Received:

@@ -29,6 +29,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 
 # --- Excerpt of an input that is too large for a dead letter.
@@ -320,22 +321,33 @@ def _id_of(request: LabelRequest) -> str:
     return f"{request.request_id}/again/{len(request.excluded)}" if again else request.request_id
 
 
-_Route: TypeAlias = tuple[TopicName, Callable[[Any], str], Callable[[Any], float]]
+_Route: TypeAlias = tuple[TopicName, Callable[[Any], str]]
 _ROUTES: dict[type, _Route] = {
-    Event: ("events", lambda m: m.event_id, lambda m: m.occurred_at),
-    Answer: ("answers", lambda m: m.answer_id, lambda m: m.answered_at),
-    Prediction: ("predictions", lambda m: f"{m.event_id}/prediction", lambda m: m.at),
-    LabelRequest: ("requests", _id_of, lambda m: m.requested_at),
-    Challenge: ("requests", lambda m: m.request_id, lambda m: m.requested_at),
-    Cancel: ("requests", lambda m: f"{m.request_id}/cancel", lambda m: m.at),
-    Expired: ("requests", lambda m: f"{m.request_id}/expired", lambda m: m.at),
-    LabelledExample: (
-        "consensus",
-        lambda m: f"{m.event_id}/consensus/{m.sequence}",
-        lambda m: m.learned_at,
-    ),
+    Event: ("events", lambda m: m.event_id),
+    Answer: ("answers", lambda m: m.answer_id),
+    Prediction: ("predictions", lambda m: f"{m.event_id}/prediction"),
+    LabelRequest: ("requests", _id_of),
+    Challenge: ("requests", lambda m: m.request_id),
+    Cancel: ("requests", lambda m: f"{m.request_id}/cancel"),
+    Expired: ("requests", lambda m: f"{m.request_id}/expired"),
+    LabelledExample: ("consensus", lambda m: f"{m.event_id}/consensus/{m.sequence}"),
 }
-"""For each type of message its topic, its id among those of its key, and its time."""
+"""For each type of message its topic, and its id among those of its key."""
+
+
+def time_of(message: Input | Message) -> float:
+    """Return a message's own time."""
+    match message:
+        case Prediction() | Cancel() | Expired() | Rejected() | Retraction():
+            return message.at
+        case Event():
+            return message.occurred_at
+        case Answer():
+            return message.answered_at
+        case LabelRequest() | Challenge():
+            return message.requested_at
+        case LabelledExample():
+            return message.learned_at
 
 
 class Outbound:
@@ -390,7 +402,7 @@ class Outbound:
         if route is None:
             names = ", ".join(kind.__name__ for kind in _ROUTES)
             raise TypeError(f"message must be one of {names}, got {type(message).__name__}")
-        topic, name_of, time_of = route
+        topic, name_of = route
         if message.key is None and self._keyed:
             raise ValueError(f"message must have a key, got {message!r:.80}")
         if isinstance(message, LabelledExample):
