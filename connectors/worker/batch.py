@@ -264,8 +264,7 @@ class Results:
         """
         number, entity = partition.number, self._entity(retraction.key)
         for line in retraction.taken:
-            key = consensus_key(entity, line.event_id, line.revision)
-            self.erase(key, number)
+            self.erase(_key_of(entity, line), number)
         # Separate from what was taken back from the annotator before.
         name = f"{retraction_name(retraction.annotator)}/{retraction.taken[-1].sequence}"
         self.keep(entity, {name: retraction_value(retraction)}, number)
@@ -286,14 +285,18 @@ class Results:
                 self.erase(key, partition.number)
 
 
-# --- Records of other producers on the consensus log: deletions, and records that are no lines.
-
-
 def _name_of(content: Content | None) -> str | None:
     """Return the id of an event or answer, by which a rejection of it names it."""
     if isinstance(content, Answer):
         return content.answer_id
     return content.event_id if isinstance(content, Event) else None
+
+
+def _key_of(entity: str, line: LabelledExample) -> bytes:
+    return consensus_key(entity, line.event_id, line.revision)
+
+
+# --- Records of other producers on the consensus log: deletions, and records that are no lines.
 
 
 class Deletions:
@@ -549,10 +552,6 @@ class Deletions:
         return history
 
 
-def _key_of(entity: str, line: LabelledExample) -> bytes:
-    return consensus_key(entity, line.event_id, line.revision)
-
-
 class Batch:
     """Processes the records of one poll; parameters without a description are those of `Results`.
 
@@ -626,7 +625,7 @@ class Batch:
                 raise partition.unusable(error) from error
             self.results.take(partition, messages, None)
             if partition.early.is_overdue(self._now) and not events_come(number):
-                self._give_up(partition, partition.early.take_overdue(self._now))
+                self._deliver(partition, partition.early.take_overdue(self._now))
             windows = partition.windows
             if windows is not None and windows.is_due(self._now) and not events_come(number):
                 for window in windows.on_time(self._now):
@@ -726,7 +725,8 @@ class Batch:
         messages = loops.on_event(event, event.occurred_at, written_at=self._now, is_checked=True)
         self.results.take(partition, messages, record, event)
         if partition.early and loops.knows(event.key, event.event_id):
-            self._take_early(partition, event)
+            entity = self._loops.entity(event.key)
+            self._deliver(partition, partition.early.take_for(entity, event.event_id))
 
     def _answered(self, partition: Partition, answer: Answer) -> list[Message]:
         """Return what a loop makes of an answer."""
@@ -755,21 +755,11 @@ class Batch:
             return
         entity = self._loops.entity(answer.key)
         self.results.counts["early"] += 1
-        self._give_up(partition, partition.early.keep(record, answer, entity, self._now))
+        self._deliver(partition, partition.early.keep(record, answer, entity, self._now))
 
-    def _take_early(self, partition: Partition, event: Event) -> None:
-        """Process the answers that have waited for an event, in order."""
-        entity = self._loops.entity(event.key)
-        for early in partition.early.take_for(entity, event.event_id):
-            self._deliver(partition, early)
-
-    def _give_up(self, partition: Partition, waiting: list[EarlyAnswer]) -> None:
-        """Process answers whose event has not arrived: they become dead letters."""
+    def _deliver(self, partition: Partition, waiting: Iterable[EarlyAnswer]) -> None:
+        """Pass answers that no longer wait to the loop; without their event, it refuses them."""
         for early in waiting:
-            self._deliver(partition, early)
-
-    def _deliver(self, partition: Partition, early: EarlyAnswer) -> None:
-        """Pass an answer that no longer waits to the loop, whatever the outcome."""
-        content = early.message
-        messages = self._answered(partition, content) if isinstance(content, Answer) else [content]
-        self.results.take(partition, messages, early.record, content)
+            said = early.message
+            messages = self._answered(partition, said) if isinstance(said, Answer) else [said]
+            self.results.take(partition, messages, early.record, said)

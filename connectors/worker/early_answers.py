@@ -140,13 +140,13 @@ class EarlyAnswers:
 
     def next_deadline(self) -> float | None:
         """Return the time after which the oldest has waited long enough, None if none waits."""
-        oldest = next(iter(self._waiting.values()), None)
+        oldest = self._oldest()
         return None if oldest is None else oldest.since + PATIENCE_S
 
     def is_overdue(self, now: float) -> bool:
         """Return whether the oldest has waited long enough."""
         # If the clock was set back, the age of an answer is unknown.
-        oldest = next(iter(self._waiting.values()), None)
+        oldest = self._oldest()
         return oldest is not None and abs(now - oldest.since) > PATIENCE_S
 
     def take_overdue(self, now: float) -> list[EarlyAnswer]:
@@ -202,6 +202,9 @@ class EarlyAnswers:
         self._changed.clear()
 
     # --- internal
+
+    def _oldest(self) -> EarlyAnswer | None:
+        return next(iter(self._waiting.values()), None)
 
     def _add(self, found: Iterable[EarlyAnswer]) -> None:
         is_rising = True

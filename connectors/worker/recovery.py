@@ -115,20 +115,19 @@ class Restorer:
     def _catch_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
         """Read on from the end of each partition; return partitions to read from the start."""
         histories = {number: History() for number in partitions}
-        ends: dict[Any, int] = {}
         starts = {number: partition.starts for number, partition in partitions.items()}
         try:
             for record in self._client.history(starts, self._progress):
                 histories[record.partition].take(record)
-                ends[record.topic, record.partition] = record.offset + 1
         except ShortTopicError as error:
             for number, reason in error.reasons.items():
                 partitions[number].start_over(reason)
             return partitions
         behind = {}
         for number, partition in partitions.items():
-            if partition.bring_up(histories.pop(number)):
-                partition.advance(ends)
+            history = histories.pop(number)
+            if partition.bring_up(history):
+                partition.starts |= history.ends
             else:
                 behind[number] = partition
         return behind
@@ -153,21 +152,19 @@ class Restorer:
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
         """Log, or refuse, partitions that were processed in another numerical environment."""
-        others: dict[str, list[int]] = {}
-        found: dict[str, Any] = {}
+        others: dict[str, tuple[dict[str, Any], list[int]]] = {}
         for number, partition in partitions.items():
             if self._strict:
                 check_environment(number, partition.environment)
             differing = differences(partition.environment or {})
             if differing:
-                text = differences_text(differing)
-                others.setdefault(text, []).append(number)
-                found[text] = {name: {"was": a, "is": b} for name, (a, b) in differing.items()}
-        for text, numbers in others.items():
+                fields = {name: {"was": a, "is": b} for name, (a, b) in differing.items()}
+                others.setdefault(differences_text(differing), (fields, []))[1].append(number)
+        for fields, numbers in others.values():
             self._log.warning(
                 "environment-differs",
                 partitions=numbers,
-                fields=found[text],
+                fields=fields,
                 consequence="results agree to about 1e-9, not bitwise",
             )
 

@@ -60,23 +60,21 @@ REPEAT_S = 300.0
 class ProgressReports:
     """Writes to a worker's log what keeps it from its inputs."""
 
-    # _said_at   when the warning about a partition was last written
-    # _called    names of these partitions' topics on the broker
+    # _said      when the warning about a partition was last written, with its topic's name
     # _asked_at  when the client was last asked
     # _away_at   when the warning about a broker that does not answer was last written
 
     def __init__(self, client: WorkerClient, log: WorkerLog) -> None:
         self._client = client
         self._log = log
-        self._said_at: dict[Place, float] = {}
-        self._called: dict[Place, str] = {}
+        self._said: dict[Place, tuple[float, str]] = {}
         self._asked_at = 0.0
         self._away_at: float | None = None
 
     @property
     def stuck(self) -> Iterable[Place]:
         """The partitions that have records but yield none."""
-        return self._said_at
+        return self._said
 
     def look(self) -> None:
         """Report what is new; to be called after every poll."""
@@ -139,13 +137,13 @@ class ProgressReports:
 
     def _say_stalled(self, stalled: dict[Place, StalledPartition]) -> None:
         now = monotonic()
-        for place in [place for place in self._said_at if place not in stalled]:
-            del self._said_at[place]
-            self._log.info("progressing", topic=self._called.pop(place), partition=place[1])
+        for place in [place for place in self._said if place not in stalled]:
+            _, called = self._said.pop(place)
+            self._log.info("progressing", topic=called, partition=place[1])
         due = [
             place
             for place in stalled
-            if place not in self._said_at or now - self._said_at[place] >= REPEAT_S
+            if place not in self._said or now - self._said[place][0] >= REPEAT_S
         ]
         if not due:
             return
@@ -153,9 +151,8 @@ class ProgressReports:
         with suppress(BrokerError):
             obstacles = self._client.obstacles(due)
         for place in due:
-            self._said_at[place] = now
             each, obstacle = stalled[place], obstacles.get(place)
-            self._called[place] = each.called
+            self._said[place] = now, each.called
             self._log.warning(
                 "stuck",
                 topic=each.called,
@@ -385,9 +382,16 @@ class Session:
         if outgoing or results.verdicts:  # not if only its own labelled examples were read
             partitions = {record.partition for record in records}
             self._summary.note(results.counts, partitions, watch.took_s)
+        self._tell(batch)
+        for number in batch.forgotten_in:  # it must not remain in an old snapshot
+            self._saver.save_at_once(number)
+        check_share(self._recent, results.verdicts, self._settings.max_bad_share)
+
+    def _tell(self, batch: Batch) -> None:
+        """Report what an operator should know; without keys and annotators: they may be names."""
+        results = batch.results
         self._tell_failures(results.failures)
         for number, retraction in results.retractions:
-            # No key and no annotator, as in `_tell_failures`.
             self._log.warning(
                 "taken-back",
                 partition=number,
@@ -401,7 +405,6 @@ class Session:
             if n_put:
                 self._log.info("reinstated", partition=number, n=n_put)
         for number, drift in results.drifts:
-            # No key, as above.
             self._log.info(
                 "drift",
                 partition=number,
@@ -412,10 +415,7 @@ class Session:
             )
         if batch.unused:
             self._log.warning("rows-unused", of=results.counts["rows"], reasons=dict(batch.unused))
-        for number in batch.forgotten_in:  # it must not remain in an old snapshot
-            self._saver.save_at_once(number)
         self._warn_of_hidden(batch.labels)
-        check_share(self._recent, results.verdicts, self._settings.max_bad_share)
 
     def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
         """Warn of each new label with invisible characters, by its position, not by its text."""
@@ -500,7 +500,6 @@ class Session:
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Report some inputs for which something failed; the dead letters contain all."""
         for cause, rejected in failures[:_MOST_TOLD]:
-            # No key and no annotator: they may be people's names.
             place = {} if cause is None else self._place(cause)
             if rejected.fault == "quarantined":
                 consequence = "the answer is a dead letter, which names the annotator"
