@@ -17,7 +17,7 @@ from typing import IO
 import msgspec
 
 from connectors.broker import Received
-from connectors.storage.snapshots import new_part, state_error, sync_directory, what_is_there
+from connectors.storage.snapshots import replacing, state_error, what_is_there
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from streamgp.common.private_files import make_directory, private
 from streamgp.common.validation import check_path
@@ -296,7 +296,7 @@ def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
     """
     path = Path(path)
     try:
-        with new_part(path) as part:
+        with replacing(path) as part:
             descriptor = private(str(part), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with open(descriptor, "wb") as file:
                 os.fchmod(descriptor, path.stat().st_mode & 0o777)
@@ -306,8 +306,6 @@ def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
                 file.flush()
                 os.fsync(descriptor)
                 left = file.tell()
-            os.replace(part, path)
-            sync_directory(path.parent)
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from error
     return left

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.embedded.directory import changed, in_words
-from connectors.storage.snapshots import new_part, sync_directory
+from connectors.storage.snapshots import replacing
 from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
     ALL_TOPICS,
@@ -491,7 +491,7 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
 
     """
     try:
-        with new_part(path) as part:
+        with replacing(path) as part:
             descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
             os.close(descriptor)  # before SQLite opens it: closing the file releases SQLite's locks
             with closing(_connected(part)) as connection:
@@ -512,8 +512,6 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            os.replace(part, path)
-            sync_directory(path.parent)
     except sqlite3.Error as error:
         raise _in_words(path, error) from error
     except OSError as error:

@@ -79,15 +79,13 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
     path = check_path("path", path)
     check_bytes("data", data)
     try:
-        with new_part(path) as part:
+        with replacing(path) as part:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             try:
                 _write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            os.replace(part, path)
-            sync_directory(path.parent)
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from error
 
@@ -243,22 +241,29 @@ class StateDirectory:
 
 
 @contextmanager
-def new_part(path: Path) -> Iterator[Path]:
-    """Yield the name of a temporary file beside the one that it will replace.
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the name of a temporary file beside a file, which it replaces at the end of the block.
 
-    Leftovers of earlier crashes are removed first, which also frees their space; a file still under
-    the temporary name at the end is removed too.
+    The block must sync it to disk. After an error the old file is unchanged, unless the very last
+    step failed, and the temporary one is removed.
     """
+    remove_left_over(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        os.replace(part, path)
+        sync_directory(path.parent)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def remove_left_over(path: Path) -> None:
+    """Remove the temporary files of a file that crashes left behind, which frees their space."""
     left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.part.*")
     for entry in list(os.scandir(path.parent)):
         if left_over.fullmatch(entry.name):
             Path(entry.path).unlink(missing_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        yield part
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def sync_directory(path: Path) -> None:

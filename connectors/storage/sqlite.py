@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 from zlib import crc32
 
-from connectors.storage.snapshots import StateError, new_part, state_error, sync_directory
+from connectors.storage.snapshots import StateError, remove_left_over, replacing, state_error
 from streamgp.base import State
 from streamgp.common.private_files import private
 from streamgp.common.validation import check_path
@@ -80,8 +80,7 @@ class SqliteFile:
         self.path = check_path("path", path).absolute()
         self._connection: sqlite3.Connection | None = None
         try:
-            with new_part(self.path):
-                pass  # left behind by a crash
+            remove_left_over(self.path)
             # Only if the file is missing: closing it releases all locks of this process on it.
             with suppress(FileExistsError):
                 os.close(private(str(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
@@ -122,7 +121,7 @@ class SqliteFile:
         self.commit()
         self.rows("COMMIT")
         try:
-            with new_part(self.path) as part:
+            with replacing(self.path) as part:
                 descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
                 try:
                     # As bytes: a file name need not be UTF-8, but a text parameter must be.
@@ -131,8 +130,6 @@ class SqliteFile:
                 finally:
                     os.close(descriptor)
                 self._abandon()
-                os.replace(part, self.path)
-                sync_directory(self.path.parent)
         except StateError:
             raise
         except OSError as error:

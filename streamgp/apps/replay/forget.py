@@ -11,7 +11,12 @@ from pathlib import Path
 import click
 
 from connectors.jsonl import check_beginning, count_lines, remove_lines
-from connectors.storage.snapshots import StateDirectory, new_part, read_snapshot, write_snapshot
+from connectors.storage.snapshots import (
+    StateDirectory,
+    read_snapshot,
+    remove_left_over,
+    write_snapshot,
+)
 from connectors.tables.cells import key_of
 from streamgp.apps.console import number
 from streamgp.apps.replay.checkpoint import (
@@ -152,8 +157,7 @@ def _without(
 
 def _rewrite_summary(path: Path, counter: CountingSink) -> None:
     """Update the summary of a finished run."""
-    with new_part(path):
-        pass  # nothing is left of a summary that was being written when the run was killed
+    remove_left_over(path)  # of a summary that was being written when the run was killed
     data = read_snapshot(path)
     if data is None:
         return
