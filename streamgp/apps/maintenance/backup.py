@@ -15,7 +15,7 @@ others.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from time import time, time_ns
@@ -385,19 +385,18 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         try:
             histories = _histories(contents)
             _check_whole(histories)
-            signed = _signed(histories, loops, there.group, n_partitions)
-            records = _moved(histories, contents, loops, there.group, n_partitions)
+            target = _Target(n_partitions=n_partitions, is_alike=len(histories) == n_partitions)
+            signed = _signed(histories, loops, there.group, target)
+            records = _moved(histories, contents, loops, there.group, target)
         except (HistoryError, DecodeError, UnfitTopicsError) as error:
             raise click.ClickException(f"{directory}: {error}") from None
         completed = _completed(there, manifest.checksum, n_partitions)
-        _check_positions(
-            there, manifest, directory, completed, is_alike=len(histories) == n_partitions
-        )
+        _check_positions(there, manifest, directory, completed, is_alike=target.is_alike)
         click.echo(
             f"{directory}: {_told(histories.values(), contents)}, of {clock_time(manifest.at)}\n"
             f"it covers the inputs before these offsets: {_offsets_told(manifest)}"
         )
-        if loops.total_budget is not None and len(histories) != n_partitions:
+        if loops.total_budget is not None and not target.is_alike:
             click.echo(
                 "the total budget of each partition starts over: the number of partitions has "
                 "changed"
@@ -410,21 +409,32 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         if not agreed(f"write this to {there.url}?", yes=yes):
             return
         check_idle(there, "restore")
-        signed = {n: each for n, each in signed.items() if n not in completed}
-        records = [record for record in records if record.partition not in completed]
-        mark = {"fingerprint": BEING_RESTORED, _BACKUP: manifest.checksum}
-        write_state(there, marks(list(signed), {**next(iter(signed.values())), **mark}))
-        write_state(there, [record for record in records if record.value is not None])
-        # Workers will read these as inputs.
-        write_all(there, [record for record in records if record.value is None], program="upkeep")
-        write_state(
-            there, [mark for n, signature in signed.items() for mark in marks([n], signature)]
+        _write(
+            there,
+            {n: each for n, each in signed.items() if n not in completed},
+            [record for record in records if record.partition not in completed],
+            manifest.checksum,
         )
         click.echo(f"restored to {number(n_partitions, 'partition')}; now start the workers")
 
 
+def _write(
+    there: Deployment,
+    signed: Mapping[int, Mapping[str, Any]],
+    records: Sequence[Outgoing],
+    backup: str,
+) -> None:
+    """Write records to partitions, which are marked before and signed afterwards."""
+    mark = {"fingerprint": BEING_RESTORED, _BACKUP: backup}
+    write_state(there, marks(list(signed), {**next(iter(signed.values())), **mark}))
+    write_state(there, [record for record in records if record.value is not None])
+    # Workers will read these as inputs.
+    write_all(there, [record for record in records if record.value is None], program="upkeep")
+    write_state(there, [mark for n, each in signed.items() for mark in marks([n], each)])
+
+
 def _signed(
-    histories: Mapping[int, History], loops: LoopSettings, group: str, n_partitions: int
+    histories: Mapping[int, History], loops: LoopSettings, group: str, target: _Target
 ) -> dict[int, dict[str, Any]]:
     """Return the signature of every future partition, after checking that all belong to us."""
     found = {n: history.configuration for n, history in histories.items()}
@@ -433,8 +443,30 @@ def _signed(
             check_signed(partition, configuration, loops.configuration, group)
     # A backup without any was refused before.
     any_one = next(each for each in found.values() if each is not None)
-    is_alike = len(histories) == n_partitions
-    return {n: (found[n] if is_alike else None) or any_one for n in range(n_partitions)}
+    numbers = range(target.n_partitions)
+    return {n: (found[n] if target.is_alike else None) or any_one for n in numbers}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """Partitions of the topics to which a backup is restored.
+
+    Parameters
+    ----------
+    is_alike
+        Whether they are as many as in the backup; if not, each entity moves to the partition of its
+        key.
+
+    """
+
+    n_partitions: int
+    is_alike: bool
+
+    def of(self, entity: str, partition: int) -> int:
+        """Return the partition to which the records of an entity move."""
+        if self.is_alike:
+            return partition
+        return partition_of(entity.encode() if entity else None, self.n_partitions)
 
 
 def _moved(
@@ -442,53 +474,55 @@ def _moved(
     contents: Contents,
     loops: LoopSettings,
     group: str,
-    n_partitions: int,
+    target: _Target,
 ) -> list[Outgoing]:
-    """Return the records to write, except the configuration.
-
-    If the number of partitions differs, each entity moves to the partition of its key.
-    """
-    is_alike = len(histories) == n_partitions
+    """Return the records to write, except the configuration."""
     outbox = Outbound(source_of(group), keyed=loops.keyed)
     records: list[Outgoing] = []
-    failed: dict[int, dict[str, int]] = {n: {} for n in range(n_partitions)}
-
-    def target(entity: str, partition: int) -> int:
-        if is_alike:
-            return partition
-        return partition_of(entity.encode() if entity else None, n_partitions)
-
     for (topic, partition), kept in sorted(contents.items(), reverse=True):
         for record in kept:
             if topic == REQUESTS:
                 question = _request_of(record.value)
                 if question is not None:
-                    to = target(loops.entity(question.key), partition)
+                    to = target.of(loops.entity(question.key), partition)
                     records.append(outbox.message(question, to))
                 continue
             entity, *names = parts_of(record.key)
-            to = target(entity, partition)
+            to = target.of(entity, partition)
             if topic == "consensus":
                 records.append(_line(record, outbox, to))
-            elif not _is_converted(entity, names[0], is_alike):
+            elif not _is_converted(entity, names[0], target.is_alike):
                 records.append(replace(record, partition=to))
+    if not target.is_alike:
+        records += _moved_early(histories, target)
+    return records + _forgotten(histories, target)
+
+
+def _moved_early(histories: Mapping[int, History], target: _Target) -> Iterator[Outgoing]:
+    """Yield the answers that wait for their event; their names are their positions."""
+    for partition, history in histories.items():
+        for entity, name, value in history.early():
+            to = target.of(entity, partition)
+            # Offsets of different partitions must remain distinct.
+            offset = int(name.rpartition(":")[2]) * len(histories) + partition
+            yield from state_records.records_of_part(
+                entity, f"{EARLY}answers:{to}:{offset}", value, to
+            )
+
+
+def _forgotten(histories: Mapping[int, History], target: _Target) -> list[Outgoing]:
+    """Return the record `forgotten` of each partition."""
+    failed: list[dict[str, int]] = [{} for _ in range(target.n_partitions)]
     for partition, history in histories.items():
         for entity, n in failed_in(forgotten_in(history)).items():
-            failed[target(entity, partition)][entity] = n
-        if not is_alike:
-            for entity, name, value in history.early():
-                to = target(entity, partition)
-                # Offsets of different partitions must remain distinct.
-                offset = int(name.rpartition(":")[2]) * len(histories) + partition
-                records += state_records.records_of_part(
-                    entity, f"{EARLY}answers:{to}:{offset}", value, to
-                )
-    for partition, entities in failed.items():
-        # Offsets start again. The time is a number that no worker has counted to: no earlier
-        # snapshot can be merged.
-        heeded = {"n": time_ns() // 1_000_000, "heeded": 0, "failed": entities}
-        records.append(state_records.state("", FORGOTTEN, heeded, partition))
-    return records
+            failed[target.of(entity, partition)][entity] = n
+    # Offsets start again. The time is a number that no worker has counted to: no earlier snapshot
+    # can be merged.
+    began = time_ns() // 1_000_000
+    return [
+        state_records.state("", FORGOTTEN, {"n": began, "heeded": 0, "failed": entities}, partition)
+        for partition, entities in enumerate(failed)
+    ]
 
 
 def _is_converted(entity: str, name: str, is_alike: bool) -> bool:
