@@ -312,6 +312,16 @@ class Administration:
             counts[name] = len(topic["partitions"])
         return counts
 
+    def partitions_of(
+        self, topics: Iterable[TopicName] = WORKER_INPUTS
+    ) -> dict[TopicPartition, Place]:
+        """Return the partitions of some topics, by default of the workers' inputs; see `counts`."""
+        return {
+            TopicPartition(self._names[name], number): (name, number)
+            for name, count in self.counts(topics).items()
+            for number in range(count)
+        }
+
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end offsets of partitions, records of open transactions included."""
         return self._offsets(partitions, OffsetSpec.LATEST, "tell where topics end")
@@ -350,7 +360,7 @@ class Administration:
             If its positions do not belong to these topics.
 
         """
-        roles = self._partitions_of()
+        roles = self.partitions_of()
         # In this order: a group at work is never ahead of ends that are read after its positions.
         starts, committed, ends = self.starts(roles), self.positions(group), self.ends(roles)
         backlog = {}
@@ -387,7 +397,7 @@ class Administration:
             number of partitions.
 
         """
-        roles = self._partitions_of(topics)
+        roles = self.partitions_of(topics)
         shapes = self.shapes(topics)
         committed = self._ask(
             f"tell how far group {group} is",
@@ -474,16 +484,6 @@ class Administration:
                 within(self._connection.timeouts.close_s, "close", client.close)
 
     # --- internal
-
-    def _partitions_of(
-        self, topics: Sequence[TopicName] = WORKER_INPUTS
-    ) -> dict[TopicPartition, Place]:
-        """Return the partitions of some topics, by default of the workers' inputs."""
-        return {
-            TopicPartition(self._names[name], number): (name, number)
-            for name, count in self.counts(topics).items()
-            for number in range(count)
-        }
 
     def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
         """Return the broker's description of each topic, None for a missing topic."""

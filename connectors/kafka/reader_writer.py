@@ -67,13 +67,8 @@ class KafkaReader:
         self._group = group
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
-        counts = administration.counts(names)
         self._administration = administration
-        self._places = places = [
-            TopicPartition(names[name], number)
-            for name, count in counts.items()
-            for number in range(count)
-        ]
+        self._places = places = list(administration.partitions_of(names))
         self._ends = {} if from_end else administration.ends(places)
         self._consumer = connection.consumer(names, max_partition_fetch_bytes=2**20, group_id=group)
         try:
