@@ -75,6 +75,11 @@ class Logs:
         self._records: dict[tuple[TopicName, int], list[Record]] = {place: [] for place in places}
         self._ends = dict.fromkeys(places, 0)
 
+    def check_open(self) -> None:
+        """Raise an error if no more records will come."""
+        if self.is_closed:
+            raise BrokerError("topics are closed; open new ones")
+
     def append(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
         """Append records, all or none; return the end offsets of their partitions."""
         places = [(record.topic, self.partition(record)) for record in outgoing]
@@ -322,8 +327,7 @@ class MemoryWorkerClient:
     def _check(self) -> None:
         if self._is_closed:
             raise ValueError("worker client is closed; open another one")
-        if self._logs.is_closed:
-            raise BrokerError("topics are closed")
+        self._logs.check_open()
         if not self._group.has(self._instance, self):
             raise FencedError(
                 f"another worker has joined as {self._instance!r}; give each a name of its own"
@@ -412,7 +416,7 @@ class MemoryTopics:
     def client(self, *, group: str, instance: str, max_records: int) -> MemoryWorkerClient:
         """Join a group of workers; an earlier member of the same name is fenced."""
         with self._logs.news:
-            self._check()
+            self._logs.check_open()
             members = self._groups.setdefault(group, Group(self._logs.n_partitions))
             return MemoryWorkerClient(
                 self._logs, members, instance=instance, max_records=max_records
@@ -423,7 +427,7 @@ class MemoryTopics:
     ) -> MemoryReader:
         """Read topics."""
         with self._logs.news:
-            self._check()
+            self._logs.check_open()
             positions = None if group is None else self._positions.setdefault(group, {})
             return MemoryReader(self._logs, topics, from_end=from_end, positions=positions)
 
@@ -512,10 +516,6 @@ class MemoryTopics:
             self._logs.is_closed = True
             self._logs.news.notify_all()
 
-    def _check(self) -> None:
-        if self._logs.is_closed:
-            raise BrokerError("topics are closed; open new ones")
-
 
 class MemoryReader:
     """Reads topics in memory; `positions` are those of its group, if it has one."""
@@ -550,8 +550,7 @@ class MemoryReader:
                 left = until - monotonic()
                 if records or left <= 0.0:
                     return records
-                if self._logs.is_closed:
-                    raise BrokerError("topics are closed; open new ones")
+                self._logs.check_open()
                 self._logs.news.wait(left)
 
     @property
@@ -608,8 +607,7 @@ class MemoryWriter:
     def flush(self) -> None:
         """Append all records kept."""
         with self._logs.news:
-            if self._logs.is_closed:
-                raise BrokerError("topics are closed; open new ones")
+            self._logs.check_open()
             self._logs.append(self._unsent)
         self._unsent.clear()
 

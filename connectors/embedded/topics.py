@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -242,13 +242,8 @@ class EmbeddedTopics:
             client.close()
         self._clients.clear()
 
-    @contextmanager
-    def _open(self) -> Iterator[Database]:
-        database = Database(database_in(self.directory))
-        try:
-            yield database
-        finally:
-            database.close()
+    def _open(self) -> closing[Database]:
+        return closing(Database(database_in(self.directory)))
 
 
 # --- Worker client, reader and writer. A commit is one transaction: records and input positions.

@@ -7,11 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectors.storage.snapshots import StateDirectory
-from connectors.worker.metrics import WorkerMetrics
 from streamgp.common.private_files import FILE_MODE
+
+if TYPE_CHECKING:
+    from connectors.worker.metrics import WorkerMetrics
 
 ALIVE = "alive"
 """Heartbeat file in the state directory, touched in every cycle and while a restore advances."""
@@ -119,8 +121,8 @@ class BatchSummary:
         self._took_s: defaultdict[str, float] = defaultdict(float)
 
 
-def say(level: int, event: str, **fields: Any) -> None:
-    """Write a line to the log."""
+def say(level: int, event: str, /, **fields: Any) -> None:
+    """Write a line to the log: an event with its fields."""
     _log.log(level, event, extra={"fields": fields})
 
 

@@ -87,7 +87,8 @@ def flink(
     Exit status: 0 stopped by a signal, or handed over; 2 wrong usage, configuration or topics; 75
     the job failed: start it again.
     """
-    from streamgp.apps.worker.logging import say, start_log
+    from connectors.worker.logging import say
+    from streamgp.apps.worker.logging import start_log
 
     settings = {}
     for each in flink:

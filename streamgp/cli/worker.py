@@ -84,7 +84,8 @@ def run(
       76  another worker with the same instance name took over: do not start again
      129, 130, 143  ended at once by a second signal
     """
-    from streamgp.apps.worker.logging import say, start_log
+    from connectors.worker.logging import say
+    from streamgp.apps.worker.logging import start_log
 
     start_log(log_format)
     # Before slow imports: a signal must not arrive before its handler is installed.

@@ -39,6 +39,7 @@ from connectors.worker.compatibility import (
     is_on_flink,
     signature,
 )
+from connectors.worker.logging import say
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import Stop
@@ -58,7 +59,6 @@ from streamgp.apps.flink.cluster import (
     was_taken_over,
 )
 from streamgp.apps.maintenance.rebuild import check_idle, marks
-from streamgp.apps.worker.logging import say
 from streamgp.config.validation import ConfigError
 
 _HANDED_BACK = "handed-back"

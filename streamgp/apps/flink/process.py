@@ -14,6 +14,7 @@ from typing import Any
 from connectors.kafka.settings import client_properties
 from connectors.storage.snapshots import InUseError, StateDirectory, StateError
 from connectors.topics import COMPACTED, WORKER_INPUTS, Place, Topics
+from connectors.worker.logging import say
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, LOST_BROKER, Stop
 from streamgp.apps.deployment.deployment import (
@@ -37,7 +38,6 @@ from streamgp.apps.flink.cluster import (
     was_taken_over,
 )
 from streamgp.apps.flink.moving import Move, Stopped, is_mark
-from streamgp.apps.worker.logging import say
 from streamgp.config.broker_url import KafkaAddress, parse_address
 from streamgp.config.load import parse_worker, text_of
 from streamgp.config.settings import WorkerConfig

@@ -15,17 +15,12 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Literal, TextIO, TypeAlias
 
+from connectors.worker.logging import say
 from streamgp.common.printable import printable
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
-WORKER = logging.getLogger("streamgp.worker")
 _LONGEST_TEXT = 1000
-
-
-def say(level: int, event: str, /, **fields: Any) -> None:
-    """Log one event with its fields."""
-    WORKER.log(level, event, extra={"fields": fields})
 
 
 def start_log(kind: LogFormat | None, *, stream: TextIO | None = None) -> None:

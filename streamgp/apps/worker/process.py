@@ -24,6 +24,7 @@ from connectors.topics import BrokerError, FencedError, Record, RefusedError, To
 from connectors.wire.record_lines import input_of
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
+from connectors.worker.logging import say
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp import __version__
@@ -39,7 +40,6 @@ from streamgp.apps.deployment.deployment import (
     topic_problems,
 )
 from streamgp.apps.gc_tuning import collect_seldom
-from streamgp.apps.worker.logging import say
 from streamgp.apps.worker.observe import observed
 from streamgp.config.broker_url import MemoryAddress
 from streamgp.config.load import check_bind, check_name

@@ -507,7 +507,7 @@ BUSY = """
 import time
 from connectors.worker.worker import Worker
 from streamgp.apps import console
-from streamgp.apps.worker.logging import say
+from connectors.worker.logging import say
 console._SAME_WISH_S = 0.0
 def busy(self, should_stop):
     while not should_stop():

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from streamgp.apps.worker.logging import LogFormat, say, start_log
+from connectors.worker.logging import say
+from streamgp.apps.worker.logging import LogFormat, start_log
 
 pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 
