@@ -369,35 +369,44 @@ class Move:
         job = None
         if marks is not None and marks.job is not None:
             job, begin_at = self._left(marks, marks.job, begin_at)
-        if job is None:
-            drained = self._drained()
-            if drained is None and begin_at is None:
-                raise ConfigError(
-                    "there is no checkpoint or savepoint to hand back; name it with --from"
-                )
-            began_at = _began_at(kept)
-            ends = self._begin(began_at) if marks is None else marks.ends
-            marks = _HandingBack(
-                ends,
-                begin_at=begin_at,
-                group=self._new_group("to-workers", began_at),
-                job=None if self.cluster.remote is None else _new_job(),
-            )
-            self._write(self._plan, marks)
-            job = self.cluster.start(
-                name_of(self.there.group, HANDING),
-                build(marks.group, _by_place(ends), drained is not None),
-                begin_at=drained or begin_at,
-                is_taken_over=drained is None and was_taken_over(begin_at),
-                job_id=marks.job,
-            )
-        assert marks is not None
-        ends_of = _by_place(marks.ends)
-        self._wait_until_read(job, marks.group, WORKER_INPUTS, ends_of)
+        if marks is None or job is None:
+            marks, job = self._start_handing(build, marks, _began_at(kept), begin_at)
+        ends = _by_place(marks.ends)
+        self._wait_until_read(job, marks.group, WORKER_INPUTS, ends)
         self._savepoint(job, _HANDED_BACK, drain=True)
         self._wait_for_end(job)
-        self._put_workers(ends_of)
+        self._put_workers(ends)
         self._sign_for_workers()
+
+    def _start_handing(
+        self,
+        build: Callable[[str, Mapping[Place, int], bool], Callable[[Any], None]],
+        before: _HandingBack | None,
+        began_at: _Offsets,
+        begin_at: str | None,
+    ) -> tuple[_HandingBack, FlinkJob]:
+        """Start the job that hands back; `before` is the progress of an earlier call."""
+        drained = self._drained()
+        if drained is None and begin_at is None:
+            raise ConfigError(
+                "there is no checkpoint or savepoint to hand back; name it with --from"
+            )
+        ends = self._begin(began_at) if before is None else before.ends
+        marks = _HandingBack(
+            ends,
+            begin_at=begin_at,
+            group=self._new_group("to-workers", began_at),
+            job=None if self.cluster.remote is None else _new_job(),
+        )
+        self._write(self._plan, marks)
+        job = self.cluster.start(
+            name_of(self.there.group, HANDING),
+            build(marks.group, _by_place(ends), drained is not None),
+            begin_at=drained or begin_at,
+            is_taken_over=drained is None and was_taken_over(begin_at),
+            job_id=marks.job,
+        )
+        return marks, job
 
     def _left(
         self, marks: _HandingBack, job_id: str, begin_at: str | None
