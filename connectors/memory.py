@@ -275,7 +275,7 @@ class MemoryWorkerClient:
             found = [
                 record
                 for number, offsets in starts.items()
-                for topic in sorted(COMPACTED, reverse=True)
+                for topic in COMPACTED
                 for record in self._logs.after(topic, number, offsets.get(topic, 0))
             ]
         return _told(found, progress)

@@ -23,8 +23,8 @@ Place: TypeAlias = tuple[TopicName, int]
 ALL_TOPICS: tuple[TopicName, ...] = get_args(TopicName)
 WORKER_INPUTS: tuple[TopicName, ...] = ("answers", "consensus", "events")
 """Topics that a worker reads continuously; the consensus topic for what others take back."""
-COMPACTED: frozenset[TopicName] = frozenset({"consensus", "state"})
-"""Topics in which the last record of each key counts."""
+COMPACTED: tuple[TopicName, ...] = ("state", "consensus")
+"""Topics in which the last record of each key counts: those of a restore, in its order."""
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 Progress: TypeAlias = Callable[[int, int], None]

@@ -335,7 +335,7 @@ class EmbeddedWorkerClient:
         with self._database.reading():
             for number, offsets in starts.items():
                 _check_partition(number)
-                for topic in sorted(COMPACTED, reverse=True):
+                for topic in COMPACTED:
                     start, end = offsets.get(topic, 0), self._database.end(TABLES[topic])
                     if start > end:
                         raise ShortTopicError(

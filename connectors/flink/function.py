@@ -18,7 +18,7 @@ from connectors.keyed_state import (
     shared_records,
     state_for_workers,
 )
-from connectors.topics import Outgoing, Record, TopicName
+from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import use_one_thread
 
@@ -70,7 +70,7 @@ class FlinkStore:
     def __init__(self, context: RuntimeContext) -> None:
         self._maps: dict[TopicName, MapState] = {
             topic: context.get_map_state(MapStateDescriptor(topic, BYTES, BYTES))
-            for topic in ("state", "consensus")
+            for topic in COMPACTED
         }
 
     def items(self) -> Iterator[Kept]:

@@ -19,6 +19,7 @@ from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, cl
 from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
 from connectors.topics import (
+    COMPACTED,
     NO_GROUP,
     BrokerError,
     Outgoing,
@@ -277,7 +278,6 @@ class KafkaWriter:
 # before it would restore a state without them.
 
 
-_READS: tuple[TopicName, ...] = ("state", "consensus")
 _TELL_EVERY_S = 1.0
 _WAIT_MS = 100
 _MANY = 5000
@@ -318,7 +318,7 @@ def read_history(
     places = {
         TopicPartition(names[topic], number): (topic, offsets.get(topic, 0))
         for number, offsets in starts.items()
-        for topic in _READS
+        for topic in COMPACTED
     }
     if not places:
         return

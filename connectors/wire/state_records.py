@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from connectors.topics import Outgoing, Record, TopicName
+from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from connectors.wire.explain import is_finite, one_line
 from streamgp.interactive.messages import LabelledExample, Retraction
@@ -417,7 +417,7 @@ class History:
             If it is of another topic, or of another partition than the first.
 
         """
-        if record.topic not in ("state", "consensus"):
+        if record.topic not in COMPACTED:
             raise ValueError(f"topic must be state or consensus, got {record.topic!r}")
         if self._partition is None:
             self._partition = record.partition

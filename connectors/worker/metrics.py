@@ -446,9 +446,7 @@ class WorkerMetrics:
                     self.quarantined[number] = Quarantined(partition.loops)
         self.is_ready = True
 
-    def note_batch(
-        self, batch: Batch, outgoing: Sequence[Outgoing], took_s: Mapping[str, float], at: float
-    ) -> None:
+    def note_batch(self, batch: Batch, took_s: Mapping[str, float], at: float) -> None:
         """Count a committed batch.
 
         Parameters
@@ -468,7 +466,7 @@ class WorkerMetrics:
             self.predictions += counts["predictions"]
             self.duplicates += counts["duplicates"]
             if counts["dead_letters"]:
-                self.dead_letters.update(_stages(outgoing))
+                self.dead_letters.update(_stages(batch.results.out))
             self.drifts[LABELS] += len(batch.results.drifts)
             self._count(batch.results.exchanges)
 

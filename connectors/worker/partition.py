@@ -14,7 +14,7 @@ from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.storage.sqlite import SqliteStore
-from connectors.topics import Record, TopicName
+from connectors.topics import COMPACTED, Record, TopicName
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     GROUP,
@@ -335,7 +335,7 @@ class Partition:
     def advance(self, ends: Mapping[tuple[TopicName, int], int]) -> None:
         """Record the new ends of `state` and `consensus`."""
         for (topic, number), end in ends.items():
-            if number == self.number and topic in ("state", "consensus"):
+            if number == self.number and topic in COMPACTED:
                 self.starts[topic] = end
 
     def save(self, now: float) -> int:

@@ -25,7 +25,6 @@ from connectors.topics import (
     BrokerError,
     Obstacle,
     OffsetReset,
-    Outgoing,
     Place,
     Record,
     Silence,
@@ -336,7 +335,7 @@ class Session:
         outgoing = batch.finish()
         watch.end("state")
         if outgoing or records:
-            self._commit(batch, outgoing, records, watch)
+            self._commit(batch, records, watch)
         elif self._log.quiet_s > _QUIET_S:
             self._log.info("idle", partitions=sorted(self._partitions))
         self._summary.write_when_due()
@@ -364,22 +363,16 @@ class Session:
                 partition.close()
         self._client.close()
 
-    def _commit(
-        self,
-        batch: Batch,
-        outgoing: Sequence[Outgoing],
-        records: Sequence[Record],
-        watch: Stopwatch,
-    ) -> None:
+    def _commit(self, batch: Batch, records: Sequence[Record], watch: Stopwatch) -> None:
         results = batch.results
-        ends = self._client.commit(outgoing)
+        ends = self._client.commit(results.out)
         watch.end("commit")
         if self._metrics is not None:
-            self._metrics.note_batch(batch, outgoing, watch.took_s, self._clock())
+            self._metrics.note_batch(batch, watch.took_s, self._clock())
         for partition in self._partitions.values():
             partition.advance(ends)
         self._saver.note(batch.touched)
-        if outgoing or results.verdicts:  # not if only its own labelled examples were read
+        if results.out or results.verdicts:  # not if only its own labelled examples were read
             partitions = {record.partition for record in records}
             self._summary.note(results.counts, partitions, watch.took_s)
         self._tell(batch)

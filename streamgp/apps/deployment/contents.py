@@ -12,7 +12,16 @@ from typing import Any
 import click
 
 from connectors.stalls import STALL_S, StallTracker
-from connectors.topics import Backlog, Obstacle, Place, Record, RefusedError, TopicName, Topics
+from connectors.topics import (
+    COMPACTED,
+    Backlog,
+    Obstacle,
+    Place,
+    Record,
+    RefusedError,
+    TopicName,
+    Topics,
+)
 from connectors.wire.state_records import CONFIGURATION, History
 from connectors.worker.losses import (
     FORGOTTEN,
@@ -119,7 +128,7 @@ def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> d
     """
     found = _found(histories)
     if found and topics.n_members(group):
-        later = histories_of(everything(topics, "state", "consensus", what="reading"))
+        later = histories_of(everything(topics, *COMPACTED, what="reading"))
         lasting = {n: _lasting(n, histories[n], later[n]) for n in found if n in later}
         found = {n: losses for n, losses in lasting.items() if losses.error() is not None}
     return found

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import click
 
-from connectors.topics import Record, TopicName
+from connectors.topics import COMPACTED, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import read, taken_back
 from connectors.wire.outbound import letter_of
@@ -263,7 +263,7 @@ class _Found:
         self._steps: list[Step] = []
 
     def take(self, record: Record) -> None:
-        if record.topic in ("state", "consensus"):
+        if record.topic in COMPACTED:
             history = self._histories.setdefault(record.partition, History())
             history.take(record)
         if record.topic == "state":

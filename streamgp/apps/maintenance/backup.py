@@ -158,7 +158,7 @@ def _consistent_contents(
     the rest, another checkpoint is taken.
     """
     for n in range(1, _N_TRIES + 1):
-        with closing(there.topics.reader(tuple(COMPACTED))) as reader:
+        with closing(there.topics.reader(COMPACTED)) as reader:
             contents = _Contents()
             for record in all_of(reader, what="reading"):
                 contents.take(record)

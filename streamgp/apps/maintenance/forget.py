@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,24 +125,16 @@ def forget_in_topics(
         If there is no such key, or the broker cannot be used.
 
     """
-    _check(key)
+    if flaw := flaw_of_name(key):
+        raise click.UsageError(f"KEY {flaw}")
     with visit(config_file, broker) as there:
         if not there.config.worker.keyed:
             raise click.ClickException(
                 f"{config_file}: one learner serves all keys (worker.keyed = false), so no key can "
                 "be removed from it; withdraw the person's labels one by one instead"
             )
-        reader = there.topics.reader(("consensus", "state"))
-        try:
+        with closing(there.topics.reader(("consensus", "state"))) as reader:
             _forget(there, reader, Traces(key), yes=yes, wait_s=wait_s)
-        finally:
-            reader.close()
-
-
-def _check(key: str) -> None:
-    flaw = flaw_of_name(key)
-    if flaw is not None:
-        raise click.UsageError(f"KEY {flaw}")
 
 
 def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wait_s: float) -> None:

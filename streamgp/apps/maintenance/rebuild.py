@@ -20,7 +20,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from connectors.topics import Outgoing, Reader
+from connectors.topics import COMPACTED, Outgoing, Reader
 from connectors.wire import state_records
 from connectors.wire.state_records import CONFIGURATION, History
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
@@ -279,7 +279,7 @@ def rebuild_learners(
         new = build_model(config, source=str(learner_file))
         if take_over:
             check_idle(there, "take over")
-        reader = stack.enter_context(closing(there.topics.reader(("state", "consensus"))))
+        reader = stack.enter_context(closing(there.topics.reader(COMPACTED)))
         histories = histories_of(all_of(reader, what="reading"))
         with readable_topics(there.config):
             check_whole(there.topics, there.group, histories)

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from connectors.topics import Outgoing, Record, Topics
+from connectors.topics import COMPACTED, Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound, original_headers
@@ -111,7 +111,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
     with visit(config_file, broker) as there:
         loops = build_loops(there.config, source=str(config_file))
         check_idle(there, "recover")
-        with closing(there.topics.reader(("state", "consensus"))) as reader:
+        with closing(there.topics.reader(COMPACTED)) as reader:
             records = all_of(reader, what="reading")
             histories = histories_of(_of_group(records, there.group))
             with readable_topics(there.config):

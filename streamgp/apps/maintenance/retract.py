@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import click
 
-from connectors.topics import Outgoing, Place, Reader
+from connectors.topics import COMPACTED, Outgoing, Place, Reader
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import flaw_of_name, retraction_key
 from connectors.wire.state_records import History
@@ -104,12 +104,11 @@ def retract_labels(
         If it has not happened within `wait_s`, or no worker is running.
 
     """
-    flaw = flaw_of_name(annotator)
-    if flaw is not None:
+    if flaw := flaw_of_name(annotator):
         raise click.UsageError(f"--annotator {flaw}")
     with (
         visit(config_file, broker) as there,
-        closing(there.topics.reader(("state", "consensus"))) as reader,
+        closing(there.topics.reader(COMPACTED)) as reader,
     ):
         loops = build_loops(there.config, source=str(config_file))
         with readable_topics(there.config):

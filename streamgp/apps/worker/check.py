@@ -16,7 +16,7 @@ import click
 
 from connectors.stalls import STALL_S
 from connectors.storage.snapshots import state_error
-from connectors.topics import BrokerError, Topics
+from connectors.topics import COMPACTED, BrokerError, Topics
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     UnfitTopicsError,
@@ -323,7 +323,7 @@ def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bo
     histories: dict[int, History] = {}
     deadline = time.monotonic() + timeout_s
     n_read = 0
-    with closing(topics.reader(["state", "consensus"])) as reader, progress() as show:
+    with closing(topics.reader(COMPACTED)) as reader, progress() as show:
         while not reader.caught_up and time.monotonic() < deadline:
             for record in reader.poll(1.0):
                 n_read += 1
