@@ -62,8 +62,40 @@ class _Mean:
 
 @dataclass(slots=True)
 class _OfKey:
+    """Averages of the features over all examples of a key, and over those of each class."""
+
     overall: dict[FeatureName, _Mean] = field(default_factory=dict)
     by_class: dict[Typed, dict[FeatureName, _Mean]] = field(default_factory=dict)
+
+    def rank(self, name: FeatureName, value: Any) -> tuple[bool, float, float]:
+        """Return the sort key of a feature of an event; see `Averages.order`."""
+        overall = self.overall.get(name)
+        if overall is None or not is_number(value):
+            return True, 0.0, 0.0
+        means = [means[name] for means in self.by_class.values() if name in means]
+        between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
+        # Rounded to nine digits, so that rounding errors do not decide the order.
+        share = round(between / overall.squares, 9) if overall.squares else 0.0
+        gap = max(abs(value - of_class.mean) for of_class in means)
+        return False, -share, -(gap / overall.std if overall.std else (inf if gap else 0.0))
+
+    def distances(self, x: Features) -> list[float]:
+        """Return the distance of an event from each class; see `Averages.is_unlike_all`."""
+        return [self._distance(means, x) for means in self.by_class.values()]
+
+    def _distance(self, means: Mapping[FeatureName, _Mean], x: Features) -> float:
+        squares = []
+        for name, value in x.items():
+            of_class, overall = means.get(name), self.overall.get(name)
+            if of_class is None or overall is None or not is_number(value):
+                continue
+            std = of_class.std if of_class.n >= _FEWEST else overall.std
+            gap = value - of_class.mean
+            if std:
+                squares.append((gap / std) ** 2)
+            elif gap and overall.std:
+                squares.append((gap / overall.std) ** 2)
+        return sqrt(sum(squares) / len(squares)) if squares else 0.0
 
 
 class Averages:
@@ -124,7 +156,7 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return []
-        far = _distances(found, x)
+        far = found.distances(x)
         wanted = nsmallest(n, range(len(far)), key=lambda i: far[i])
         return [y for i, (_, y) in enumerate(found.by_class) if i in wanted]
 
@@ -139,7 +171,7 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return list(x)
-        return sorted(x, key=lambda name: _rank(found, name, x[name]))
+        return sorted(x, key=lambda name: found.rank(name, x[name]))
 
     def is_unlike_all(self, key: str | None, x: Features) -> bool:
         """Return whether an event is far from every class: nothing like it was labelled before.
@@ -151,39 +183,7 @@ class Averages:
         found = self._of.get(key)
         if found is None:
             return False
-        return min(_distances(found, x), default=0.0) > _FAR_STDS
-
-
-def _distances(found: _OfKey, x: Features) -> list[float]:
-    """Return the distance of an event from each class."""
-    return [_distance_from(found, of_class, x) for of_class in found.by_class.values()]
-
-
-def _rank(found: _OfKey, name: FeatureName, value: Any) -> tuple[bool, float, float]:
-    overall = found.overall.get(name)
-    if overall is None or not is_number(value):
-        return True, 0.0, 0.0
-    means = [means[name] for means in found.by_class.values() if name in means]
-    between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
-    # Rounded to nine digits, so that rounding errors do not decide the order.
-    share = round(between / overall.squares, 9) if overall.squares else 0.0
-    gap = max(abs(value - of_class.mean) for of_class in means)
-    return False, -share, -(gap / overall.std if overall.std else (inf if gap else 0.0))
-
-
-def _distance_from(found: _OfKey, means: Mapping[FeatureName, _Mean], x: Features) -> float:
-    squares = []
-    for name, value in x.items():
-        of_class, overall = means.get(name), found.overall.get(name)
-        if of_class is None or overall is None or not is_number(value):
-            continue
-        std = of_class.std if of_class.n >= _FEWEST else overall.std
-        gap = value - of_class.mean
-        if std:
-            squares.append((gap / std) ** 2)
-        elif gap and overall.std:
-            squares.append((gap / overall.std) ** 2)
-    return sqrt(sum(squares) / len(squares)) if squares else 0.0
+        return min(found.distances(x), default=0.0) > _FAR_STDS
 
 
 def is_number(value: object) -> bool:

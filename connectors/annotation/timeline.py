@@ -8,6 +8,7 @@ example after a typing error was renamed or taken back, is no longer offered.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -91,6 +92,39 @@ class _OfKey:
         seen = self.seen.get(typed, -inf)
         return bool(self.counts.get(typed)) or seen > self.left.get(typed, -inf)
 
+    def move(self, event_id: str, event: _Event, at: float, label: Label | None) -> None:
+        """Re-sort an event by a time and a label; the label is not set here."""
+        self.remove_time(event_id, event)
+        event.occurred_at = at
+        if label is not None:
+            insort(self.times, (at, event_id))
+
+    def remove_time(self, event_id: str, event: _Event) -> None:
+        if event.label is not None:
+            del self.times[bisect_left(self.times, (event.occurred_at, event_id))]
+
+    def count(self, label: Label | None, n: int) -> None:
+        """Count `n` more events with a label."""
+        if label is not None:
+            typed = typed_label(label)
+            self.counts[typed] = self.counts.get(typed, 0) + n
+
+    def moment(self, event_id: str) -> Moment:
+        """Return the label of an event that has one."""
+        event = self.events[event_id]
+        assert event.label is not None, "only events with a label are looked for"
+        return Moment(
+            event_id=event_id,
+            occurred_at=event.occurred_at,
+            label=event.label,
+            annotator=event.annotator,
+            answered_at=event.answered_at,
+        )
+
+    def first(self, times: Sequence[tuple[float, str]]) -> Moment | None:
+        """Return the label of the first event in a part of `times`, None if it is empty."""
+        return self.moment(times[0][1]) if times else None
+
 
 class Timeline:
     """Labels of the events of all keys.
@@ -139,7 +173,7 @@ class Timeline:
         found = self._of.setdefault(key, _OfKey())
         event = self._event(found, key, event_id, got)
         if not event.of_request:
-            self._move(found, event_id, event, at, event.label)
+            found.move(event_id, event, at, event.label)
             event.of_request, event.partition = True, partition
 
     def mention(
@@ -185,11 +219,11 @@ class Timeline:
             left = max(at, event.answered_at)
             found.left[typed_label(older)] = max(left, found.left.get(typed_label(older), -inf))
         if at < event.answered_at:
-            self._move(found, event_id, event, occurred_at, event.label)
+            found.move(event_id, event, occurred_at, event.label)
             return
-        self._move(found, event_id, event, occurred_at, label)
-        self._count(found, event.label, -1)
-        self._count(found, label, 1)
+        found.move(event_id, event, occurred_at, label)
+        found.count(event.label, -1)
+        found.count(label, 1)
         if answer_id is not None or not is_same(event.label, label):
             event.answer_id, event.request_id = answer_id, request_id
         event.label, event.answered_at = label, at
@@ -202,7 +236,7 @@ class Timeline:
             return
         for event_id in [name for name, event in found.events.items() if event.got <= at]:
             event = self._drop(key, event_id)
-            self._count(found, event.label, -1)
+            found.count(event.label, -1)
         for typed in [typed for typed, got in found.got.items() if got <= at]:
             for of_label in (found.seen, found.got, found.counts, found.left):
                 of_label.pop(typed, None)
@@ -244,7 +278,7 @@ class Timeline:
         if found is None:
             return []
         first, last = bisect_left(found.times, (start, "")), bisect_left(found.times, (end, ""))
-        return [_moment(found, event_id) for _, event_id in found.times[first:last]]
+        return [found.moment(event_id) for _, event_id in found.times[first:last]]
 
     def neighbours(
         self, key: str | None, event_id: str, occurred_at: float
@@ -262,7 +296,7 @@ class Timeline:
         at = bisect_left(found.times, (occurred_at, event_id))
         after = at + 1 if found.times[at : at + 1] == [(occurred_at, event_id)] else at
         before, behind = found.times[max(0, at - 1) : at], found.times[after : after + 1]
-        return _first(found, before), _first(found, behind)
+        return found.first(before), found.first(behind)
 
     def standing(self, key: str | None, label: Label) -> list[Standing]:
         """Return the answers that gave a label to those events of a key that currently have it."""
@@ -288,7 +322,7 @@ class Timeline:
         found = self._of.get(key)
         if found is None or event_id not in found.events:
             return None
-        return None if found.events[event_id].label is None else _moment(found, event_id)
+        return None if found.events[event_id].label is None else found.moment(event_id)
 
     # --- internal
 
@@ -305,7 +339,7 @@ class Timeline:
     def _drop(self, key: str | None, event_id: str) -> _Event:
         found = self._of[key]
         event = found.events.pop(event_id)
-        self._remove_time(found, event_id, event)
+        found.remove_time(event_id, event)
         del self._order[key, event_id]
         return event
 
@@ -314,27 +348,6 @@ class Timeline:
         self._keys.setdefault(typed, {})[key] = None
         found.seen[typed] = max(at, found.seen.get(typed, -inf))
         found.got[typed] = max(got, found.got.get(typed, -inf))
-
-    @classmethod
-    def _move(
-        cls, found: _OfKey, event_id: str, event: _Event, at: float, label: Label | None
-    ) -> None:
-        """Re-sort an event by a time and a label; the label is not set here."""
-        cls._remove_time(found, event_id, event)
-        event.occurred_at = at
-        if label is not None:
-            insort(found.times, (at, event_id))
-
-    @staticmethod
-    def _remove_time(found: _OfKey, event_id: str, event: _Event) -> None:
-        if event.label is not None:
-            del found.times[bisect_left(found.times, (event.occurred_at, event_id))]
-
-    @staticmethod
-    def _count(found: _OfKey, label: Label | None, n: int) -> None:
-        if label is not None:
-            typed = typed_label(label)
-            found.counts[typed] = found.counts.get(typed, 0) + n
 
 
 def typed_label(label: Label) -> Typed:
@@ -345,19 +358,3 @@ def typed_label(label: Label) -> Typed:
 def is_same(a: Label | None, b: Label | None) -> bool:
     """Return whether two labels are the same on the wire, types included."""
     return type(a) is type(b) and a == b
-
-
-def _first(found: _OfKey, times: list[tuple[float, str]]) -> Moment | None:
-    return _moment(found, times[0][1]) if times else None
-
-
-def _moment(found: _OfKey, event_id: str) -> Moment:
-    event = found.events[event_id]
-    assert event.label is not None, "only events with a label are looked for"
-    return Moment(
-        event_id=event_id,
-        occurred_at=event.occurred_at,
-        label=event.label,
-        annotator=event.annotator,
-        answered_at=event.answered_at,
-    )
