@@ -103,7 +103,7 @@ class _OfKey:
         if event.label is not None:
             del self.times[bisect_left(self.times, (event.occurred_at, event_id))]
 
-    def count(self, label: Label | None, n: int) -> None:
+    def add(self, label: Label | None, n: int) -> None:
         """Count `n` more events with a label."""
         if label is not None:
             typed = typed_label(label)
@@ -222,8 +222,8 @@ class Timeline:
             found.move(event_id, event, occurred_at, event.label)
             return
         found.move(event_id, event, occurred_at, label)
-        found.count(event.label, -1)
-        found.count(label, 1)
+        found.add(event.label, -1)
+        found.add(label, 1)
         if answer_id is not None or not is_same(event.label, label):
             event.answer_id, event.request_id = answer_id, request_id
         event.label, event.answered_at = label, at
@@ -236,7 +236,7 @@ class Timeline:
             return
         for event_id in [name for name, event in found.events.items() if event.got <= at]:
             event = self._drop(key, event_id)
-            found.count(event.label, -1)
+            found.add(event.label, -1)
         for typed in [typed for typed, got in found.got.items() if got <= at]:
             for of_label in (found.seen, found.got, found.counts, found.left):
                 of_label.pop(typed, None)

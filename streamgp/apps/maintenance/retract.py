@@ -42,7 +42,14 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.apps.maintenance.forget import NOT_YET, interruptible
 from streamgp.common.printable import printable
-from streamgp.interactive.messages import Challenge, LabelledExample, Retraction
+from streamgp.interactive.messages import (
+    Cancel,
+    Challenge,
+    Expired,
+    LabelledExample,
+    LabelRequest,
+    Retraction,
+)
 from streamgp.interactive.retract import contests, in_force, to_undo, with_again, without
 
 _PATIENCE_S = 0.5
@@ -236,9 +243,9 @@ def _contested_on_flink(
             said = decode(record.value or b"")
         except DecodeError:
             continue
-        if not hasattr(said, "request_id"):
+        if not isinstance(said, LabelRequest | Challenge | Cancel | Expired):
             continue
-        name = record.partition, str(said.key), str(said.request_id)
+        name = record.partition, str(said.key), said.request_id
         if isinstance(said, Challenge) and said.annotator == annotator:
             challenges[name] = said
         else:
