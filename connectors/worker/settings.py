@@ -96,6 +96,14 @@ def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: fl
 # --- Settings of the loops.
 
 
+def configuration_of(
+    model: Any, total_budget: Budget | None, windows: EventWindows | None, *, keyed: bool
+) -> dict[str, Any]:
+    """Return the record `configuration` of the topic `state`, without a worker's signature."""
+    found = {"fingerprint": fingerprint_with(model, total_budget), "keyed": keyed}
+    return found if windows is None else {**found, WINDOWS: windows.fingerprint()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     """Settings of the loops of every partition.
@@ -140,11 +148,7 @@ class LoopSettings:
     @property
     def configuration(self) -> dict[str, Any]:
         """Record `configuration` of the topic `state`, with which the topics must agree."""
-        found = {
-            "fingerprint": fingerprint_with(self.model, self.total_budget),
-            "keyed": self.keyed,
-        }
-        return found if self.windows is None else {**found, WINDOWS: self.windows.fingerprint()}
+        return configuration_of(self.model, self.total_budget, self.windows, keyed=self.keyed)
 
     def entity(self, key: str | None) -> str:
         """Return the entity of a key's state; it is empty if one loop serves all keys."""

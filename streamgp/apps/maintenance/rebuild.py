@@ -24,7 +24,7 @@ from connectors.topics import COMPACTED, Outgoing, Reader
 from connectors.wire import state_records
 from connectors.wire.state_records import CONFIGURATION, History
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
-from connectors.worker.settings import WINDOWS
+from connectors.worker.settings import configuration_of
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
@@ -302,14 +302,8 @@ def rebuild_learners(
         if not agreed(f"let {number(len(heads), 'new learner')} take over?", yes=yes):
             return
         check_still_idle(there, reader, "take over")
-        configuration = signature(
-            {
-                "fingerprint": fingerprint_with(new, total),
-                "keyed": config.worker.keyed,
-                **({} if windows is None else {WINDOWS: windows.fingerprint()}),
-            },
-            there.group,
-        )
+        settings = configuration_of(new, total, windows, keyed=config.worker.keyed)
+        configuration = signature(settings, there.group)
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
         write_state(there, [*heads, *marks(partitions, configuration)])
