@@ -83,7 +83,7 @@ from msgspec import Struct
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
-from streamgp.interactive.event_store import EventStore, MisfitError
+from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import (
     FoundDrift,
     SkepticalLearner,
@@ -123,16 +123,9 @@ from streamgp.interactive.retract import (
     take_back,
     take_back_known,
 )
-from streamgp.interactive.rollback import (
-    CallJournal,
-    Rollback,
-    reason_of,
-    refusal_of,
-    stage_of,
-)
+from streamgp.interactive.rollback import Rollback, reason_of, refusal_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop, check_arguments
-from streamgp.interactive.state.serialize import StateChangelog
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
@@ -230,15 +223,12 @@ class InteractiveLoop(RestartableLoop):
 
     """
 
-    # _memory     conversation about each event within the horizon, and when that ends
-    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
-    # _published  all of it as plain values, in parts
+    # Those of `RestartableLoop`, and:
     # _counting   the model, if it takes pending answers into account
     # _known      the model, if it tells which names it knows
     # _judge      the model, if it judges annotators by the labels of others
-    # _changed    whether anything differs from what `changes` last returned
     # _rollback   undoes the current input if it fails
-    # _last       the last input, if it can still be undone
+    # _drifting   the model, if it finds concept drifts
     # _n_drifts   drifts that were told of, or found before the first input here; None before that
     _last: _Input | None
     _moderator: Moderator
@@ -264,30 +254,28 @@ class InteractiveLoop(RestartableLoop):
                 "overlap and repeat need a learner that compares answers, such as "
                 f"SkepticalClassifier(...), got {type(model).__name__}"
             )
-        self.model = model
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self.open_at_most = open_at_most
-        self.people = people
-        self._memory = EventStore(answer_horizon_s)
-        journal = CallJournal(model)
-        self._moderator = Moderator(
+        super().__init__(
             model,
-            journal,
-            self._memory,
-            expires_after_s,
+            expires_after_s=expires_after_s,
+            answer_horizon_s=answer_horizon_s,
+            open_at_most=open_at_most,
             people=people,
-            keeps_thresholds=open_at_most is not None,
         )
-        self._rollback = Rollback(journal, self._memory, self._moderator)
-        self._published = StateChangelog(model, self._memory, self._moderator)
-        self._changed = False
-        self._last = None
+        self._rollback = Rollback(self._moderator)
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
         self._counting = as_counting_pending(model)
         self._known = as_knowing_names(model)
         self._judge = as_judge(model)
+
+    def _new_moderator(self) -> Moderator:
+        return Moderator(
+            self.model,
+            self._memory,
+            self.expires_after_s,
+            people=self.people,
+            keeps_thresholds=self.open_at_most is not None,
+        )
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget shared with other loops allows; return this loop.

@@ -76,17 +76,21 @@ _WAS_THERE: Final = {
 
 
 class SavedModerator:
-    """The part of a moderator that survives a restart.
+    """The part of a moderator that survives a restart: all that a loop must not forget.
 
     Parameters
     ----------
-    journal
-        Makes all calls that change the model.
+    model
+        The model that is taught.
+    memory
+        The conversations.
 
     Attributes
     ----------
+    model, memory
+        What was passed in.
     journal
-        What was passed in; of it, the credit survives.
+        Makes all calls that change the model; of it, the credit survives.
     lines
         The lines of the consensus log that define the current labels.
     deadlines
@@ -99,8 +103,10 @@ class SavedModerator:
 
     """
 
-    def __init__(self, journal: CallJournal) -> None:
-        self.journal = journal
+    def __init__(self, model: SkepticalLearner, memory: EventStore) -> None:
+        self.model = model
+        self.memory = memory
+        self.journal = CallJournal(model)
         self.lines = HeldLines()
         self.deadlines: DeadlineQueue[str] = DeadlineQueue()
         self.quarantine = Quarantine()
@@ -114,10 +120,8 @@ class Moderator(SavedModerator):
     ----------
     model
         The model that is taught.
-    journal
-        Makes all calls that change the model.
     memory
-        Holds the events of requests that are written late longer; counts the events.
+        The conversations. It holds the events of requests that are written late longer.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
     people
@@ -128,8 +132,6 @@ class Moderator(SavedModerator):
 
     Attributes
     ----------
-    model, memory
-        What was passed in.
     consensus
         Writes the consensus log.
     shared_budget
@@ -143,25 +145,22 @@ class Moderator(SavedModerator):
     def __init__(
         self,
         model: SkepticalLearner,
-        journal: CallJournal,
         memory: EventStore,
         expires_after_s: float | None,
         *,
         people: People,
         keeps_thresholds: bool,
     ) -> None:
-        super().__init__(journal)
+        super().__init__(model, memory)
         self._people = people
         self.written_at: float | None = None
         self._keeps_thresholds = keeps_thresholds
-        self.memory = memory
-        self.model = model
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._hears_outcomes = as_hearing_outcomes(model)
         self._comparing = as_comparing(model)
-        self.consensus = Consensus(model, journal, self.lines)
+        self.consensus = Consensus(model, self.journal, self.lines)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
 

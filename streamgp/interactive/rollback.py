@@ -34,7 +34,6 @@ from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
     from streamgp.base import Example, State
-    from streamgp.interactive.event_store import EventStore
     from streamgp.interactive.moderator import Moderator
 
 P = ParamSpec("P")
@@ -281,10 +280,8 @@ class Rollback:
 
     Parameters
     ----------
-    journal
-        The calls that change the model.
-    memory, moderator
-        The other components of the loop.
+    moderator
+        The moderator of the loop.
 
     Attributes
     ----------
@@ -300,8 +297,6 @@ class Rollback:
     # _unasked     labels that were given unasked; likewise
     __slots__ = (
         "_counts",
-        "_journal",
-        "_memory",
         "_moderator",
         "_quarantine",
         "_shared",
@@ -310,10 +305,8 @@ class Rollback:
         "call",
     )
 
-    def __init__(self, journal: CallJournal, memory: EventStore, moderator: Moderator) -> None:
-        self._journal = journal
-        self.call = journal.call
-        self._memory = memory
+    def __init__(self, moderator: Moderator) -> None:
+        self.call = moderator.journal.call
         self._moderator = moderator
         self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
         self._counts = (0, 0, 0)
@@ -323,9 +316,10 @@ class Rollback:
 
     def begin(self) -> None:
         """Begin an input: `undo` restores the present state."""
-        self._journal.begin()
+        moderator = self._moderator
+        memory = moderator.memory
+        moderator.journal.begin()
         self._touched.clear()
-        memory, moderator = self._memory, self._moderator
         self._counts = memory.n_added, memory.horizons.n_set, moderator.deadlines.n_set
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
@@ -338,11 +332,12 @@ class Rollback:
         deadlines, event_id = self._moderator.deadlines, record.event.event_id
         at, number = deadlines.get(event_id), deadlines.number(event_id)
         self._touched.append((record, record.copied(), at, number))
-        self._memory.note_change()
+        self._moderator.memory.note_change()
 
     def undo(self) -> None:
         """Restore the state in which the input began."""
-        memory, moderator = self._memory, self._moderator
+        moderator = self._moderator
+        memory = moderator.memory
         n_added, n_horizons, n_deadlines = self._counts
         if memory.n_added > n_added:
             added = memory.latest()
@@ -362,4 +357,4 @@ class Rollback:
         moderator.deadlines.n_set = n_deadlines
         if moderator.shared_budget is not None and self._shared is not None:
             moderator.shared_budget.reset_to(self._shared)
-        self._journal.roll_back()
+        moderator.journal.roll_back()

@@ -6,7 +6,6 @@ The inputs are in `loop.py`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -72,23 +71,16 @@ def arguments_of(saved: Mapping[str, Any]) -> dict[str, Any]:
     return {**saved, "people": People.of(saved.get("people", {}))}
 
 
-class RestartableLoop(ABC):
+class RestartableLoop:
     """Snapshot, published parts and restart of a loop; `InteractiveLoop` has the inputs."""
 
-    # The attributes are described in `InteractiveLoop`.
-
-    model: SkepticalLearner
-    expires_after_s: float | None
-    answer_horizon_s: float | None
-    open_at_most: int | None
-    people: People
-    _memory: EventStore
-    _moderator: SavedModerator
-    _published: StateChangelog
-    _changed: bool
+    # _memory     conversation about each event within the horizon, and when that ends
+    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
+    # _published  all of it as plain values, in parts
+    # _changed    whether anything differs from what `changes` last returned
+    # _last       the last input, if it can still be undone
     _last: Any
 
-    @abstractmethod
     def __init__(
         self,
         model: SkepticalLearner,
@@ -98,7 +90,19 @@ class RestartableLoop(ABC):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        """Make a loop that has seen nothing."""
+        self.model = model
+        self.expires_after_s = expires_after_s
+        self.answer_horizon_s = answer_horizon_s
+        self.open_at_most = open_at_most
+        self.people = people
+        self._memory = EventStore(answer_horizon_s)
+        self._moderator = self._new_moderator()
+        self._published = StateChangelog(self._moderator)
+        self._changed = False
+        self._last = None
+
+    def _new_moderator(self) -> SavedModerator:
+        return SavedModerator(self.model, self._memory)
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loop and its model must not forget.
@@ -125,8 +129,6 @@ class RestartableLoop(ABC):
         """
         check_resumable(self.model)
         return save(
-            self.model,
-            self._memory,
             self._moderator,
             self._arguments,
             self._published.fingerprint,
@@ -178,7 +180,7 @@ class RestartableLoop(ABC):
         warn_if_different(snapshot.environment)
         try:
             loop = cls(model, **arguments_of(snapshot.body["spans"]))
-            load(snapshot, model, loop._memory, loop._moderator)
+            load(snapshot, loop._moderator)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         loop.know_fingerprint(snapshot.fingerprint)
@@ -391,7 +393,7 @@ class RestartableLoop(ABC):
     ) -> Self:
         check_resumable(self.model)
         try:
-            take_up(parts, log, self.model, self._memory, self._moderator, after=after)
+            take_up(parts, log, self._moderator, after=after)
         except INCONSISTENT as error:
             raise SnapshotError(f"published state cannot be taken up: {error!s:.300}") from error
         return self

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -25,7 +25,7 @@ from streamgp.interactive.conversation_record import (
     Record,
     SecondQuestion,
 )
-from streamgp.interactive.event_store import EventStore, PlainRecord
+from streamgp.interactive.event_store import PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import Event, LabelledExample, Origin
@@ -37,8 +37,9 @@ from streamgp.interactive.transitions import State as ConversationState
 from streamgp.interactive.validation import plain_excerpt
 
 
-def head_of(model: Any, memory: EventStore, moderator: SavedModerator) -> State:
+def head_of(moderator: SavedModerator) -> State:
     """Return the state of the model without its examples, and all counters."""
+    memory, model = moderator.memory, _resumable(moderator)
     return {
         "sequence": moderator.lines.sequence,
         "pages": memory.segments.n,
@@ -59,8 +60,6 @@ def resume(
     records: Iterable[tuple[int | None, Record, int | None]],
     examples: Sequence[Example],
     lines: Iterable[LabelledExample],
-    model: Any,
-    memory: EventStore,
     moderator: SavedModerator,
 ) -> None:
     """Restore plain values into a new loop.
@@ -75,14 +74,15 @@ def resume(
         The examples that the model holds.
     lines
         The lines of the consensus log by which it holds them, in order.
-    model, memory, moderator
-        The components of the new loop.
+    moderator
+        The moderator of the new loop.
 
     """
+    memory = moderator.memory
     records = sorted(records, key=lambda found: found[1].serial)
     if len(records) != head["remembered"]:
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
-    model.load_state(head["model"], examples)
+    _resumable(moderator).load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
     moderator.quarantine = Quarantine.of(head.get("quarantine", {}))
     moderator.unasked = UnaskedLabels.of(head.get("unasked", {}))
@@ -344,8 +344,6 @@ class Resumable(SkepticalLearner, Protocol):
 
 
 def save(
-    model: Any,
-    memory: EventStore,
     moderator: SavedModerator,
     arguments: State,
     fingerprint: str,
@@ -355,21 +353,21 @@ def save(
 
     Parameters
     ----------
-    model, memory, moderator
-        The components of the loop.
+    moderator
+        The moderator of the loop.
     arguments
-        The other arguments of the loop.
+        The arguments of the loop besides its model.
     fingerprint
         Fingerprint of the model.
     environment
         The numerical environment, None to leave it out.
 
     """
-    examples = model.examples()
+    examples = _resumable(moderator).examples()
     held = {example.event_id for example in examples}
     plain, blob = plain_examples(examples)
     records = []
-    for record in memory:
+    for record in moderator.memory:
         event_id = record.event.event_id
         # The features of what was learned in this conversation are those of its example.
         with_x = not (record.is_learned and event_id in held)
@@ -377,7 +375,7 @@ def save(
         records.append([record.segment, *plain_record(record, deadline, with_x=with_x)])
     body = {
         "spans": arguments,  # named after the first two of them
-        "head": head_of(model, memory, moderator),
+        "head": head_of(moderator),
         "examples": plain,
         "lines": plain_lines(moderator.lines, examples),
         "records": records,
@@ -387,7 +385,7 @@ def save(
     ).to_bytes()
 
 
-def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: SavedModerator) -> None:
+def load(snapshot: Snapshot, moderator: SavedModerator) -> None:
     """Restore a snapshot into a new loop."""
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
@@ -395,7 +393,7 @@ def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: SavedMod
     records = [(segment, *record_of(plain, learned.get)) for segment, *plain in body["records"]]
     # Snapshots of earlier versions hold none.
     lines = lines_of(body.get("lines", ()), examples)
-    resume(body["head"], records, examples, lines, model, memory, moderator)
+    resume(body["head"], records, examples, lines, moderator)
 
 
 def check_resumable(model: Any) -> None:
@@ -408,6 +406,11 @@ def check_resumable(model: Any) -> None:
             f"{type(model).__name__} cannot be saved; give it the methods {', '.join(missing)}, "
             "or use SkepticalClassifier"
         )
+
+
+def _resumable(moderator: SavedModerator) -> Resumable:
+    """Return the model of a loop that `check_resumable` has not refused."""
+    return cast("Resumable", moderator.model)
 
 
 def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
@@ -654,17 +657,15 @@ class StateChangelog:
 
     Parameters
     ----------
-    model, memory, moderator
-        The components of the loop.
+    moderator
+        The moderator of the loop.
 
     """
 
     # _fingerprint  that of the model, once needed: it never changes
-    __slots__ = ("_fingerprint", "_memory", "_model", "_moderator")
+    __slots__ = ("_fingerprint", "_moderator")
 
-    def __init__(self, model: Any, memory: EventStore, moderator: SavedModerator) -> None:
-        self._model = model
-        self._memory = memory
+    def __init__(self, moderator: SavedModerator) -> None:
         self._moderator = moderator
         self._fingerprint: str | None = None
 
@@ -672,7 +673,7 @@ class StateChangelog:
     def fingerprint(self) -> str:
         """Fingerprint of the configuration of the model."""
         if self._fingerprint is None:
-            self._fingerprint = self._model.fingerprint()
+            self._fingerprint = _resumable(self._moderator).fingerprint()
         return self._fingerprint
 
     @fingerprint.setter
@@ -681,8 +682,8 @@ class StateChangelog:
 
     def changed(self) -> dict[str, Any]:
         """Return the head and the segments that have changed, and mark them as published."""
-        segments = self._memory.segments
-        fresh = self._memory.unpublished()
+        memory = self._moderator.memory
+        segments, fresh = memory.segments, memory.unpublished()
         recent = [self._plain(record) for record in fresh]
         if len(_encode(recent)) > RECENT_BYTES:
             changed, recent = segments.publish(fresh, recent, self._plain), []
@@ -696,22 +697,20 @@ class StateChangelog:
 
     def all(self) -> dict[str, Any]:
         """Return all parts as they are now."""
-        recent = [self._plain(record) for record in self._memory.unpublished()]
+        recent = [self._plain(record) for record in self._moderator.memory.unpublished()]
         return {**self.segments(), HEAD: self._head(recent)}
 
     def segments(self) -> dict[str, Any]:
         """Return the segments as they are now, without conversations that are in none yet."""
-        return _by_name(
-            {n: [self._plain(record) for record in on] for n, on in self._memory.segments if on}
-        )
+        segments = self._moderator.memory.segments
+        return _by_name({n: [self._plain(record) for record in on] for n, on in segments if on})
 
     def names(self) -> list[str]:
         """Return the names of the parts that have been published, or may have been."""
-        return [*_by_name(dict(self._memory.segments)), HEAD]
+        return [*_by_name(dict(self._moderator.memory.segments)), HEAD]
 
     def _head(self, recent: list[PlainRecord]) -> State:
-        head = head_of(self._model, self._memory, self._moderator)
-        return {**head, "fingerprint": self.fingerprint, "recent": recent}
+        return {**head_of(self._moderator), "fingerprint": self.fingerprint, "recent": recent}
 
     def _plain(self, record: Record) -> PlainRecord:
         return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
@@ -720,8 +719,6 @@ class StateChangelog:
 def take_up(
     parts: Mapping[str, Any],
     log: Iterable[LabelledExample],
-    model: Any,
-    memory: EventStore,
     moderator: SavedModerator,
     *,
     after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
@@ -737,8 +734,8 @@ def take_up(
         All parts; None for a part that is gone.
     log
         The lines of the loop, in any order.
-    model, memory, moderator
-        The components of the new loop.
+    moderator
+        The moderator of the new loop.
     after
         The number of a line, and the examples and lines held at that time: then only later lines
         are read.
@@ -752,10 +749,11 @@ def take_up(
     head = parts.get(HEAD)
     if head is None:
         raise ValueError(f"there is no part {HEAD!r}")
-    if head["fingerprint"] != model.fingerprint():
+    fingerprint = _resumable(moderator).fingerprint()
+    if head["fingerprint"] != fingerprint:
         raise ValueError(
             f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
-            f"{model.fingerprint()})"
+            f"{fingerprint})"
         )
     segments: list[tuple[int | None, Sequence[PlainRecord]]] = [
         (_number(name), segment) for name, segment in parts.items() if segment and name != HEAD
@@ -777,7 +775,7 @@ def take_up(
         _agree(held, record)
     if after is not None and len(held) != head["learned"]:
         raise ValueError(f"the log leaves {len(held)} examples, expected {head['learned']}")
-    resume(head, records, list(held.values()), [*lines, *later], model, memory, moderator)
+    resume(head, records, list(held.values()), [*lines, *later], moderator)
 
 
 def _agree(held: dict[str, Example], record: Record) -> None:

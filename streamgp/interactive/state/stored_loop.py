@@ -9,17 +9,12 @@ without its learner, which is kept as bytes until the key has an input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from streamgp.base import Example, State
 from streamgp.common.signatures import has_methods
-from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
-from streamgp.interactive.moderator import SavedModerator
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.state.restartable_loop import RestartableLoop
-from streamgp.interactive.state.serialize import StateChangelog
 
 
 class StoredModel:
@@ -87,23 +82,3 @@ class StoredLoop(RestartableLoop):
     (65.0, True)
 
     """
-
-    def __init__(
-        self,
-        model: Any,
-        *,
-        expires_after_s: float | None = None,
-        answer_horizon_s: float | None = None,
-        open_at_most: int | None = None,
-        people: People = DEFAULT_PEOPLE,
-    ) -> None:
-        self.model = cast("SkepticalLearner", model)
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self.open_at_most = open_at_most
-        self.people = people
-        self._memory = EventStore(answer_horizon_s)
-        self._moderator = SavedModerator(CallJournal(model))
-        self._published = StateChangelog(model, self._memory, self._moderator)
-        self._changed = False
-        self._last = None
