@@ -396,7 +396,7 @@ class InteractiveLoop(RestartableLoop):
         if shared_budget is not None:
             # Once per event: at most one label is asked for after it, perhaps that of another
             # event.
-            shared_budget.note(decision, now, asked=decision.ask or bool(back))
+            shared_budget.note(decision, decision.ask or bool(back), now)
         return self._review_if_due(messages, now)
 
     def _decide(self, event: Event, now: float) -> tuple[Decision, Record | None]:

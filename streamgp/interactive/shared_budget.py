@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streamgp.base import Decision, State
 
 
-class SharedBudget:
+class SharedBudget(BudgetAccount):
     """A copy of a budget, which counts for all loops that share it.
 
     Parameters
@@ -24,46 +24,30 @@ class SharedBudget:
     """
 
     # _published  the state as last published, None if never
+    __slots__ = ("_published",)
+
     def __init__(self, budget: Budget) -> None:
         if isinstance(budget, type) or not isinstance(budget, Budget):
             raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
-        self._budget = BudgetAccount(copy.deepcopy(budget))
-        self._published: State | None = self._budget.state()
+        super().__init__(copy.deepcopy(budget))
+        self._published: State | None = self.state()
 
-    def checked(self, decision: Decision, now: float) -> Decision:
-        """Return a decision unchanged, or refused."""
-        if not decision.ask or self._budget.allows(decision, now):
-            return decision
-        return decision.refused_by(f"total {self._budget.name_of_refusal(decision, now)}")
-
-    def note(self, decision: Decision, now: float, *, asked: bool) -> None:
-        """Record an event, once each, and whether its label was requested."""
-        self._budget.note(decision, asked, now)
-
-    def refund(self, now: float, asked_at: float) -> None:
-        """Refund a request that ended without an answer."""
-        self._budget.refund(now, asked_at)
-
-    def note_outcome(self, *, asked_at: float, answered: bool) -> None:
-        """Tell the budget whether a request was answered before it expired, if it uses that."""
-        self._budget.note_outcome(asked_at=asked_at, answered=answered)
-
-    def state(self) -> State:
-        """Return what must survive a restart."""
-        return self._budget.state()
+    def name_of_refusal(self, decision: Decision, now: float) -> str:
+        """Return the name of the part that refuses a question, as that of a total budget."""
+        return f"total {super().name_of_refusal(decision, now)}"
 
     def load_state(self, state: State) -> None:
         """Restore what `state` returned and what has been published: that is no change."""
         self.reset_to(state)
-        self._published = self._budget.state()
+        self._published = self.state()
 
     def reset_to(self, state: State) -> None:
         """Undo what has changed since `state` returned this; what was published stays so."""
-        self._budget.load_state(state)
+        super().load_state(state)
 
     def change(self) -> State | None:
         """Return the state if it has changed since the last call, else None."""
-        state = self._budget.state()
+        state = self.state()
         if state == self._published:
             return None
         self._published = state
