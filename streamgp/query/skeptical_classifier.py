@@ -867,36 +867,27 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def state(self) -> State:
         """Return what decisions depend on besides the labelled examples; see `Skeptical.state`."""
-        state = super().state()
-        # Omitted when unset, so that older snapshots stay valid.
-        if self._reviewer is not None:
-            state["review"] = self._reviewer.state()
-        if self._chooser is not None:
-            state["reservoir"] = self._chooser.state()
-        if self._rule_learns:
-            state["query"] = state_of(self._query_rule)
-        if self._stream is not None:
-            state["temporal"] = self._stream.state()
-        if self._drift is not None:
-            state["drift"] = self._drift.state()
-        state["outcomes"] = self._outcomes.state()
-        return state
+        return {**super().state(), **{name: state_of(part) for name, part in self._parts().items()}}
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Restore `state` and `examples`; see `Skeptical.load_state`."""
         super().load_state(state, examples)
-        if self._reviewer is not None:
-            self._reviewer.load_state(state["review"])
-        if self._chooser is not None:
-            self._chooser.load_state(state["reservoir"])
-        if self._rule_learns:
-            self._query_rule.load_state(state["query"])
-        if self._stream is not None:
-            self._stream.load_state(state["temporal"])
-        if self._drift is not None:
-            self._drift.load_state(state["drift"])
-        if "outcomes" in state:  # a state of before has none
-            self._outcomes.load_state(state["outcomes"])
+        for name, part in self._parts().items():
+            if name in state or name != "outcomes":  # a state of before has none
+                part.load_state(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        """Return the parts that have a state, by name, without those that are unset."""
+        # Omitted when unset, so that older snapshots stay valid.
+        parts = {
+            "review": self._reviewer,
+            "reservoir": self._chooser,
+            "query": self._query_rule if self._rule_learns else None,
+            "temporal": self._stream,
+            "drift": self._drift,
+            "outcomes": self._outcomes,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
 
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
