@@ -277,16 +277,15 @@ class KeyedLoops:
         loop = self._loop(event.key)
         is_new = loop is None
         if loop is None:
-            flaw = flaw_of_event(event, is_checked=is_checked)
+            flaw = flaw_of_event(event, is_checked=is_checked)  # before a learner is made for it
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
             loop = self._cache.new()
-            messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
+        messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
+        if is_new:
             if isinstance(messages[0], Rejected):
                 return messages  # garbage under a new key leaves no learner behind
             self._cache.add(event.key, loop)
-        else:
-            messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
         self._watch(event.key, loop, is_new=is_new)
         return messages
 

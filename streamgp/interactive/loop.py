@@ -86,6 +86,7 @@ from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import (
     FoundDrift,
+    PredictedTarget,
     SkepticalLearner,
     as_comparing,
     as_counting_pending,
@@ -151,6 +152,24 @@ def _in_quarantine(annotator: str | None) -> str:
     return (
         f"annotator {annotator!r} is in quarantine: by the labels of the others most of the latest "
         "answers are wrong; to hear the annotator again, add the name to trusted"
+    )
+
+
+def _prediction_of(
+    event: Event, predicted: PredictedTarget, decision: Decision, n_learned: int, now: float
+) -> Prediction:
+    return Prediction(
+        event_id=event.event_id,
+        key=event.key,
+        y=predicted.y,
+        proba=predicted.proba,
+        decision=decision,
+        n_learned=n_learned,
+        at=now,
+        mean=predicted.mean,
+        std=predicted.std,
+        start=event.start,
+        end=event.end,
     )
 
 
@@ -355,27 +374,9 @@ class InteractiveLoop(RestartableLoop):
             raise _RefusedError(refusal_of(error)) from error
         self._changed = True
         decision, replaced = self._decide(event, now)
-        messages: list[Message] = [
-            Prediction(
-                event_id=event_id,
-                key=event.key,
-                y=predicted.y,
-                proba=predicted.proba,
-                decision=decision,
-                n_learned=model.n_learned,
-                at=now,
-                mean=predicted.mean,
-                std=predicted.std,
-                start=event.start,
-                end=event.end,
-            )
-        ]
-        known = {}
-        if decision.ask or event.y is not None:  # not always: a context takes a microsecond
-            context = LabelContext(event_id=event_id)
-            known = self._moderator.consensus.accepted.of("note_query", context)
+        messages: list[Message] = [_prediction_of(event, predicted, decision, model.n_learned, now)]
         # Before a label is learned: the model is told to await it, and counts the event as asked.
-        self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
+        self._note_decision(event, decision, now)
         record = self._memory.add(event)
         # All values are plain: only a name that is not a text has to be converted for writing.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
@@ -414,6 +415,14 @@ class InteractiveLoop(RestartableLoop):
         if decision.ask and self.open_at_most is not None:
             return self._room_for(decision, now, self.open_at_most)
         return decision, None
+
+    def _note_decision(self, event: Event, decision: Decision, now: float) -> None:
+        """Tell the model whether an event is asked about, and if its label is awaited."""
+        known = {}
+        if decision.ask or event.y is not None:  # not always: a context takes a microsecond
+            context = LabelContext(event_id=event.event_id)
+            known = self._moderator.consensus.accepted.of("note_query", context)
+        self._rollback.call(self.model.note_query, decision, asked=decision.ask, now=now, **known)
 
     def on_answer(
         self,
@@ -818,18 +827,17 @@ class InteractiveLoop(RestartableLoop):
 
         """
         check_now(now)
+        if undone is None:
+            work = partial(take_back, annotator=annotator, log=log, now=now, since=since)
+        else:
+            work = partial(put_back, retraction=undone, log=log, now=now)
         found: list[Relearned] = []
 
-        def work() -> list[Message]:
-            parts = self._moderator, self._rollback.touch
-            if undone is None:
-                done = take_back(*parts, annotator=annotator, log=log, now=now, since=since)
-            else:
-                done = put_back(*parts, retraction=undone, log=log, now=now)
-            found.append(done)
-            return list(done.messages)
+        def attempt() -> list[Message]:
+            found.append(work(self._moderator, self._rollback.touch))
+            return list(found[0].messages)
 
-        messages = self._attempt(_Input(subject, key, now, []), work, always=True)
+        messages = self._attempt(_Input(subject, key, now, []), attempt, always=True)
         self._last = None
         if not found:
             (flaw,) = messages
