@@ -20,14 +20,14 @@ from streamgp.interactive.learner import (
     as_comparing,
     predicted_target,
 )
-from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+from streamgp.interactive.messages import Challenge, LabelledExample
 from streamgp.interactive.rollback import refusal_of
-from streamgp.interactive.validation import plain_excerpt
+from streamgp.interactive.validation import plain_excerpt, rejected
 
 if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
     from streamgp.interactive.conversation_record import GivenLabel, Record
-    from streamgp.interactive.messages import Answer, Event
+    from streamgp.interactive.messages import Answer, Event, Rejected
     from streamgp.interactive.rollback import CallJournal
 
 # Number of labelled examples shown with a challenge.
@@ -438,13 +438,8 @@ class Consensus:
 
     @staticmethod
     def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:
-        return Rejected(
-            subject=label.answer_id,
-            key=record.event.key,
-            fault="unlearnable",
-            reason=refusal_of(error),
-            at=now,
-        )
+        key = record.event.key
+        return rejected(label.answer_id, key, "unlearnable", refusal_of(error), now)
 
 
 def _check_finite(what: str, number: float | None) -> None:
