@@ -742,6 +742,31 @@ class ClassExampleStore(ExampleStore[Belief]):
         the same event without knowing that answer, whichever of the two was asked first.
 
         """
+        own, others = self._own_and_others(annotator, without)
+        learner, found = self._taught_apart(others)
+        if self._leaves_one_out:
+            found.update(learner.leave_one_out())
+        beliefs: dict[Any, Belief] = {}
+        for key in own:
+            if key in found:  # one of the others was asked first
+                beliefs[key] = found[key]
+                continue
+            try:
+                seen = self.scaling.transform(self._extracted_of(key))
+                beliefs[key] = self._believed(learner, seen)
+            except (ValueError, TypeError, *_FOREIGN):
+                continue  # it cannot be used with the present statistics
+        labels = list({example.y: None for example in others.values()})
+        heard = _with_answers(own, beliefs, labels)
+        return heard, _with_answers(others, found, labels), labels
+
+    def _own_and_others(
+        self, annotator: str, without: Collection[str | None]
+    ) -> tuple[dict[Any, Example], dict[Any, Example]]:
+        """Return the latest examples that one annotator has answered, and those of the others.
+
+        See `answered_by`. An example of the others has the label that they alone have given it.
+        """
         own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
         for key, example in self._current().items():
@@ -761,22 +786,7 @@ class ClassExampleStore(ExampleStore[Belief]):
                     continue
                 example = replace(example, y=word)
             others.append((key, example))
-        learner, found = self._taught_apart(dict(others))
-        if self._leaves_one_out:
-            found.update(learner.leave_one_out())
-        beliefs: dict[Any, Belief] = {}
-        for key, _ in own:
-            if key in found:  # one of the others was asked first
-                beliefs[key] = found[key]
-                continue
-            try:
-                seen = self.scaling.transform(self._extracted_of(key))
-                beliefs[key] = self._believed(learner, seen)
-            except (ValueError, TypeError, *_FOREIGN):
-                continue  # it cannot be used with the present statistics
-        labels = list({example.y: None for _, example in others})
-        heard = _with_answers(dict(own), beliefs, labels)
-        return heard, _with_answers(dict(others), found, labels), labels
+        return dict(own), dict(others)
 
     def _labels_with(self, examples: Mapping[Any, Example]) -> list[Label]:
         """Return all labels on record, and the labels of first answers."""

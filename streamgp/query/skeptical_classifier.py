@@ -276,8 +276,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def own_proba_one(self, x: Features) -> dict[Label, float]:
         """Probability of each known class by the learner, without a temporal filter."""
-        belief = self._store.belief(x)
-        return belief.probabilities() if isinstance(belief, Posterior) else dict(belief)
+        return dict(criteria.probabilities(self._store.belief(x)))
 
     def query_one(
         self,
@@ -615,12 +614,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if challenged:
             self._outcomes.note(wrong, y != given)
         if self._rule_learns and asked:
-            try:
-                self._query_rule.hear(belief, y)
-            except (ValueError, TypeError) as error:  # the example has been learned already
-                raise LearnerFailedError(
-                    f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
-                ) from error
+            self._hear(belief, y)
         if self._stream is not None:
             self._stream.label(
                 x,
@@ -900,6 +894,15 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:
         wish = super()._apply_query_rule(belief, draw)
         return wish if self._drift is None else self._drift.decided(belief, wish, draw)
+
+    def _hear(self, belief: Belief, y: Label) -> None:
+        """Tell the query strategy the label of an event that it has asked about."""
+        try:
+            self._query_rule.hear(belief, y)
+        except (ValueError, TypeError) as error:  # the example has been learned already
+            raise LearnerFailedError(
+                f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
+            ) from error
 
     def _believed_of(self, event_id: str, labels: Sequence[Label]) -> list[float]:
         """Return the belief in labels of a learned event, without its own label if possible."""
