@@ -161,8 +161,7 @@ class AtMostPer:
 
     """
 
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
+    # Added after the first release, see `AtMost`.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: Limit, span_s: Seconds, gives_back: bool = False) -> None:
@@ -260,8 +259,7 @@ class RateBudget:
     # _scores  the last `window` scores
     # _n       events noted; also numbers the draws
     # _spent   questions asked and not given back
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
+    # Added after the first release, see `AtMost`.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(

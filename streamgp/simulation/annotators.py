@@ -501,9 +501,6 @@ class TiredAnnotator(SimulatedAnnotator):
         self._asked_at = state["asked_at"]
 
 
-# --- Several annotators who share the questions.
-
-
 @runtime_checkable
 class NamedAnnotator(Annotator, Protocol):
     """An annotator who signs every answer with a name."""
@@ -596,6 +593,9 @@ def _wait_s(now: float, first: float, last: float) -> float:
     since_s = (now - first * _HOUR_S) % _DAY_S
     length_s = (last - first) * _HOUR_S % _DAY_S or _DAY_S
     return 0.0 if since_s < length_s else _DAY_S - since_s
+
+
+# --- Several annotators who share the questions.
 
 
 class AnnotatorPanel:
