@@ -16,12 +16,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamgp.base import Budget, CountingBudget, Decision, QuestionsLeft, State
-from streamgp.common.budget_account import BudgetAccount
+from streamgp.common.budget_account import BudgetAccount, Saveable
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import recorded_name
+from streamgp.common.signatures import has_methods, lacking
 from streamgp.common.validation import check_flag, check_positive, check_rate, check_whole
 from streamgp.query.registry import BOTH, Count, Limit, Positive, Seconds, Share, rule
 
@@ -64,6 +65,23 @@ class Unlimited:
 
     def load_state(self, state: State) -> None:
         """Do nothing: there is no state."""
+
+
+def check_budget(name: str, budget: object) -> None:
+    """Refuse what is no budget, or lacks a method that may be called only days later.
+
+    It need not be possible to save it.
+    """
+    kind: Any = type(budget)
+    if has_methods(kind, Budget):
+        return
+    unsaveable = lacking(budget, Saveable)
+    missing = [method for method in lacking(budget, Budget) if method not in unsaveable]
+    if missing:
+        raise TypeError(
+            f"{name} must be a budget, such as AtMost(100), got {budget!r}; it lacks "
+            f"{', '.join(missing)}"
+        )
 
 
 def account_of(budget: Budget | None) -> BudgetAccount:
@@ -727,8 +745,7 @@ class AllOf:
 
     def __init__(self, *budgets: Budget) -> None:
         for budget in budgets:
-            if isinstance(budget, type) or not hasattr(budget, "allows"):
-                raise TypeError(f"budgets must be objects of streamgp.budgets, got {budget!r}")
+            check_budget("each of budgets", budget)
         if not budgets:
             raise ValueError("AllOf needs at least one budget; take Unlimited() for none")
         self.budgets: Sequence[Budget] = budgets

@@ -32,9 +32,9 @@ from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.common.signatures import has_methods
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
-from streamgp.learners.river_adapters import check_has, written_out
+from streamgp.learners.river_adapters import written_out
 from streamgp.query.acquisition import HavingExperts
-from streamgp.query.budgets import Unlimited, account_of
+from streamgp.query.budgets import Unlimited, account_of, check_budget
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.pipeline_scaling import scaling_of
@@ -117,7 +117,9 @@ def check_review(review: object, learner: base.Classifier) -> None:
             "review must be a LeaveOneOutReview, or an object with a method reviewer, got "
             f"{review!r}"
         )
-    check_has("budget of review", getattr(review, "budget", None), "allows", "decision")
+    budget = getattr(review, "budget", None)
+    if budget is not None:
+        check_budget("budget of review", budget)
     if not isinstance(learner, LeavingOneOut):
         raise TypeError(
             f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
@@ -131,7 +133,8 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
         return
     if not isinstance(reservoir, RecentEventsAsk):
         raise TypeError(f"reservoir must be a RecentEventsAsk, got {reservoir!r}")
-    check_has("budget of reservoir", reservoir.budget, "allows", "decision")
+    if reservoir.budget is not None:
+        check_budget("budget of reservoir", reservoir.budget)
     if not isinstance(learner, BelievingJointly):
         raise TypeError(
             "reservoir needs a learner that believes something of several events at once, which "
@@ -220,7 +223,8 @@ class Skeptical(ABC, Generic[B, T]):
         seed = self.seed
         check_whole("warm_up", self.warm_up, 0)
         check_seed(seed)
-        check_has("budget", self.budget, "allows", "decision")
+        if self.budget is not None:
+            check_budget("budget", self.budget)
         self._seed = secrets.randbits(32) if seed is None else seed
         self._budget = account_of(self.budget)
         self._accepted = AcceptedOptions(self)

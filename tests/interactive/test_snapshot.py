@@ -331,6 +331,12 @@ def test_a_budget_that_cannot_be_saved_says_so():
         def allows(self, decision, now):  # noqa: ARG002
             return False
 
+        def note(self, decision, asked, now):
+            pass
+
+        def refund(self, now):
+            pass
+
     model = SkepticalClassifier(GPClassifier(), budget=Stingy(), seed=1)
     with pytest.raises(TypeError, match="Stingy cannot be saved; give it the methods state and"):
         InteractiveLoop(model).snapshot()

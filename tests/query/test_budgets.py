@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Decision
 from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
 
@@ -211,3 +212,29 @@ def test_a_clock_that_ran_ahead_for_a_while_locks_nothing():
     budget = AtMostPer(2, 3600.0)
     assert play(budget, [(WISH, t) for t in (0.0, 10.0, 4e9, 4e9 + 1)]) == [0.0, 10.0, 4e9, 4e9 + 1]
     assert play(budget, [(WISH, 1e4 * t) for t in range(1, 60)]) == [1e4 * t for t in range(1, 60)]
+
+
+class Forgetful:
+    """A budget that overlooks that questions may end without an answer."""
+
+    def allows(self, decision, now):
+        return bool(decision or now)
+
+    def note(self, decision, asked, now):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("budget", "lacks"),
+    [
+        (3, r"3; it lacks allows\(decision, now\), note\(decision, asked, now\), refund\(now\)$"),
+        (AtMost, r"it lacks allows\(decision, now\), note\("),
+        (Forgetful(), r"it lacks refund\(now\)$"),
+    ],
+    ids=["a number", "a class", "without refund"],
+)
+def test_what_lacks_a_method_of_a_budget_is_refused_before_the_first_event(budget, lacks):
+    with pytest.raises(
+        TypeError, match=r"budget must be a budget, such as AtMost\(100\), .*" + lacks
+    ):
+        SkepticalClassifier(GPClassifier(), budget=budget)

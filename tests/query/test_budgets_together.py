@@ -115,10 +115,11 @@ def test_a_decision_names_the_budget_that_refused_within_others():
 
 
 @pytest.mark.parametrize(
-    ("budgets", "error"), [((), ValueError), ((AtMost,), TypeError), ((3,), TypeError)]
+    ("budgets", "error"),
+    [((), ValueError), ((AtMost,), TypeError), ((3,), TypeError), ((None,), TypeError)],
 )
 def test_all_of_nothing_or_of_anything_but_budgets_is_refused(budgets, error):
-    with pytest.raises(error, match=r"AllOf needs|budgets must be"):
+    with pytest.raises(error, match=r"AllOf needs|each of budgets must be a budget"):
         AllOf(*budgets)
 
 

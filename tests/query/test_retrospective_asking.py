@@ -361,7 +361,7 @@ def test_what_is_no_reservoir_is_refused(reservoir):
 
 def test_what_is_no_budget_is_refused():
     with pytest.raises(
-        TypeError, match=r"budget of reservoir must be an object of streamgp\.query"
+        TypeError, match=r"budget of reservoir must be a budget, such as AtMost\(100\), got"
     ):
         SkepticalClassifier(GPClassifier(), reservoir=RecentEventsAsk(budget=5))
 

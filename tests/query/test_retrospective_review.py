@@ -270,6 +270,12 @@ def test_a_budget_that_cannot_be_saved_says_so():
         def allows(self, decision, now):
             return bool(decision or now)
 
+        def note(self, decision, asked, now):
+            pass
+
+        def refund(self, now):
+            pass
+
     classifier, _ = taught(0, review=LeaveOneOutReview(budget=Whole()))
     with pytest.raises(TypeError, match="Whole cannot be saved; give it the methods state and loa"):
         classifier.state()
@@ -299,7 +305,9 @@ def test_a_review_is_a_rule(review):
 
 
 def test_the_budget_of_a_review_is_a_budget():
-    with pytest.raises(TypeError, match=r"budget of review must be an object of streamgp\.query"):
+    with pytest.raises(
+        TypeError, match=r"budget of review must be a budget, such as AtMost\(100\), got"
+    ):
         taught(0, review=LeaveOneOutReview(budget=3))
 
 

@@ -874,7 +874,6 @@ def test_the_defaults_are_those_of_isgp_but_for_its_scaling():
         {"query": SkepticalChallenge()},
         {"challenge": SkepticalAsk()},
         {"challenge": "skeptical"},
-        {"budget": 3},
     ],
 )
 def test_arguments_of_the_wrong_kind_are_refused_at_once(arguments):
