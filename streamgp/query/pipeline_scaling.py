@@ -29,10 +29,18 @@ def scaling_of(transformers: Sequence[Transformer], warm_up: int) -> Scaling:
 
     Raises
     ------
+    TypeError
+        If a step is no transformer, such as an anomaly filter.
     ValueError
         If a transformer that freezes has nothing to learn from, or precedes one that runs on.
 
     """
+    for step in transformers:
+        if not hasattr(step, "transform_one"):
+            raise TypeError(
+                "model must be a pipeline of transformers that ends in one estimator, got the step "
+                f"{type(step).__name__}; put it in front of the skeptical model, or leave it out"
+            )
     n_running = max((i for i, t in enumerate(transformers, 1) if _running(t)), default=0)
     running, frozen = transformers[:n_running], transformers[n_running:]
     still = [leaf for t in running for leaf in _leaves(t) if _learns(leaf) and not _runs_on(leaf)]

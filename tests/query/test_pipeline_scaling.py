@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import base, compose, feature_extraction, feature_selection, preprocessing, stats, utils
+from river import (
+    anomaly,
+    base,
+    compose,
+    feature_extraction,
+    feature_selection,
+    preprocessing,
+    stats,
+    utils,
+)
 
-from streamgp import GPClassifier, SkepticalClassifier
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor
 from streamgp.query import pipeline_scaling
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.pipeline_scaling import PipelineScaling, RunningScaling, scaling_of
@@ -371,6 +380,23 @@ def test_what_freezes_must_be_behind_a_window(transformers):
     )
     with pytest.raises(ValueError, match=expected):
         scaling_of(transformers, warm_up=10)
+
+
+@pytest.mark.parametrize(
+    ("make", "learner"),
+    [(SkepticalClassifier, GPClassifier()), (SkepticalRegressor, GPRegressor())],
+)
+def test_a_step_that_transforms_nothing_is_refused_before_the_first_event(make, learner):
+    """An anomaly filter belongs in front of the whole, where River's pipeline knows what to do."""
+    quantile = anomaly.QuantileFilter(anomaly.HalfSpaceTrees(seed=1), q=0.95)
+    with pytest.raises(
+        TypeError, match=r"a pipeline of transformers .* step QuantileFilter; put it"
+    ):
+        make(quantile | learner.clone())
+    model = quantile.clone() | make(learner, seed=1)
+    model.learn_one({"a": 1.0}, 1)
+    assert model["QuantileFilter"].anomaly_detector.counter == 1
+    assert model[-1].n_learned == 1
 
 
 def test_a_window_needs_no_warm_up_and_what_is_behind_it_does():
