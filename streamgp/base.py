@@ -72,7 +72,11 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
 
 def check_label(y: object) -> None:
     """Refuse a value that is not a label: raise TypeError for None, NaN, lists and the like."""
-    if y is None or type(y).__hash__ is None or y != y:
+    try:
+        is_label = y is not None and type(y).__hash__ is not None and bool(y == y)
+    except TypeError:  # pandas.NA, which is neither equal nor unequal to anything
+        is_label = False
+    if not is_label:
         raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
 
 

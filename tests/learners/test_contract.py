@@ -403,11 +403,14 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
                 model.predict_proba_one(x)
 
 
-def test_a_label_must_not_be_missing(learner):
+@pytest.mark.parametrize("missing", [None, math.nan, "pandas.NA"])
+def test_a_label_must_not_be_missing(learner, missing):
+    y = pytest.importorskip("pandas").NA if missing == "pandas.NA" else missing
     teach(learner, stream(10))
     before = answers(learner)
-    with pytest.raises(TypeError, match="y must be a label, got None; do not learn events without"):
-        learner.learn_one({"a": 1.0}, None)
+    words = re.escape(f"y must be a label, got {y!r}; do not learn events without")
+    with pytest.raises(TypeError, match=words):
+        learner.learn_one({"a": 1.0}, y)
     assert answers(learner) == before
 
 
