@@ -108,6 +108,16 @@ def check_hears_nothing(query: object) -> None:
         )
 
 
+def as_decision(rule: object, decision: object) -> Decision:
+    """Return what a rule has decided; refuse anything but a decision, such as True."""
+    if not isinstance(decision, Decision):
+        raise TypeError(
+            f"{type(rule).__name__}.decide must return a Decision, got {decision!r}; make one with "
+            "Decision.of(score, threshold, criterion)"
+        )
+    return decision
+
+
 def check_review(review: object, learner: base.Classifier) -> None:
     """Refuse a review that the learner cannot support."""
     if review is None:
@@ -519,8 +529,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _apply_query_rule(self, belief: B, draw: float) -> Decision:
         """Decide whether a label would help, regardless of the budget."""
-        wish: Decision = self._query_rule.decide(belief, draw)
-        return wish
+        return as_decision(self._query_rule, self._query_rule.decide(belief, draw))
 
     def _draw(self, event_id: str | None, purpose: str) -> float:
         return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)

@@ -54,6 +54,7 @@ from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
+    as_decision,
     check_experts,
     check_hears,
     check_not,
@@ -948,8 +949,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> Decision:
         """Decide whether to challenge a label, if it is not the predicted one."""
         wrong = self._outcomes.corrected(self._probability_wrong(belief, y, rate))
-        doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
-        return doubt
+        rule = self._challenge_rule
+        return as_decision(rule, rule.decide(belief, y, probability_wrong=wrong, draw=draw))
 
     def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
         return self.query_one(x).ask

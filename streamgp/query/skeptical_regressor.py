@@ -21,6 +21,7 @@ from streamgp.query.example_store import NumberExampleStore
 from streamgp.query.registry import classes_for
 from streamgp.query.skeptical_base import (
     Skeptical,
+    as_decision,
     as_regressor,
     check_experts,
     check_hears_nothing,
@@ -212,12 +213,13 @@ class SkepticalRegressor(
         """
         number = _as_number(y)
         expected = None if number is None else self._expected(x, annotator, std)
-        decision: Decision = self._challenge_rule.decide(
+        decided = self._challenge_rule.decide(
             expected,
             number,
             probability_wrong=self.probability_wrong_one(x, y, annotator=annotator, std=std),
             draw=self._draw(event_id, "challenge"),
         )
+        decision = as_decision(self._challenge_rule, decided)
         agrees = expected is None or number == expected.mu
         return decision.refused_by("agreement") if decision.ask and agrees else decision
 

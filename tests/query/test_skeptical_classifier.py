@@ -957,6 +957,26 @@ def test_a_strategy_that_cannot_use_a_label_is_named():
     assert model.n_learned == 1
 
 
+class Eager:
+    """A rule that answers yes, as River's active learners do."""
+
+    def decide(self, belief, given=None, *, draw, probability_wrong=0.0):  # noqa: ARG002
+        return True
+
+
+class EagerToAsk:
+    def decide(self, belief, draw):  # noqa: ARG002
+        return True
+
+
+def test_a_rule_that_returns_no_decision_is_named():
+    model = SkepticalClassifier(GPClassifier(), EagerToAsk(), Eager(), seed=1)
+    with pytest.raises(TypeError, match=r"^EagerToAsk\.decide must return a Decision, got True; m"):
+        model.query_one({"a": 1.0})
+    with pytest.raises(TypeError, match=r"^Eager\.decide must return a Decision, got True; make"):
+        model.challenge_one({"a": 1.0}, "p")
+
+
 class Rare:
     """A strategy that learns, and does not keep all that it was made of."""
 

@@ -454,6 +454,17 @@ def test_a_pipeline_may_end_in_a_regressor():
     assert restarted(model).state() == model.state()
 
 
+class Eager:
+    def decide(self, belief, given, *, probability_wrong, draw):  # noqa: ARG002
+        return True
+
+
+def test_a_rule_that_returns_no_decision_is_named():
+    model = SkepticalRegressor(GPRegressor(), challenge=Eager(), seed=1)
+    with pytest.raises(TypeError, match=r"^Eager\.decide must return a Decision, got True; make"):
+        model.challenge_one({"a": 1.0}, 1.0)
+
+
 class Hearing:
     """Asks always, and would learn from the answers."""
 
