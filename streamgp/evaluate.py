@@ -33,6 +33,7 @@ from streamgp.interactive import (
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.validation import flaw_of_label
+from streamgp.learners.river_adapters import kind_of
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
@@ -414,9 +415,7 @@ def _skeptical(model: Any) -> Any:
     )
 
     if not isinstance(model, base.Classifier | base.Regressor):
-        raise TypeError(
-            f"model must be a River classifier or regressor, got {type(model).__name__}"
-        )
+        raise TypeError(f"model must be a River classifier or regressor, got {kind_of(model)}")
     # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
     options: dict[str, Any] = {} if isinstance(model, compose.Pipeline) else {"warm_up": 0}
     if isinstance(model, base.Regressor):

@@ -19,6 +19,7 @@ from river import (
 
 from streamgp import (
     EnsembleGPRegressor,
+    GPClassifier,
     GPRegressor,
     InteractiveResult,
     SimulatedAnnotator,
@@ -335,6 +336,8 @@ def test_misuse_raises():
         TypeError, match="model must be a River classifier or regressor, got StandardScaler"
     ):
         interactive_val_score([], preprocessing.StandardScaler(), metrics.Accuracy())
+    with pytest.raises(TypeError, match="classifier or regressor, got the class GPClassifier"):
+        interactive_val_score([], GPClassifier, metrics.Accuracy())
     with pytest.raises(ValueError, match="Accuracy metric is not compatible with Linear"):
         interactive_val_score([], linear_model.LinearRegression(), metrics.Accuracy())
     with pytest.raises(ValueError, match="MAE metric is not compatible with"):

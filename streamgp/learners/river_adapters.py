@@ -100,12 +100,24 @@ def split(model: Any, checked: Callable[[Any], Any]) -> tuple[list[Any], Any]:
     return transformers, checked(learner)
 
 
+def kind_of(value: object) -> str:
+    """Return the name of the class of a value, or of a class that was not instantiated.
+
+    Examples
+    --------
+    >>> kind_of(0.5), kind_of(float)
+    ('float', 'the class float')
+
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
 def as_classifier(learner: Any) -> Any:
     """Return a classifier that can be wrapped; raise TypeError for anything else."""
     if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
         raise TypeError(
             "model must be a River classifier that is not an active learner itself, or a pipeline "
-            f"that ends in one, got {type(learner).__name__}"
+            f"that ends in one, got {kind_of(learner)}"
         )
     if type(learner).predict_proba_one is base.Classifier.predict_proba_one:
         raise TypeError(

@@ -32,7 +32,7 @@ from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.common.signatures import has_methods
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
-from streamgp.learners.river_adapters import written_out
+from streamgp.learners.river_adapters import kind_of, written_out
 from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited, account_of, check_budget
 from streamgp.query.equal_error import EqualErrorRounds
@@ -51,7 +51,7 @@ def as_regressor(learner: Any) -> Any:
     if not isinstance(learner, base.Regressor) or isinstance(learner, Skeptical):
         raise TypeError(
             "model must be a River regressor that is not skeptical itself, or a pipeline that ends "
-            f"in one, got {type(learner).__name__}"
+            f"in one, got {kind_of(learner)}"
         )
     return learner
 

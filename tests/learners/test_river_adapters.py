@@ -14,7 +14,7 @@ from streamgp import (
     SkepticalClassifier,
     SkepticalRegressor,
 )
-from streamgp.learners.river_adapters import feature_rows
+from streamgp.learners.river_adapters import as_classifier, feature_rows, split
 from tests.learners.test_gp_bounded import log_of
 
 pd = pytest.importorskip("pandas")
@@ -148,3 +148,11 @@ def test_estimators_inside_are_written_out():
     assert (
         repr(SkepticalRegressor(GPRegressor(noise_variance=0.25))).count("noise_variance=0.25") == 1
     )
+
+
+@pytest.mark.parametrize(("model", "got"), [(GPClassifier, "the class GPClassifier"), (3, "int")])
+def test_what_is_no_classifier_is_named(model, got):
+    with pytest.raises(TypeError, match=f"model must be a River classifier .*, got {got}$"):
+        split(model, as_classifier)
+    with pytest.raises(TypeError, match=f"model must be a River regressor .*, got {got}$"):
+        SkepticalRegressor(model)
