@@ -212,6 +212,7 @@ class Posterior(FrozenStruct, frozen=True, kw_only=True):
 
     Examples
     --------
+    >>> from streamgp import Posterior
     >>> belief = Posterior(mean={"home": 0.75, "work": 0.25, "gym": -0.1}, variance=0.2)
     >>> belief.probabilities()
     {'home': 0.75, 'work': 0.25, 'gym': 0.0}
@@ -272,6 +273,7 @@ class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
 
     Examples
     --------
+    >>> from streamgp import Decision
     >>> Decision(ask=True, score=0.4, threshold=0.1, criterion="SkepticalAsk").ask
     True
     >>> Decision(ask=True, score=0.1, threshold=0.4, criterion="SkepticalAsk")

@@ -370,6 +370,7 @@ def active_learning_rounds(
     Examples
     --------
     >>> from river.naive_bayes import GaussianNB
+    >>> from streamgp import active_learning_rounds
     >>> from streamgp.datasets import WiFiRooms
     >>> rooms = list(WiFiRooms())
     >>> rounds = active_learning_rounds(GaussianNB(), rooms[::4], rooms[1::4], n_rounds=3, seed=1)

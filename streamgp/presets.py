@@ -43,6 +43,7 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 
     Examples
     --------
+    >>> from streamgp import isgp
     >>> model = isgp(seed=1)
     >>> model.observe_one({"light": 0.3})
     >>> model.query_one({"light": 0.3})
@@ -85,6 +86,7 @@ def srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassi
 
     Examples
     --------
+    >>> from streamgp import srf
     >>> model = srf(seed=1)
     >>> model.observe_one({"light": 0.3})
     >>> model.query_one({"light": 0.3})

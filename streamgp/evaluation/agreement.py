@@ -168,7 +168,7 @@ def agreement_lines(counts: AgreementCounts) -> list[str]:
     ...     counts.compare((None, f"e{n}"), ("hall", "ann"), (said, "bob"))
     >>> for line in agreement_lines(counts):
     ...     print(line)
-    ann and bob agree on 90 % of 10 events; AC1 .89 ± .11
+    ann and bob agree on 90 % of 10 events; AC1 .89 ± .12
     of hall 90 %, AC1 .89; of den 90 %, AC1 .89
 
     """

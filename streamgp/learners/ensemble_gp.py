@@ -101,7 +101,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     'awake'
     >>> belief = model.predict_proba_one({"light": 0.8}, with_dist=True)
     >>> belief.mean["awake"], belief.variance
-    (1.0..., 0.0...)
+    (0.97..., 0.003...)
 
     References
     ----------
@@ -331,6 +331,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
 
     Examples
     --------
+    >>> import math
     >>> from streamgp import EnsembleGPRegressor
     >>> model = EnsembleGPRegressor(seed=1)
     >>> for hour in range(48):

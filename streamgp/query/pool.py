@@ -170,6 +170,8 @@ class PoolSampler:
     --------
     Two clusters, one label in the first: the next point to ask about is in the other.
 
+    >>> import numpy as np
+    >>> from streamgp import PoolSampler
     >>> pool = PoolSampler(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]), seed=1)
     >>> pool.tell(1, "home")
     >>> pool.pick()

@@ -79,12 +79,13 @@ class TemporalFilter:
 
     Examples
     --------
+    >>> from streamgp import TemporalFilter
     >>> beliefs = TemporalFilter(experts=[(0.8, 1.0)])
     >>> beliefs.label("home", error_rate=0.1, n_since=0)
     >>> beliefs.label("work", error_rate=0.1, n_since=0)
     >>> beliefs.step({"home": 0.5, "work": 0.5})
     >>> beliefs.probabilities()
-    {'home': 0.18..., 'work': 0.82...}
+    {'home': 0.18..., 'work': 0.81...}
 
     References
     ----------

@@ -62,6 +62,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
     Examples
     --------
     >>> from river.naive_bayes import GaussianNB
+    >>> from streamgp import StagedSkepticalClassifier
     >>> model = StagedSkepticalClassifier(GaussianNB(), theta=0.8, seed=1)
     >>> for light in range(40):
     ...     model.learn_one({"light": light % 10}, "day" if light % 10 > 4 else "night")
