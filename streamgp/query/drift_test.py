@@ -93,12 +93,17 @@ class DriftTest:
 
     Examples
     --------
-    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1)
-    1.02...
-    >>> surprise({"day": 0.9, "night": 0.1}, "day", error_rate=0.1)
-    -0.49...
-    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1, most_sure=0.8)
-    0.65...
+    After 600 events day and night change places:
+
+    >>> from streamgp import DriftTest, GPClassifier, SkepticalClassifier
+    >>> model = SkepticalClassifier(GPClassifier(), drift_test=DriftTest(), seed=1)
+    >>> for n in range(1200):
+    ...     light = n % 10
+    ...     predicted, ask = model.predict_one({"light": light})
+    ...     if ask:
+    ...         model.learn_one({"light": light}, "day" if (light > 4) == (n < 600) else "night")
+    >>> model.n_drifts, model.n_outdated, model.n_learned
+    (1, 16, 36)
 
     References
     ----------
@@ -378,6 +383,15 @@ def surprise(
         Whether the annotator was asked to reconsider.
     most_sure
         How sure a prediction counts at most.
+
+    Examples
+    --------
+    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1)
+    1.02...
+    >>> surprise({"day": 0.9, "night": 0.1}, "day", error_rate=0.1)
+    -0.49...
+    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1, most_sure=0.8)
+    0.65...
 
     """
     known = criteria.scores(belief)
