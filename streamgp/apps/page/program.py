@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -333,17 +334,19 @@ async def run_server(
 ) -> int:
     """Serve until the end; return how many answers could not be sent."""
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    most = _most_connections()
     server = _Server(
         uvicorn.Config(
             page.app,
-            http=connections(page.traffic),
+            http=connections(page.traffic, most=most),
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            # So many are accepted at once, before the first of them can be closed.
+            backlog=max(1, most // 5),
             timeout_keep_alive=30,
             timeout_graceful_shutdown=_GRACE_S,
             h11_max_incomplete_event_size=32_768,
@@ -376,7 +379,8 @@ async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
 # Anyone who can reach the page may open connections, with or without an invite, and the server
 # holds only a limited number. Each therefore needs a timeout: uvicorn has one for a connection that
 # is idle after a request, but none for a client that never completes a request or never reads the
-# response.
+# response. Those above the limit are closed as soon as they are made: without a file descriptor
+# left, asyncio would log thousands of tracebacks a second, and the topics could not be read.
 
 
 HEAD_S = 10.0
@@ -385,9 +389,17 @@ STALL_S = 60.0
 """How long a client may leave sent data unread."""
 
 
-def connections(traffic: Traffic) -> type[asyncio.Protocol]:
-    """Return the connection class of a page whose requests are counted in `traffic`."""
-    return type("PageConnection", (_Connection,), {"traffic": traffic})
+def connections(traffic: Traffic, *, most: int) -> type[asyncio.Protocol]:
+    """Return the connection class of a page; see the attributes of `_Connection`."""
+    return type("PageConnection", (_Connection,), {"traffic": traffic, "most": most})
+
+
+def _most_connections() -> int:
+    """Return how many connections may be open: at most half of what the process may open."""
+    n_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if n_files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return min(_MOST_CONNECTIONS, n_files // 2)
 
 
 class _Connection(H11Protocol):
@@ -397,17 +409,24 @@ class _Connection(H11Protocol):
     ----------
     traffic
         Counts of requests.
+    most
+        How many connections may be open.
 
     """
 
     # _head_due   timer that ends the connection unless the head of a request has arrived
     # _stall_due  timer that ends it unless the client has read
     traffic: ClassVar[Traffic]
+    most: ClassVar[int]
     _head_due: asyncio.TimerHandle | None = None
     _stall_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > self.most:
+            self._note_refused(503, "too_many_connections")
+            transport.abort()
+            return
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -451,16 +470,13 @@ class _Connection(H11Protocol):
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
-            note_response(
-                self.traffic,
-                route="other",
-                method="other",
-                status=response.status_code,
-                error=refused.error,
-            )
+            self._note_refused(response.status_code, refused.error)
         # In the middle of a body, the request already has its response, or its route notices that
         # the client has gone.
         self._close()
+
+    def _note_refused(self, status: int, error: str) -> None:
+        note_response(self.traffic, route="other", method="other", status=status, error=error)
 
     def _close(self) -> None:
         """Close the connection after the client has read what was sent before."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import resource
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 
@@ -174,3 +175,38 @@ def test_clients_that_reset_their_streams_leave_none_behind(served: Served) -> N
         connection.close()
     wait_until(lambda: served.page.traffic.streams.total() == 0)
     assert served.browser().get("/api/me").status == 200
+
+
+def test_connections_above_the_limit_are_closed_and_noted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(program, "_MOST_CONNECTIONS", 3)
+    with Served(MemoryTopics()) as served, ExitStack() as stack:
+        held = [stack.enter_context(closing(connect(served))) for _ in range(3)]
+        for one in held:
+            one.sendall(head(served, "/api/stream"))
+            assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        with closing(connect(served)) as another, suppress(ConnectionError):
+            assert rest(another) == b""
+        held[0].close()
+        wait_until(lambda: served.page.traffic.streams.total() == 2)
+        assert served.browser().get("/healthz").status == 200
+        assert served.page.traffic.refused["too_many_connections"] == 1
+    assert [line.__dict__["fields"]["error"] for line in caplog.records] == ["too_many_connections"]
+
+
+def test_connections_leave_half_of_the_files_to_the_rest_of_the_program() -> None:
+    with limit_of_files(200):
+        assert program._most_connections() == 100
+    with limit_of_files(3000):
+        assert program._most_connections() == 1000
+
+
+@contextmanager
+def limit_of_files(n: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
