@@ -367,7 +367,12 @@ class JsonTable:
             try:
                 cells = decode(line)
             except (ValueError, RecursionError):
-                cells = _decode_slowly(line)
+                try:
+                    cells = _decode_slowly(line)
+                except UnicodeEncodeError:
+                    reason = f"names must be valid Unicode, got {line.strip()!r:.80}"
+                    yield BadRow(number, at, at, reason)
+                    continue
             if isinstance(cells, dict):
                 yield Row(number, at, at, cells)
             else:
@@ -409,11 +414,21 @@ def _with_room(line: str) -> str:
 
 
 def _decode_slowly(line: str) -> Any:
-    """Decode a line that may contain NaN or Infinity, as the standard library writes them."""
+    """Decode a line that may contain NaN or Infinity, as the standard library writes them.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        If a name is not valid Unicode: it has half of a surrogate pair.
+
+    """
     try:
-        return json.loads(line)
+        cells = json.loads(line)
     except (ValueError, RecursionError):
         return None
+    if isinstance(cells, dict):
+        "".join(cells).encode()
+    return cells
 
 
 def _cells(n: int) -> str:
@@ -493,10 +508,13 @@ class ParquetTable:
                 yield Row(self._n_read, 0, 0, dict(zip(names, row, strict=True)))
 
     def _plain(self, column: Any) -> list[Any]:
-        if self._arrow.types.is_timestamp(column.type):
+        if self._arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
             # Python's datetimes have no nanoseconds
             column = column.cast(self._arrow.timestamp("us", column.type.tz), safe=False)
-        return column.to_pylist()  # type: ignore[no-any-return]
+        try:
+            return column.to_pylist()  # type: ignore[no-any-return]
+        except (ValueError, OverflowError):
+            return [_cell(value) for value in column]
 
     @property
     def progress(self) -> float:
@@ -507,6 +525,23 @@ class ParquetTable:
         """Close the file."""
         self._bytes.close()
         self._file.close()
+
+
+class _Unreadable:
+    """A cell without a value in Python: text that is not UTF-8, a time after the year 9999."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __repr__(self) -> str:
+        return f"<{self._error}>"
+
+
+def _cell(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError) as error:
+        return _Unreadable(error)
 
 
 def _first(error: Exception) -> str:

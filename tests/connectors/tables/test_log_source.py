@@ -552,6 +552,10 @@ def test_json_keeps_its_types(tmp_path):
             "label 'room' must be a label (text, integer or boolean), got [1]",
         ),
         ("[1]", "is not a JSON object: '[1]'"),
+        (
+            '{"a\\ud800": 1, "room": "p"}',
+            r"""names must be valid Unicode, got '{"a\\ud800": 1, "room": "p"}'""",
+        ),
     ],
 )
 def test_json_that_cannot_be_used_is_rejected(tmp_path, row, reason):

@@ -1,11 +1,13 @@
 import builtins
 import gzip
 import random
+import struct
 import sys
 import tracemalloc
 
 import pytest
 
+from connectors.tables.cells import label_of, time_of
 from connectors.tables.readers import BadRow, Row, TableError, open_table, refuse_duplicates
 
 if sys.version_info >= (3, 14):
@@ -224,6 +226,28 @@ def test_parquet_times_finer_than_a_microsecond_are_cut(tmp_path):
     path = write_parquet(tmp_path / "log.parquet", {"t": times})
     [row] = read(path)
     assert row.cells["t"].isoformat() == "2015-02-02T14:19:00.123456+00:00"
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_parquet_cells_without_a_value_in_python_cost_only_themselves(tmp_path, unit):
+    pa = pytest.importorskip("pyarrow")
+    times = pa.array([2**62, 0], pa.timestamp(unit))
+    latin = [
+        None,
+        pa.py_buffer(struct.pack("<3i", 0, 6, 8)),
+        pa.py_buffer("Kücheok".encode("latin-1") + b"!"),
+    ]
+    texts = pa.Array.from_buffers(pa.string(), 2, latin)
+    days = pa.array([10**8, 0], pa.date32())
+    path = write_parquet(tmp_path / "log.parquet", {"t": times, "room": texts, "day": days})
+    first, second = read(path)
+    assert [repr(cell)[:1] for cell in first.cells.values()] == ["<"] * 3
+    with pytest.raises(ValueError, match=r"got <'utf-8' codec can't decode byte 0xfc"):
+        label_of(first.cells["room"])
+    with pytest.raises(ValueError, match=r"got <.*(range|convert)"):
+        time_of(first.cells["t"])
+    assert second.cells["t"].isoformat().startswith("1970-01-01T00:00:00")
+    assert second.cells["day"].isoformat() == "1970-01-01"
 
 
 def test_progress_runs_from_zero_to_one(tmp_path):
