@@ -180,7 +180,7 @@ def check_output(path: Path, *, read: Sequence[Path]) -> None:
     """
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory; name a file")
-    if any(path.resolve() == file.resolve() for file in read):
+    if any(os.path.realpath(path) == os.path.realpath(file) for file in read):
         raise click.ClickException(f"{path} would be overwritten; name another file")
     there = path if path.exists() else path.absolute().parent
     if not there.exists():

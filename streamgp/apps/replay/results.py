@@ -453,7 +453,7 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
         raise click.ClickException(f"{path} is a directory; name a file for the report")
     needed = [*read, *([] if out is None else [out / name for name in FILE_NAMES])]
     for file in needed:
-        if path.resolve() == file.resolve():
+        if os.path.realpath(path) == os.path.realpath(file):
             raise click.ClickException(
                 f"{file} would be overwritten by the report; name another file"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -43,7 +44,7 @@ def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
     """Lock the output directory, if there is one, against other replays until a stack ends."""
     if out is None:
         return
-    if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
+    if os.path.realpath(log) in [os.path.realpath(out / name) for name in FILE_NAMES]:
         raise click.ClickException(
             f"{log} would be overwritten by what is written to {out}; name another directory"
         )

@@ -525,6 +525,16 @@ def test_a_link_that_leads_nowhere_is_named(option: str, log: Path, tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("option", ["--out", "--state", "--report"])
+def test_a_link_to_itself_is_one_line(option: str, log: Path, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    result = replay(log, "--label", "room", "--ignore", "phone", option, loop)
+    assert result.exit_code == 2
+    assert f"{loop}" in result.stderr.splitlines()[-1]
+    assert "link" in result.stderr.splitlines()[-1]
+
+
 def test_directory_that_another_replay_writes_to_is_refused(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--label", "room", "--ignore", "phone", "--out", out]
