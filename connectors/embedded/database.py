@@ -56,8 +56,8 @@ OUTPUTS: dict[TopicName, Table] = {
 DELETE_RETENTION_S = 86_400.0
 """How long tombstones are kept, as in Kafka. A snapshot that is brought up to date from the topics
 must not be older."""
-BUSY_S = 10.0
-"""How long to wait while another process writes."""
+BUSY_S = 30.0
+"""How long to wait while another process writes: on a stalled disk a commit may take over 10 s."""
 
 _APPLICATION = 0x73677074  # "sgpt" in the header of the file
 _VERSION = 1
