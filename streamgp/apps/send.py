@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -438,7 +439,9 @@ class _LineSender:
         self._flushed_at = time.monotonic()
 
     def take(self, line: bytes, topic: TopicName | None) -> None:
-        """Send the next line; a blank one is skipped."""
+        """Send the next line; a blank one is skipped, like a byte order mark at the start."""
+        if self._n_lines == 0:
+            line = line.removeprefix(BOM_UTF8)
         if record := _record(line, topic):
             self._send(record)
             self.n_sent += 1

@@ -99,6 +99,12 @@ def test_events_and_answers_are_told_apart_by_what_they_say(site: Site) -> None:
     assert [(r.key, r.value) for r in site.records("answers")] == [(b"ann", ANSWER)]
 
 
+def test_a_byte_order_mark_at_the_start_is_skipped(site: Site) -> None:
+    site.call("send", "-", said=b"\xef\xbb\xbf" + EVENT + b"\r\n" + ANSWER)
+    assert [(r.key, r.value) for r in site.records("events")] == [(b"ann", EVENT)]
+    assert [r.value for r in site.records("answers")] == [ANSWER]
+
+
 def test_what_comes_is_sent_at_once_and_an_unfinished_line_when_it_is_whole(
     site: Site, sender: subprocess.Popen[bytes]
 ) -> None:
