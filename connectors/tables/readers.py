@@ -11,7 +11,6 @@ import csv
 import gzip
 import json
 import re
-import shutil
 import sys
 import tempfile
 import zlib
@@ -91,14 +90,30 @@ class BinaryFile:
         """Return the decompressed bytes as a seekable file, if necessary a temporary one."""
         if self._inner is None:
             return self._raw
-        unpacked = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            shutil.copyfileobj(self.stream, unpacked, _BUFFER)
-        except DAMAGES as error:
-            unpacked.close()
-            raise self.damaged(0, error) from None
-        unpacked.seek(0)
+            unpacked = tempfile.TemporaryFile()  # noqa: SIM115
+            try:
+                self._unpack(unpacked)
+            except BaseException:
+                unpacked.close()
+                raise
+        except OSError as error:
+            raise TableError(
+                f"{self.path} cannot be unpacked to a temporary file: {error.strerror}; free some "
+                "space, name another directory in TMPDIR, or unpack it yourself"
+            ) from None
         return unpacked
+
+    def _unpack(self, unpacked: IO[bytes]) -> None:
+        while True:
+            try:
+                data = self.stream.read(_BUFFER)
+            except DAMAGES as error:
+                raise self.damaged(0, error) from None
+            if not data:
+                break
+            unpacked.write(data)
+        unpacked.seek(0)
 
     def damaged(self, n_rows: int, error: Exception) -> TableError:
         """Return the error of a file that broke off after some rows."""

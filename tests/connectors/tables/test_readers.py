@@ -228,6 +228,20 @@ def test_parquet_times_finer_than_a_microsecond_are_cut(tmp_path):
     assert row.cells["t"].isoformat() == "2015-02-02T14:19:00.123456+00:00"
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_full_or_missing_temporary_directory_is_no_damage(tmp_path, monkeypatch, is_there):
+    def full(**_):
+        if is_there:
+            return open("/dev/full", "w+b", buffering=0)
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    path = write_parquet(tmp_path / "log.parquet", {"a": [1, 2]})
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(TableError, match=r"cannot be unpacked .*: No .*; free some space, name"):
+        open_table(path)
+
+
 @pytest.mark.parametrize("unit", ["ms", "us"])
 def test_parquet_cells_without_a_value_in_python_cost_only_themselves(tmp_path, unit):
     pa = pytest.importorskip("pyarrow")
