@@ -66,6 +66,9 @@ _Known: TypeAlias = tuple[PendingQuestion, bool]
 # besides ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
+# Types of which all values can be compared.
+_COMPARABLE = frozenset((bool, int, float, str))
+
 # Number of latest answers by which annotators are judged. A learner that cannot leave examples out
 # is taught these once more, which must not take ever longer.
 _MOST_ANSWERS = 2000
@@ -659,6 +662,8 @@ def _without_privileged(example: Example) -> Example:
 
 
 def _comparable(x: Features) -> Features:
+    if _COMPARABLE.issuperset(map(type, x.values())):  # the usual case: nothing to leave out
+        return x
     return {name: value for name, value in x.items() if is_number(value) or isinstance(value, str)}
 
 
