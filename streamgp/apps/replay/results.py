@@ -62,6 +62,9 @@ FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
 
 N_KEYS_SHOWN = 20
 
+# Largest share of events without a prediction that the text does not mention.
+_MOST_UNSCORED = 0.05
+
 
 class Counted(Protocol):
     """Protocol of the counts of a replay: `Played`, and `CountingSink` during a run."""
@@ -272,7 +275,13 @@ def _unmeasured(run: RunStatistics) -> str:
         why = "the first label was learned after them" if run.n_learned else "no label was learned"
         return f"\nno event with a label was predicted: {why}"
     if run.n_known == run.n_events:
-        return ""
+        unscored = run.n_known - run.n_scored
+        if unscored <= _MOST_UNSCORED * run.n_known:
+            return ""
+        return (
+            f"\n{measures} leave out {number(unscored, 'event')} without a prediction, such as "
+            "those before the first label"
+        )
     if not run.n_known:
         return (
             f"\nno event has a label: {measures}, challenge precision and wrong labels are not "

@@ -777,6 +777,17 @@ def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path
     assert "\n40 of the events have a label; accuracy and F1, challenge" in result.stdout
 
 
+def test_many_events_before_the_first_label_are_said_not_to_be_measured(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", rows())
+    of_all = ["--label", "room", "--ignore", "phone,at"]
+    said = (
+        "\naccuracy and F1 leave out {} events without a prediction, such as those before the first"
+    )
+    late = replay(log, *of_all, "--annotator", "delay=30")
+    assert said.format(30) in late.stdout
+    assert "leave out" not in replay(log, *of_all, "--annotator", "delay=1").stdout
+
+
 def test_answers_that_all_come_after_the_last_event_are_the_reason_why_nothing_is_measured(
     tmp_path: Path,
 ) -> None:
