@@ -310,8 +310,8 @@ class Watching(Joined):
         Number of dead letters by stage.
     last_letters
         The most recent dead letters, the newest last, without their bytes.
-    n_unreadable
-        Number of records among the outputs that no worker can have written.
+    unreadable
+        Number of records among the outputs that no worker can have written, by topic.
 
     Examples
     --------
@@ -356,7 +356,7 @@ class Watching(Joined):
         self.agreement = AgreementCounts()
         self.letters: Counter[str] = Counter()
         self.last_letters: deque[Letter] = deque(maxlen=N_LETTERS)
-        self.n_unreadable = 0
+        self.unreadable: Counter[str] = Counter()
         self.keyed = keyed
 
     @property
@@ -396,7 +396,7 @@ class Watching(Joined):
         try:
             return decode(record.value)
         except DecodeError:
-            self.n_unreadable += 1
+            self.unreadable[record.topic] += 1
             return None
 
     def hear(self, message: Input | Message, now: float | None = None) -> None:
@@ -446,7 +446,7 @@ class Watching(Joined):
         try:
             letter = letter_of(record)
         except ValueError:
-            self.n_unreadable += 1
+            self.unreadable[record.topic] += 1
             return
         self.letters[letter.stage] += 1
         self.last_letters.append(replace(letter, key=None, value=None))

@@ -229,8 +229,9 @@ def _dead_letters(watching: Watching) -> Part:
     lines = [f"{n}{stages if n else ''}"]
     for letter in watching.last_letters:
         lines.append(f"{clock_time(letter.at)} {letter.stage}: {printable(letter.error)}")
-    if watching.n_unreadable:
-        lines.append(f"{number(watching.n_unreadable, 'record')} that no worker has written")
+    for topic, n_unreadable in sorted(watching.unreadable.items()):
+        records = number(n_unreadable, "record")
+        lines.append(f"{records} that no worker has written in {topic}")
     return Part(name="dead letters", lines=lines, is_alarming=len(lines) > 1)
 
 

@@ -72,6 +72,12 @@ def test_everything_that_the_topics_hold_is_counted_from_the_start(small: Small)
     )
 
 
+def test_records_that_no_worker_has_written_are_shown_with_their_topic(small: Small) -> None:
+    small.put_bytes("consensus", "ann", b"?")
+    screen = shown(small.done("watch", "--once", "--from-start"))
+    assert screen["dead letters"] == ["0", "1 record that no worker has written in consensus"]
+
+
 def test_what_was_there_before_counts_only_as_far_as_it_is_open(small: Small) -> None:
     with_history(small)
     screen = shown(small.done("watch", "--once", "--interval", "0.1"))

@@ -70,7 +70,7 @@ def watched(*messages: Input | Message, since: float = 0.0, **options: Any) -> W
 def counts(watching: Watching) -> dict[str, Any]:
     names = (
         "n_predictions n_asked n_scored n_hits challenges n_repaired n_spoiled n_contested "
-        "n_justified labels n_judged n_wrong letters n_unreadable"
+        "n_justified labels n_judged n_wrong letters unreadable"
     )
     return {name: getattr(watching, name) for name in names.split()}
 
@@ -322,7 +322,7 @@ def test_records_that_no_worker_has_written_are_counted_as_such() -> None:
     topics: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
     for topic in topics:
         watching.take(Record(topic=topic, partition=0, offset=0, key=b"ann", value=b"?", at=NOW))
-    assert watching.n_unreadable == 4
+    assert watching.unreadable == dict.fromkeys(topics, 1)
 
 
 @given(st.sampled_from(["events", "answers", "consensus", "predictions"]), st.binary() | st.none())
