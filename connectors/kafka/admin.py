@@ -525,9 +525,10 @@ class Administration:
 
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
         """Return the answer to a request; retry while the broker's error is retriable."""
-        until = time.monotonic() + self._connection.timeouts.connect_s
         if self._client is None:
             self._client = self._connection.admin()
+        # From here on: connecting, however long it took, has a limit of its own.
+        until = time.monotonic() + self._connection.timeouts.connect_s
         while True:
             left_s = max(_AGAIN_S, until - time.monotonic())
             try:

@@ -8,11 +8,15 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from connectors.kafka import producer
-from connectors.topics import BrokerError, FencedError
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import Connection
+from connectors.kafka.settings import Timeouts
+from connectors.topics import ALL_TOPICS, BrokerError, FencedError
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -266,6 +270,28 @@ def test_a_broker_that_is_not_there_is_named_in_time():
             error, took_s = error_of(use)
             assert str(error) == text
             assert took_s < 1.0 + BUSY_S
+
+
+def test_a_request_keeps_its_time_when_connecting_took_long(monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    allowed_s = []
+
+    class Slow(Connection):
+        def admin(self):
+            clock.now += self.timeouts.connect_s
+            return SimpleNamespace(describe_topics=lambda _: [])
+
+    def within(timeout_s, _, call):
+        allowed_s.append(timeout_s)
+        return call()
+
+    monkeypatch.setattr("connectors.kafka.admin.time", clock)
+    monkeypatch.setattr("connectors.kafka.admin.within", within)
+    names = {name: name for name in ALL_TOPICS}
+    connection = Slow("127.0.0.1:9", timeouts=Timeouts(connect_s=20.0))
+    administration = Administration(connection, names, partitions=1, replication=1)
+    assert set(administration.shapes().values()) == {None}
+    assert allowed_s == [20.0]
 
 
 def test_a_host_that_does_not_exist_is_named():
