@@ -184,8 +184,9 @@ class Results:
         self.counts["failed"] += rejected.fault == "failed"
         if rejected.fault in ("failed", "quarantined"):
             self.failures.append((cause, rejected))
-        # Duplicates are harmless, and no outsider must be able to stop a worker.
-        return rejected.fault not in ("duplicate", "unauthorised", "quarantined")
+        # Duplicates are harmless, as are answers under way when another annotator was faster, and
+        # no outsider must be able to stop a worker.
+        return rejected.fault not in ("duplicate", "ended", "unauthorised", "quarantined")
 
     def _written(
         self, partition: Partition, messages: list[Message], content: Content | None

@@ -181,6 +181,16 @@ def test_too_many_bad_inputs_end_the_worker_after_they_are_dead_letters():
     assert len(everything(topics, "dead-letters")) == 1000
 
 
+def test_answers_to_ended_requests_are_dead_letters_but_do_not_end_the_worker():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    put(topics, answer(1), *(replace(answer(1), answer_id=f"slow-{n}") for n in range(1000)))
+    work(topics)
+    assert len(everything(topics, "dead-letters")) == 1000
+    assert len(said(topics, "consensus")) == 1
+
+
 class _Explosive(type(isgp())):
     """A learner with a fault of its own."""
 
