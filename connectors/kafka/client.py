@@ -126,6 +126,11 @@ class Connection:
                     "of its topic; `streamgp check` says which topic should take more, "
                     f"{MAX_RECORD_BYTES} is enough for all"
                 )
+            case kafka_errors.InvalidTimestampError():
+                return BrokerError(
+                    f"broker {where} refused to {doing}: the clock of this machine, which dates "
+                    f"records, differs too much from the broker's; set it ({brief(error)})"
+                )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")
             case _:

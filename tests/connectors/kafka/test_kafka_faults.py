@@ -15,6 +15,7 @@ import pytest
 from connectors.kafka import producer
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
+from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Timeouts
 from connectors.topics import ALL_TOPICS, BrokerError, FencedError
 from tests.helpers.kafka_cases import (
@@ -292,6 +293,19 @@ def test_a_request_keeps_its_time_when_connecting_took_long(monkeypatch):
     administration = Administration(connection, names, partitions=1, replication=1)
     assert set(administration.shapes().values()) == {None}
     assert allowed_s == [20.0]
+
+
+def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
+    error = kafka_errors.InvalidTimestampError(
+        "Timestamp 7 of message with offset 0 is out of range"
+    )
+    said = Connection("127.0.0.1:9").broker_error(error, "commit")
+    assert type(said) is BrokerError  # a clock may be set meanwhile: worth another start
+    assert str(said) == (
+        "broker 127.0.0.1:9 refused to commit: the clock of this machine, which dates records, "
+        "differs too much from the broker's; set it ([Error 32] InvalidTimestampError: Timestamp 7 "
+        "of message with offset 0 is out of range)"
+    )
 
 
 def test_a_host_that_does_not_exist_is_named():
