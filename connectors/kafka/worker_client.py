@@ -361,6 +361,8 @@ class KafkaWorkerClient:
                 "has taken over; each needs an instance name of its own"
             )
         else:
+            # A topic that is gone explains a timeout, or that the broker has ended a transaction.
+            error = self._monitor.fault or error
             self._broken = self._connection.broker_error(error, doing)
         return self._broken
 
@@ -490,6 +492,11 @@ class TopicMonitor:
         """
         if self._fault is not None:
             raise self._fault
+
+    @property
+    def fault(self) -> BrokerError | None:
+        """What the last check has found, None if nothing."""
+        return self._fault
 
     @property
     def silence(self) -> Silence | None:

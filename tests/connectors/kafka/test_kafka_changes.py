@@ -100,6 +100,19 @@ def test_a_topic_that_is_deleted_ends_an_idle_worker(topics, group, admin, kafka
     assert str(error) == f"topic {kafka_prefix}{name} was deleted while this worker was at work"
 
 
+def test_a_topic_that_is_deleted_is_why_a_busy_worker_cannot_commit(
+    kafka, kafka_prefix, group, admin
+):
+    with opened(kafka, kafka_prefix, timeouts=QUICK | {"look_s": 0.1}) as topics:
+        write(topics, *numbered("events", 10))
+        with linked(topics, group) as link:
+            settle(link)
+            poll(link, 10)
+            delete(admin, kafka_prefix + "state")
+            error, _ = error_of(lambda: link.commit([out("state", b"x")]))
+    assert str(error) == f"topic {kafka_prefix}state was deleted while this worker was at work"
+
+
 def test_a_worker_that_comes_back_under_its_name_notices_a_topic_that_was_deleted(
     topics, group, admin, kafka_prefix
 ):
