@@ -15,14 +15,15 @@ from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State
 from streamgp.common.annotator_error import INSISTED, WRONG
+from streamgp.common.calibration import CalibrationOffset
 from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_number, check_rate
 from streamgp.query import criteria
 
-# Predictions with at least this probability of being right are sure; how many of them count as seen
-# beforehand, all but one of them right.
-_SURE: Final = 0.9
-_N_BEFOREHAND: Final = 50
+# How sure a prediction counts at most.
+_MOST_SURE: Final = 0.98
+# Number of latest labels that do not yet say how surprising labels are without a change.
+_N_LATEST: Final = 25
 # Probability of being right, at most, of a prediction that has become worthless.
 _WORTHLESS: Final = 0.5
 # How far the disagreement of the labels nearby counts: some of them are wrong, or from before a
@@ -58,9 +59,10 @@ class DriftTest:
     be of that class, if there are more than two: what has changed for a few classes only is not
     outweighed by labels of the others.
 
-    Labels may be noisy, and learners surer than they should be: no prediction counts as surer than
-    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. Labels since the
-    sum of their class was last 0 do not count for that.
+    Labels may be noisy, and learners surer than they should be. No prediction counts as surer than
+    .98; and if labels have differed from predictions more often than stated, the log odds that they
+    differ are raised by as much (`CalibrationOffset`). The latest 25 labels do not count for that
+    yet, nor does any of them once there is an alarm: a change must not pass for what is usual.
 
     After a drift S grows by one to three for each surprise, and S = log(n `run_length`) is an
     alarm, where n is the number of sums that each label is in, one or two. The change is dated to
@@ -143,10 +145,8 @@ class _Suspicion:
 
     # all      S
     # without  S of the labels of all others, by annotator, from `_AGAINST` on; S if not there
-    # n_sure   sure predictions since S was last 0, and how many of them labels contradicted
     all: _Sum = field(default_factory=_Sum)
     without: dict[str | None, _Sum] = field(default_factory=dict)
-    n_sure: list[int] = field(default_factory=lambda: [0, 0])
 
     def add(self, surprise: float, annotator: str | None, alarm: float) -> None:
         self.without.setdefault(annotator, replace(self.all))
@@ -174,8 +174,6 @@ class RunningDriftTest:
     ----------
     n_drifts
         Number of drifts found.
-    most_sure
-        How sure a prediction counts at most.
 
     Examples
     --------
@@ -193,20 +191,15 @@ class RunningDriftTest:
 
     # _suspicions  those that are not 0, by class (see `_class_of_sum`); under None of all labels
     # _heard   number of answers since the last one of each annotator, if at most `_RECENT`
-    # _n_sure  sure predictions, and how many of them labels contradicted, but for those since the
-    #          sum of their class was last 0
+    # _usual   how often labels differ from predictions, compared with what is stated
+    # _latest  for each of the latest labels the stated probability, and whether it differed
     def __init__(self, test: DriftTest) -> None:
         self._test = test
         self._suspicions: dict[Label | None, _Suspicion] = {}
         self._heard: dict[str | None, int] = {}
-        self._n_sure = [0, 0]
+        self._usual = CalibrationOffset()
+        self._latest: list[tuple[float, bool]] = []
         self.n_drifts = 0
-
-    @property
-    def most_sure(self) -> float:
-        """How sure a prediction counts at most."""
-        n, n_contradicted = self._n_sure
-        return 1.0 - max((n_contradicted + 1) / (n + _N_BEFOREHAND), 1.0 / _N_BEFOREHAND)
 
     def learn(
         self,
@@ -218,19 +211,21 @@ class RunningDriftTest:
         error_rate: float,
         reconsidered: bool,
     ) -> int | None:
-        """Record a label that was learned; see `surprise` and `note`."""
+        """Record a label that was learned; see `note`."""
         if not asked and (annotator is not None or self._heard):
             self._count()  # it counts in dates only
             return None
+        told = 0.0  # a label that is new, or comes before the first prediction
+        if y in criteria.scores(belief):
+            e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
+            stated, worthless = differing(belief, error_rate=e)
+            differs = bool(y != criteria.predicted(belief))
+            expected = self._usual.corrected(stated)
+            told = surprise(differs, expected, max(worthless, expected))
+            self._latest.append((stated, differs))
+            if len(self._latest) > _N_LATEST:
+                self._usual.note(*self._latest.pop(0))
         concerned = _class_of_sum(belief)
-        told = surprise(
-            belief, y, error_rate=error_rate, reconsidered=reconsidered, most_sure=self.most_sure
-        )
-        # Also if `most_sure` leaves no surprise, or many wrong labels would end the test for good.
-        if y in criteria.scores(belief) and criteria.probability_right(belief) >= _SURE:
-            n_sure = self._suspicions.setdefault(concerned, _Suspicion()).n_sure
-            n_sure[0] += 1
-            n_sure[1] += y != criteria.predicted(belief)
         return self.note(told, annotator, concerned, asked=asked)
 
     def least(self, concerned: Label | None = None) -> float:
@@ -286,19 +281,12 @@ class RunningDriftTest:
             suspicion.add(surprise, annotator, alarm)
             shown = suspicion.shown(self._witnesses)
             if suspicion.all.value >= alarm and shown.value >= _OF_OTHERS * alarm:
-                self._suspicions = {}
+                self._suspicions, self._latest = {}, []
                 self.n_drifts += 1
                 return shown.n_since
-            if suspicion.all.value <= 0.0:
-                self._end(key, suspicion)
+            if suspicion.all.value <= 0.0 and not suspicion.without:
+                del self._suspicions[key]
         return None
-
-    def _end(self, key: Label | None, suspicion: _Suspicion) -> None:
-        """Count the sure predictions of a suspicion whose sum is 0; drop it if nothing is left."""
-        self._n_sure = [n + m for n, m in zip(self._n_sure, suspicion.n_sure, strict=True)]
-        suspicion.n_sure = [0, 0]
-        if not suspicion.without:
-            del self._suspicions[key]
 
     @property
     def _witnesses(self) -> Collection[str | None]:
@@ -323,14 +311,14 @@ class RunningDriftTest:
         """Return the state as plain JSON values."""
         return {
             "suspicions": [
-                [key, *_plain(one.all), [[name, *_plain(s)] for name, s in one.without.items()],
-                 [*one.n_sure]]
+                [key, *_plain(one.all), [[name, *_plain(s)] for name, s in one.without.items()]]
                 for key, one in self._suspicions.items()
             ],
             "heard": [[name, n] for name, n in self._heard.items()],
-            "n_sure": [*self._n_sure],
+            "usual": self._usual.state(),
+            "latest": [[stated, differs] for stated, differs in self._latest],
             "n_drifts": self.n_drifts,
-        }  # fmt: skip
+        }
 
     def load_state(self, state: State) -> None:
         """Restore `state`; one with a single sum is restored without suspicion."""
@@ -338,12 +326,12 @@ class RunningDriftTest:
             key: _Suspicion(
                 _Sum(float(value), int(n_since)),
                 {name: _Sum(float(told), int(n)) for name, told, n in without},
-                [int(n) for n in n_sure],
             )
-            for key, value, n_since, without, n_sure in state.get("suspicions", ())
+            for key, value, n_since, without, *_ in state.get("suspicions", ())
         }
         self._heard = {name: int(n) for name, n in state.get("heard", ())}
-        self._n_sure = [int(n) for n in state["n_sure"][:2]]
+        self._usual.load_state(state.get("usual", (0.0, 1.0)))
+        self._latest = [(float(p), bool(differs)) for p, differs in state.get("latest", ())]
         self.n_drifts = int(state["n_drifts"])
 
 
@@ -359,56 +347,50 @@ def _plain(one: _Sum) -> tuple[float, int]:
     return one.value, one.n_since
 
 
-def surprise(
-    belief: Belief,
-    y: Label,
-    *,
-    error_rate: float,
-    reconsidered: bool = False,
-    most_sure: float = 1.0 - 1.0 / _N_BEFOREHAND,
-) -> float:
-    """Return the log likelihood ratio of a label for `DriftTest`, in nats.
-
-    A label that is new, or comes before the first prediction, does not tell anything.
+def differing(belief: Belief, *, error_rate: float) -> tuple[float, float]:
+    """Return how probable it is that a label differs from the prediction: as stated, if worthless.
 
     Parameters
     ----------
     belief
-        What the learner believed about the event before it learned the label.
-    y
-        The label.
+        What the learner believes about the event before it learns the label.
     error_rate
-        Estimate of how often its annotator errs, strictly between 0 and 1.
-    reconsidered
-        Whether the annotator was asked to reconsider.
-    most_sure
-        How sure a prediction counts at most.
+        Estimate of how often the annotator errs, strictly between 0 and 1.
 
     Examples
     --------
-    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1)
-    1.02...
-    >>> surprise({"day": 0.9, "night": 0.1}, "day", error_rate=0.1)
-    -0.49...
-    >>> surprise({"day": 0.9, "night": 0.1}, "night", error_rate=0.1, most_sure=0.8)
-    0.65...
+    >>> differing({"day": 0.9, "night": 0.1}, error_rate=0.1)
+    (0.18..., 0.5)
 
     """
-    known = criteria.scores(belief)
-    if y not in known:
-        return 0.0
-    predicted = criteria.predicted(belief)
-    q = min(criteria.probability_right(belief), most_sure)
-    e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
-    others = max(len(known), 2) - 1
-    nearby = _disagreement_nearby(belief, predicted)
+    q = min(criteria.probability_right(belief), _MOST_SURE)
+    others = max(len(criteria.scores(belief)), 2) - 1
+    nearby = _disagreement_nearby(belief, criteria.predicted(belief))
 
     def probability(right: float) -> float:
-        """Probability of what was seen, if predictions are right with this probability."""
-        differs = max((1.0 - right) * (1.0 - e / others) + right * e, nearby)
-        return 1.0 - differs if y == predicted else differs
+        """Probability that it differs, if predictions are right with this probability."""
+        return max((1.0 - right) * (1.0 - error_rate / others) + right * error_rate, nearby)
 
-    return math.log(probability(min(q, _WORTHLESS)) / probability(q))
+    return probability(q), probability(min(q, _WORTHLESS))
+
+
+def surprise(differs: bool, stated: float, worthless: float) -> float:
+    """Return the log likelihood ratio of a label for `DriftTest`, in nats.
+
+    Parameters
+    ----------
+    differs
+        Whether the label differs from the prediction.
+    stated, worthless
+        The probabilities that it does, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> surprise(True, stated=0.18, worthless=0.5), surprise(False, stated=0.18, worthless=0.5)
+    (1.02..., -0.49...)
+
+    """
+    return math.log(worthless / stated if differs else (1.0 - worthless) / (1.0 - stated))
 
 
 def _disagreement_nearby(belief: Belief, predicted: Label | None) -> float:
