@@ -5,7 +5,7 @@ question open, and restored in a new loop, as after a crash.
 
 Prints:
 
-    saved after 300 readings: 42 labels, 55 kB
+    saved after 300 readings: 42 labels, 56 kB
     766 of 766 messages are the same as without the restart
 """
 
