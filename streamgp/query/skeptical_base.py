@@ -334,6 +334,7 @@ class Skeptical(ABC, Generic[B, T]):
         y: Label,
         annotation: Label | None = None,
         *,
+        annotator: str | None = None,
         event_id: str | None = None,
         privileged: Features | None = None,
         **_: Any,
@@ -342,7 +343,8 @@ class Skeptical(ABC, Generic[B, T]):
 
         The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
         reconsiders and says `y`, which is learned; otherwise the annotation is. `privileged` is
-        what else is known of the answer; a regressor ignores it.
+        what else is known of the answer; a regressor ignores it. Other options are ignored, as
+        River's wrappers pass weights.
 
         Raises
         ------
@@ -355,11 +357,12 @@ class Skeptical(ABC, Generic[B, T]):
             self.observe_one(x)
         given = y if annotation is None else annotation
         context, accepted = LabelContext(privileged=privileged), self._accepted
+        whose = {"annotator": annotator, "event_id": event_id}
         known = accepted.of("challenge_one", context)
-        challenged = self.challenge_one(x, given, event_id=event_id, **known).ask
+        challenged = self.challenge_one(x, given, **whose, **known).ask
         final = y if challenged else given
         known = accepted.of("settle_one", context)
-        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id, **known)
+        self.settle_one(x, final, given=given, challenged=challenged, **whose, **known)
 
     @abstractmethod
     def settle_one(

@@ -181,3 +181,13 @@ def test_copies_are_plain_and_keep_no_model():
     ):
         assert type(made) is dict
         assert made == proba == {"p": 1.0}
+
+
+def test_labels_are_counted_for_the_annotator_who_gave_them():
+    model, xys = isgp(seed=1), events(120)
+    for n, (x, y) in enumerate(xys):
+        model.predict_one(x)
+        liar = n % 3 == 0
+        model.learn_one(x, y, y != liar, annotator="eve" if liar else "ann")
+    assert [model.n_answers(name) for name in ("ann", "eve", None)] == [80, 40, 0]
+    assert model.error_rate("ann") < 0.1 < 0.5 < model.error_rate("eve")
