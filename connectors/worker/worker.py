@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Thread
@@ -226,7 +226,7 @@ _QUIET_S = 60.0
 _PATIENCE_S = 5.0
 _AHEAD_S = 60.0
 _MOST_TOLD = 5
-"""The largest number of failures of one batch with lines of their own."""
+"""The largest number of failures of one kind, of one batch, with lines of their own."""
 
 
 class Stopwatch:
@@ -492,21 +492,26 @@ class Session:
 
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Report some inputs for which something failed; the dead letters contain all."""
-        for cause, rejected in failures[:_MOST_TOLD]:
+        n_told: Counter[str] = Counter()
+        fields: dict[str, str | None]
+        for cause, rejected in failures:
             place = {} if cause is None else self._place(cause)
             if rejected.fault == "quarantined":
-                consequence = "the answer is a dead letter, which names the annotator"
-                self._log.warning("quarantined", **place, consequence=consequence)
-                continue
-            self._log.warning(
-                "record-failed",
-                **place,
-                stage=rejected.stage,
-                reason=rejected.reason,
-                consequence="it is a dead letter; the learner is as it was before",
-            )
-        if len(failures) > _MOST_TOLD:
-            self._log.warning("record-failed", more=len(failures) - _MOST_TOLD)
+                name = "quarantined"
+                fields = {"consequence": "the answer is a dead letter, which names the annotator"}
+            else:
+                name = "record-failed"
+                fields = {
+                    "stage": rejected.stage,
+                    "reason": rejected.reason,
+                    "consequence": "it is a dead letter; the learner is as it was before",
+                }
+            n_told[name] += 1
+            if n_told[name] <= _MOST_TOLD:
+                self._log.warning(name, **place, **fields)
+        for name, n in n_told.items():
+            if n > _MOST_TOLD:
+                self._log.warning(name, more=n - _MOST_TOLD)
 
     def _lag(self) -> int:
         return sum(n or 0 for n in self._client.lag().values())

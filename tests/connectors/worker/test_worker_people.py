@@ -86,6 +86,17 @@ def test_answers_in_quarantine_become_dead_letters_and_are_reported(topics, capl
     assert line.fields["topic"].endswith("answers")  # with the prefix of the test, on Kafka
 
 
+def test_many_answers_in_quarantine_do_not_count_as_failed_records(topics, caplog):
+    people = People()
+    learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
+    send(topics, "events", event("e1"))
+    send(topics, "answers", *[answer("e1", "a", "eve", answer_id=f"a{n}") for n in range(8)])
+    work(topics, people, learner=learner)
+    found = [record.fields for record in caplog.records if record.message == "quarantined"]
+    assert [fields.get("more") for fields in found] == [None] * 5 + [3]
+    assert not [record for record in caplog.records if record.message == "record-failed"]
+
+
 def test_what_a_liar_has_taught_leaves_the_topics_and_a_restart_changes_nothing(topics):
     model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
     step, loop, log = 30, InteractiveLoop(model.clone()), []
