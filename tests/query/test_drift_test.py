@@ -625,6 +625,25 @@ def test_a_state_with_a_single_sum_is_restored_without_suspicion():
     assert running.state() == RunningDriftTest(DriftTest()).state() | {"n_drifts": 1}
 
 
+def test_a_state_with_counts_of_sure_predictions_keeps_its_suspicions():
+    without = [["ann", 0.7, 1], ["bob", 2.6, 4]]
+    old = {
+        "suspicions": [["a", 3.3, 4, without, [4, 3]], [None, 3.3, 4, without, [0, 0]]],
+        "heard": [["ann", 2], ["bob", 0]],
+        "n_sure": [2, 0],
+        "n_drifts": 1,
+    }
+    running = RunningDriftTest(DriftTest())
+    running.load_state(old)
+    assert running.state() == {
+        "suspicions": [["a", 3.3, 4, without], [None, 3.3, 4, without]],
+        "heard": old["heard"],
+        "usual": [0.0, 1.0],
+        "latest": [],
+        "n_drifts": 1,
+    }
+
+
 def test_a_learner_without_a_test_has_the_state_it_always_had():
     plain = SkepticalClassifier(GPClassifier(), seed=1)
     assert "drift" not in plain.state()
