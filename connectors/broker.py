@@ -371,6 +371,8 @@ def open_broker(url: str) -> Broker:
 
     `memory://` is a new broker within this process, `kafka://host:port,host:port` a cluster of
     Apache Kafka, on whose topics delivery is at least once; their names are those of `TOPICS`.
+    `file://DIR` is a directory of topics, where `streamgp run` is the only worker: a program can
+    send inputs and read every topic, but not send the messages of a loop.
 
     Examples
     --------
@@ -390,7 +392,13 @@ def open_broker(url: str) -> Broker:
         from connectors.kafka.topics import KafkaTopics
 
         return TopicsBroker(KafkaTopics(url.removeprefix("kafka://")))
-    raise ValueError(f"broker must be 'memory://' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}")
+    if url.startswith("file://") and url != "file://":
+        from connectors.embedded.topics import EmbeddedTopics
+
+        return TopicsBroker(EmbeddedTopics(url.removeprefix("file://")))
+    raise ValueError(
+        f"broker must be 'memory://', 'file://DIR' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}"
+    )
 
 
 def check_topics(topics: Iterable[str]) -> tuple[Topic, ...]:

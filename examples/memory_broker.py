@@ -1,7 +1,7 @@
 """As on Kafka, without Kafka: topics in memory, a worker, a sensor and an annotator.
 
 Sensor, annotator and worker communicate through topics alone. `open_broker` also accepts
-`kafka://HOST:PORT`; `streamgp run` is the worker for Kafka, and for topics in a directory.
+`kafka://HOST:PORT` and `file://DIR`, for which `streamgp run` is the worker.
 
 Prints:
 

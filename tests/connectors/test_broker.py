@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -15,6 +16,8 @@ from connectors.broker import (
     time_of,
     topic_of,
 )
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.topics import RefusedError
 from connectors.wire.codec import TYPES, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction
@@ -28,9 +31,23 @@ def test_memory_urls_open_a_broker_of_their_own():
     assert first is not second
 
 
-@pytest.mark.parametrize("url", ["", "memory", "rabbit://host", "memory://x", "file:///tmp"])
+def test_a_directory_is_open_for_inputs_and_readers_beside_its_worker(tmp_path):
+    with pytest.raises(RefusedError, match=r"topics\.db is not there; make the topics with"):
+        open_broker(f"file://{tmp_path}").source()
+    EmbeddedTopics(tmp_path).create()
+    broker = open_broker(f"file://{tmp_path}")
+    with closing(broker.publisher()) as inputs:
+        inputs.send(EVENT)
+    with closing(broker.source(group="archive")) as source:
+        assert [received.message for received in source.poll()] == [EVENT]
+    refused = r"got one for requests; a worker alone writes there$"
+    with pytest.raises(ValueError, match=refused), closing(broker.sink()) as outputs:
+        outputs.send(Cancel(request_id="e1/label", why="gone", at=3.0))
+
+
+@pytest.mark.parametrize("url", ["", "memory", "rabbit://host", "memory://x", "file://"])
 def test_an_unknown_broker_is_told_which_are_known(url):
-    known = "'memory://' or 'kafka://HOST:PORT,HOST:PORT'"
+    known = "'memory://', 'file://DIR' or 'kafka://HOST:PORT,HOST:PORT'"
     with pytest.raises(ValueError, match=f"^broker must be {known}, got {url!r}$"):
         open_broker(url)
 
