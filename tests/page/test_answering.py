@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from tests.helpers.page_scene import (
     label_request,
 )
 from tests.helpers.topics import wait_until
-from tests.page.conftest import missing
+from tests.page.conftest import CHROMIUM, missing
 
 try:
     from playwright.sync_api import expect
@@ -832,3 +833,47 @@ def test_a_number_that_may_mean_thousands_is_asked_about(
         if wanted is None:
             assert "1234" in why
             assert ("1,234" if locale == "de-DE" else "1.234") in why
+
+
+def test_answers_are_sent_though_the_browser_stores_nothing(
+    scene: PageScene, browser: Any, tmp_path: Path
+) -> None:
+    """With cookies blocked there is no storage and no lock, and closing the page loses answers."""
+    (tmp_path / "profile/Default").mkdir(parents=True)
+    (tmp_path / "profile/Default/Preferences").write_text(
+        '{"profile": {"default_content_setting_values": {"cookies": 2}}}'
+    )
+    ask(scene, 4)
+    scene.start()
+    context = browser.browser_type.launch_persistent_context(
+        tmp_path / "profile", executable_path=CHROMIUM, args=["--no-sandbox"]
+    )
+    page = context.new_page()
+    page.goto(scene.url)
+    expect(page.locator(CARD)).to_be_visible()
+    for n in range(3):
+        press(page, "3")
+        wait_until(lambda n=n: len(given(scene)) == n + 1)
+    scene.kill()
+    press(page, "3")
+    expect(page.locator("#connection")).to_contain_text("1 answer is kept")
+    with page.expect_event("dialog") as asked:
+        page.close(run_before_unload=True)
+    assert asked.value.type == "beforeunload"
+    asked.value.accept()
+    context.close()
+
+
+def test_answers_are_sent_though_what_the_browser_stores_is_cleared(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Storage.clearDataForOrigin", {"origin": scene.url, "storageTypes": "all"})
+    for _ in range(3):
+        press(page, "3")
+    all_sent(page)
+    assert len(given(scene)) == 3

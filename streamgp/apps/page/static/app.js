@@ -344,6 +344,10 @@ function stranger(error) {
     error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) })),
   );
 }
+  byId("main").addEventListener("click", clicked, { capture: true });
+  addEventListener("beforeunload", (event) => {
+    if (desk.wouldLose) event.preventDefault();
+  });
 
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});
 start();

@@ -93,6 +93,11 @@ export class Desk {
     return this.#outbox === null ? 0 : this.#outbox.pending.filter((entry) => entry.kind !== "skip").length;
   }
 
+  /** Whether answers would be lost if the page were closed now. */
+  get wouldLose() {
+    return this.unsent > 0 && !this.#outbox.isKept;
+  }
+
   /** What was shown with the current card, and what is to be sent with its answer. */
   stateOf(card) {
     if (!this.#states.has(card.id)) {

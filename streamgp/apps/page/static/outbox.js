@@ -64,8 +64,13 @@ class Entries {
 
 /** Entries of a browser without storage, as in some private windows: they last as long as the page. */
 class Unkept {
-  #entries = new Map();
-  #last = 0;
+  #entries;
+  #last;
+
+  constructor(entries = []) {
+    this.#entries = new Map(entries.map((entry) => [entry.n, entry]));
+    this.#last = Math.max(0, ...this.#entries.keys());
+  }
 
   async add(entry) {
     this.#last += 1;
@@ -98,14 +103,17 @@ class Unkept {
   }
 }
 
+/** Whether the tabs have locks: browsers have them only on HTTPS and localhost, and not where cookies are blocked. */
+const haveLocks = Promise.resolve(navigator.locks?.query()).then(Boolean, () => false);
+
 /**
  * Run a task in one tab at a time.
  *
- * Browsers have locks only on HTTPS and localhost; elsewhere a note in the tabs' shared storage
- * replaces them. It is no real lock, and need not be: an entry that two tabs send counts once.
+ * Without locks, a note in the tabs' shared storage replaces them. It is no real lock, and need not
+ * be: an entry that two tabs send counts once.
  */
 async function exclusively(task) {
-  if (navigator.locks) return navigator.locks.request(LOCK, task);
+  if (await haveLocks) return navigator.locks.request(LOCK, task);
   const own = newId();
   for (;;) {
     const holder = remembered(LOCK, null);
@@ -169,6 +177,11 @@ export class Outbox {
     return outbox;
   }
 
+  /** Whether entries outlast the page. */
+  get isKept() {
+    return this.#entries instanceof Entries;
+  }
+
   /** Cards that were answered or skipped here and must not be shown again. */
   get cards() {
     return new Set(this.pending.map((entry) => entry.card?.id).filter(Boolean));
@@ -185,7 +198,7 @@ export class Outbox {
       at: Date.now() / 1000,
       tries: 0,
     };
-    entry.n = await this.#entries.add(entry);
+    entry.n = await this.#stored((entries) => entries.add(entry));
     this.pending.push(entry);
     this.#tell({ type: "queued", entry });
     this.send();
@@ -196,7 +209,7 @@ export class Outbox {
   async withdraw(id) {
     const entry = this.pending.find((one) => one.id === id);
     if (entry === undefined) return false;
-    const withdrawn = await this.#entries.change(async (store) => {
+    const withdrawn = await this.#change(async (store) => {
       const found = await promised(store.get(entry.n));
       if (found === undefined || found.tries > 0) return false;
       await promised(store.delete(entry.n));
@@ -253,7 +266,7 @@ export class Outbox {
 
   /** Send an entry, unless it was withdrawn in the meantime. */
   async #attempt(entry) {
-    const tried = await this.#entries.change(async (store) => {
+    const tried = await this.#change(async (store) => {
       const found = await promised(store.get(entry.n));
       if (found === undefined) return false;
       await promised(store.put({ ...found, tries: found.tries + 1 }));
@@ -283,7 +296,7 @@ export class Outbox {
     // Report it before removing it, as the next card is waiting; if it is not removed, it is sent again.
     this.pending = this.pending.filter((entry) => entry.n !== news.entry.n);
     this.told({ ...news, here: true });
-    await this.#entries.remove(news.entry.n);
+    await this.#stored((entries) => entries.remove(news.entry.n));
     await this.#look();
     this.#tellTabs(news);
   }
@@ -298,7 +311,24 @@ export class Outbox {
   }
 
   async #look() {
-    const all = await this.#entries.all();
+    const all = await this.#stored((entries) => entries.all());
     this.pending = all.filter((entry) => entry.annotator === this.annotator);
+  }
+
+  #change(task) {
+    return this.#stored((entries) => entries.change(task));
+  }
+
+  /** Run a task on the entries; where the browser stores none any more, on those that are known here. */
+  async #stored(task) {
+    const entries = this.#entries;
+    try {
+      return await task(entries);
+    } catch (error) {
+      if (entries instanceof Unkept) throw error;
+      // The disk is full, or the data of the page were cleared while it was open.
+      if (this.#entries === entries) this.#entries = new Unkept(this.pending);
+      return task(this.#entries);
+    }
   }
 }
