@@ -877,3 +877,20 @@ def test_answers_are_sent_though_what_the_browser_stores_is_cleared(
         press(page, "3")
     all_sent(page)
     assert len(given(scene)) == 3
+
+
+def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> None:
+    """While the server is replaced, its proxy may have a page of its own for what is not found."""
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.route("**/api/**", lambda route: route.fulfill(status=404, body="<h1>no backend</h1>"))
+    press(page, "3")
+    press(page, "2")
+    expect(page.locator("#connection")).to_contain_text("2 answers are kept")
+    page.reload()
+    expect(page.locator(".rest.offline")).to_be_visible()
+    page.unroute("**/api/**")
+    expect(page.locator(CARD)).to_be_visible()
+    wait_until(lambda: list(given(scene).values()) == ["den", "bedroom"])

@@ -51,7 +51,9 @@ export async function request(method, path, body = undefined) {
   });
   const reply = await decoded(answer);
   if (answer.ok) return reply;
-  if (answer.status === 429 || answer.status === 408 || answer.status >= 500) {
+  // Without `error` it is not our server that replied, but a proxy that does not reach it at the moment.
+  const isOurs = typeof reply?.error === "string";
+  if (!isOurs || answer.status === 429 || answer.status === 408 || answer.status >= 500) {
     const after = Number(answer.headers.get("Retry-After"));
     throw new Unreachable(answer.status, reply ?? {}, after || null);
   }
