@@ -894,3 +894,19 @@ def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> No
     page.unroute("**/api/**")
     expect(page.locator(CARD)).to_be_visible()
     wait_until(lambda: list(given(scene).values()) == ["den", "bedroom"])
+
+
+@pytest.mark.parametrize("key", ["constructor", "__proto__"])
+def test_key_may_be_called_like_a_property_of_every_object(
+    scene: PageScene, look: Look, key: str
+) -> None:
+    at = time.time() - 60.0
+    labels = tuple(f"room {n}" for n in range(12))
+    scene.write(*known(labels, at=at, key=key), *(label_request(n, at=at, key=key) for n in (1, 2)))
+    scene.start()
+    page = look()
+    press(page, "3")
+    expect(page.get_by_role("heading", name="Recent", exact=True)).to_be_visible()
+    press(page, "3")
+    all_sent(page)
+    assert given(scene) == {"e1": "room 2", "e2": "room 2"}

@@ -150,20 +150,22 @@ function give(table, id, written) {
   if (key !== undefined) table.set(id, key);
 }
 
+// A map, as a group may have the name of something that every object has, such as "constructor".
+const recentByGroup = () => new Map(Object.entries(remembered("recent", {})));
+
 /** Return the labels last given for a group, the latest first. */
 export function recentLabels(group, labels) {
-  const recent = remembered("recent", {})[String(group ?? "")] ?? [];
+  const recent = recentByGroup().get(String(group ?? "")) ?? [];
   return recent.filter((label) => labels.includes(label)).slice(0, RECENT);
 }
 
 /** Record a label that was given. */
 export function noteRecent(group, label) {
-  const all = remembered("recent", {});
+  const all = recentByGroup();
   const name = String(group ?? "");
-  const recent = [label, ...(all[name] ?? []).filter((one) => one !== label)].slice(0, 2 * RECENT);
-  delete all[name];
-  const kept = Object.entries(all).slice(-MOST_TABLES);
-  remember("recent", { ...Object.fromEntries(kept), [name]: recent });
+  const recent = [label, ...(all.get(name) ?? []).filter((one) => one !== label)].slice(0, 2 * RECENT);
+  all.delete(name);
+  remember("recent", Object.fromEntries([...[...all].slice(-MOST_TABLES), [name, recent]]));
 }
 
 /**
