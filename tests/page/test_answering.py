@@ -910,3 +910,46 @@ def test_key_may_be_called_like_a_property_of_every_object(
     press(page, "3")
     all_sent(page)
     assert given(scene) == {"e1": "room 2", "e2": "room 2"}
+
+
+def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
+    """The second click meets the next card, at the place where the first one was."""
+    ask(scene, 4)
+    scene.start()
+    page = look()
+
+    def double_click(name: str) -> None:
+        card = card_of(page)
+        place = page.get_by_role("button", name=name, exact=True).bounding_box()
+        page.mouse.move(place["x"] + 9, place["y"] + 9)
+        for count in (1, 2):
+            page.mouse.down(click_count=count)
+            page.mouse.up(click_count=count)
+            page.wait_for_timeout(150)
+        expect(page.locator(f'{CARD}[data-card="{card}"]')).to_have_count(0)
+
+    double_click("Don't know")
+    double_click("hall")
+    page.wait_for_timeout(500)
+    assert given(scene) == {"e0": None, "e1": "hall"}
+    double_click("Undo")
+    expect(page.locator(".again")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert page.locator(".past-answer").count() == 1
+    assert card_of(page) == "ann/e1/label"
+
+
+def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
+    ask(scene, 4)
+    scene.start()
+    page = look()
+    for _ in range(3):
+        press(page, "3")
+    page.route("**/undo", lambda route: (time.sleep(0.5), route.continue_()))
+    page.get_by_role("button", name="Undo", exact=True).focus()
+    for _ in range(5):
+        page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    expect(page.locator(".again")).to_be_visible()
+    page.wait_for_timeout(1000)
+    assert page.locator(".past-answer").count() == 2

@@ -216,6 +216,8 @@ function showAll() {
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
   if (isDialogOpen() || desk === null) return;
+  // A button takes a held Enter for one click after the other.
+  if (event.repeat && event.key === "Enter" && document.activeElement?.matches("button")) event.preventDefault();
   if (isTyping(event.target)) {
     if (event.key === "Escape" && view?.press("Escape")) event.preventDefault();
     return;

@@ -378,10 +378,7 @@ class Picker {
       key: best ? "↵" : (this.keys.get(label) ?? null),
       class: best ? "choice best" : "choice",
       title: shownLabel(label).length > 40 ? shownLabel(label).slice(0, 500) : null,
-      on: (event) => {
-        // The second click of a double click belongs to the previous card.
-        if (event.detail < 2) this.pick(label);
-      },
+      on: () => this.pick(label),
     });
   }
 
@@ -653,7 +650,7 @@ class ChallengeView extends View {
   }
 
   side(action, label, key, on) {
-    return button(parts(action, { label: labelNode(label) }), { key, class: `choice side ${action}`, on: (event) => event.detail < 2 && on() });
+    return button(parts(action, { label: labelNode(label) }), { key, class: `choice side ${action}`, on });
   }
 
   askAnother() {

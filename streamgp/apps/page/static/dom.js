@@ -41,7 +41,11 @@ export function nameNode(name) {
   return element("bdi", { class: "name" }, pieces.map((piece, i) => [i === 0 ? null : element("wbr"), piece]));
 }
 
-/** Create a button; `key` is printed on it, but is not part of its accessible name. */
+/**
+ * Create a button; `key` is printed on it, but is not part of its accessible name.
+ *
+ * The second click of a double click belongs to what was there before, and does nothing.
+ */
 export function button(text, { key = null, name = null, on, ...properties } = {}) {
   const hint = key === null ? null : element("kbd", { "aria-hidden": "true" }, key);
   return element(
@@ -50,7 +54,7 @@ export function button(text, { key = null, name = null, on, ...properties } = {}
       type: "button",
       "aria-label": name,
       "aria-keyshortcuts": key === null ? null : key.length === 1 ? key : null,
-      on: { click: on },
+      on: { click: (event) => event.detail < 2 && on(event) },
       ...properties,
     },
     element("span", { class: "text" }, text),
