@@ -953,3 +953,45 @@ def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
     expect(page.locator(".again")).to_be_visible()
     page.wait_for_timeout(1000)
     assert page.locator(".past-answer").count() == 2
+
+
+def vanish(page: Any, event: str) -> None:
+    """Let the card of an event vanish, as if it were answered elsewhere."""
+    page.evaluate(
+        "(card) => fetch('/api/answers', { method: 'POST',"
+        " headers: { 'X-Streamgp': '1', 'Content-Type': 'application/json' },"
+        " body: JSON.stringify({ card, answer_id: card, action: 'label', label: 'study' }) })",
+        f"ann/{event}/label",
+    )
+    expect(page.locator("#notice")).to_be_visible()
+
+
+def test_click_that_meets_another_card_does_not_answer(scene: PageScene, look: Look) -> None:
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    place = page.get_by_role("button", name="hall", exact=True).bounding_box()
+    vanish(page, "e0")
+    page.mouse.click(place["x"] + 9, place["y"] + 9)
+    page.wait_for_timeout(750)
+    assert card_of(page) == "ann/e1/label"
+    page.mouse.click(place["x"] + 9, place["y"] + 9)
+    wait_until(lambda: given(scene) == {"e0": "study", "e1": "hall"})
+
+
+def test_word_that_is_typed_on_as_its_card_vanishes_does_not_answer(
+    scene: PageScene, look: Look
+) -> None:
+    """Keys are off until there is a pause."""
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.keyboard.press("n")
+    page.keyboard.type("roo")
+    vanish(page, "e0")
+    page.keyboard.type("m numbered", delay=150)
+    assert card_of(page) == "ann/e1/label"
+    page.wait_for_timeout(750)
+    page.keyboard.press("3")
+    wait_until(lambda: given(scene) == {"e0": "study", "e1": "den"})

@@ -8,8 +8,8 @@ import { button, byId, drawn, element, isTyping, remember, remembered } from "./
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
-/** Milliseconds during which keys are ignored after a card vanished by itself. */
-const KEYS_OFF_MS = 700;
+/** Milliseconds during which keys and clicks are ignored after a card vanished by itself. */
+const OFF_MS = 700;
 const NOTICE_MS = 6000;
 const DAY_MS = 350;
 /** Milliseconds after which a screen reader says that the next card is still loading. */
@@ -19,7 +19,8 @@ const RENEW_MS = 5000;
 
 let desk = null;
 let view = null;
-let keysOffUntil = 0;
+let offUntil = 0;
+let wasTyping = false;
 let accuracy = [];
 let dayTimer = null;
 let waitTimer = null;
@@ -31,7 +32,8 @@ let refusal = null;
 function showCard({ vanished = false, why = null, values = {} } = {}) {
   const hadFocus = document.activeElement === document.body || byId("main").contains(document.activeElement);
   if (vanished) {
-    keysOffUntil = performance.now() + KEYS_OFF_MS;
+    offUntil = performance.now() + OFF_MS;
+    wasTyping = isTyping(document.activeElement);
     if (why !== null) notice(`vanished.${why}`, values);
   }
   clearTimeout(dayTimer);
@@ -225,12 +227,23 @@ function pressed(event) {
   // Enter and the space bar belong to the focused button.
   if (!remembered("single_keys", true) && event.key !== "Escape") return;
   if (event.target instanceof HTMLElement && event.target.closest("button, summary, a") && [" ", "Enter"].includes(event.key)) return;
-  if (performance.now() < keysOffUntil) return;
+  if (performance.now() < offUntil) {
+    // Whoever was typing into the card may go on for a while before looking up.
+    if (wasTyping) offUntil = performance.now() + OFF_MS;
+    return;
+  }
   if (event.key === "?") showHelp();
   else if (event.key === "p") togglePause();
   else if (view === null && event.key === "u" && !desk.paused) desk.undo();
   else if (view === null || desk.current === null || !view.press(event.key)) return;
   event.preventDefault();
+}
+
+/** Ignore a click that was meant for the card that has just vanished. */
+function clicked(event) {
+  if (performance.now() >= offUntil) return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 // --- start
@@ -331,6 +344,10 @@ async function start() {
   refreshStats();
 }
 
+  byId("main").addEventListener("click", clicked, { capture: true });
+  addEventListener("beforeunload", (event) => {
+    if (desk.wouldLose) event.preventDefault();
+  });
 function heard(kind, data) {
   if (kind === "stats") refreshStats();
   else desk.hear(kind, data);
@@ -346,10 +363,6 @@ function stranger(error) {
     error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) })),
   );
 }
-  byId("main").addEventListener("click", clicked, { capture: true });
-  addEventListener("beforeunload", (event) => {
-    if (desk.wouldLose) event.preventDefault();
-  });
 
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});
 start();
