@@ -995,3 +995,19 @@ def test_word_that_is_typed_on_as_its_card_vanishes_does_not_answer(
     page.wait_for_timeout(750)
     page.keyboard.press("3")
     wait_until(lambda: given(scene) == {"e0": "study", "e1": "den"})
+
+
+def test_page_opens_though_its_texts_fail_once(scene: PageScene, look: Look) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look(service_workers="block")
+    failed: list[str] = []
+
+    def fail_once(route: Any) -> None:
+        failed.append(route.request.url)
+        route.abort() if len(failed) == 1 else route.continue_()
+
+    page.route("**/texts/en.json", fail_once)
+    page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+    assert len(failed) == 2

@@ -199,7 +199,7 @@ function togglePause() {
 function openPreferences() {
   showPreferences(desk, async (code) => {
     remember("language", code);
-    if (code !== language) await useLanguage(code);
+    if (code !== language) await loadLanguage(code);
     showAll();
     desk.refill();
   });
@@ -216,10 +216,10 @@ function showAll() {
 // --- keys
 
 function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
-  if (isDialogOpen() || desk === null) return;
   // A button takes a held Enter for one click after the other.
   if (event.repeat && event.key === "Enter" && document.activeElement?.matches("button")) event.preventDefault();
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
+  if (isDialogOpen() || desk === null) return;
   if (isTyping(event.target)) {
     if (event.key === "Escape" && view?.press("Escape")) event.preventDefault();
     return;
@@ -309,14 +309,28 @@ async function whoAmI() {
       if (known !== null) return known;
       byId("connection").textContent = text("offline");
       byId("connection").hidden = false;
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await retryTime();
+    }
+  }
+}
+
+const retryTime = () => new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+
+/** Load the texts of a language; nothing can be said without them, so this goes on until it works. */
+async function loadLanguage(code) {
+  for (;;) {
+    try {
+      await useLanguage(code);
+      return;
+    } catch {
+      await retryTime();
     }
   }
 }
 
 async function start() {
   useTheme();
-  await useLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
+  await loadLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
   let me;
   try {
     me = await whoAmI();
@@ -330,6 +344,10 @@ async function start() {
   desk.touched = () => view !== null && view.isTouched;
   showAll();
   document.addEventListener("keydown", pressed);
+  byId("main").addEventListener("click", clicked, { capture: true });
+  addEventListener("beforeunload", (event) => {
+    if (desk.wouldLose) event.preventDefault();
+  });
   addEventListener("online", () => desk.wake());
   addEventListener("offline", () => desk.reachable(false));
   document.addEventListener("visibilitychange", () => {
@@ -344,10 +362,6 @@ async function start() {
   refreshStats();
 }
 
-  byId("main").addEventListener("click", clicked, { capture: true });
-  addEventListener("beforeunload", (event) => {
-    if (desk.wouldLose) event.preventDefault();
-  });
 function heard(kind, data) {
   if (kind === "stats") refreshStats();
   else desk.hear(kind, data);
