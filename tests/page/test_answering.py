@@ -1011,3 +1011,26 @@ def test_page_opens_though_its_texts_fail_once(scene: PageScene, look: Look) -> 
     page.reload()
     expect(page.locator(CARD)).to_be_visible()
     assert len(failed) == 2
+
+
+def test_dialog_closes_only_by_a_click_beside_it(scene: PageScene, look: Look) -> None:
+    """Not by one on its edge, nor where a selection of text ends, nor by a double click."""
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    press(page, "3")
+    page.locator(".past-answer").dblclick()
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_be_visible()
+    place = dialog.bounding_box()
+    page.mouse.click(place["x"] + 8, place["y"] + place["height"] - 8)
+    field = page.locator("#other-label")
+    field.fill("corridor")
+    inside = field.bounding_box()
+    page.mouse.move(inside["x"] + 60, inside["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(5, inside["y"] + 20, steps=3)
+    page.mouse.up()
+    expect(field).to_have_value("corridor")
+    page.mouse.click(5, 300)
+    expect(dialog).to_have_count(0)

@@ -22,8 +22,17 @@ function show(name, ...children) {
     ),
     ...children,
   );
+  // Not a click inside its edge, nor one that has selected text to beyond it.
+  let isPressedBeside = false;
+  const isBeside = ({ target, clientX: x, clientY: y }) => {
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    return target === dialog && (x < left || x > right || y < top || y > bottom);
+  };
+  dialog.addEventListener("pointerdown", (event) => {
+    isPressedBeside = isBeside(event);
+  });
   dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+    if (isPressedBeside && isBeside(event) && event.detail < 2) dialog.close();
   });
   dialog.addEventListener("close", () => {
     dialog.remove();
