@@ -1034,3 +1034,22 @@ def test_dialog_closes_only_by_a_click_beside_it(scene: PageScene, look: Look) -
     expect(field).to_have_value("corridor")
     page.mouse.click(5, 300)
     expect(dialog).to_have_count(0)
+
+
+def test_clock_set_back_keeps_no_question_away(scene: PageScene, look: Look) -> None:
+    """An answer taken back elsewhere comes again, whatever the clock says meanwhile."""
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    page.clock.install()
+    page.reload()
+    press(page, "3")
+    all_sent(page)
+    page.clock.set_system_time(time.time() - 3600.0)
+    page.evaluate(
+        "fetch('/api/history').then((reply) => reply.json()).then(({ history: [{ answer_id }] }) =>"
+        " fetch(`/api/answers/${answer_id}/undo`, { method: 'POST', body: '{}',"
+        " headers: { 'X-Streamgp': '1', 'Content-Type': 'application/json' } }))"
+    )
+    page.clock.run_for(31_000)
+    expect(page.locator(CARD)).to_be_visible(timeout=10_000.0)

@@ -10,8 +10,8 @@ import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
 import { whyRefused } from "./texts.js";
 
-/** Seconds during which a card answered here is not shown as open again. */
-const ANSWERED_S = 30;
+/** Milliseconds during which a card answered here is not shown as open again. */
+const ANSWERED_MS = 30_000;
 /** Milliseconds to wait for the server's choice of a card if others answer too. */
 const TOGETHER_MS = 60;
 const STALE_MS = 150;
@@ -34,7 +34,7 @@ export class Desk {
   // paused    whether the annotator has paused; only automatic requests respect it
   // isKnown   whether the server has said what is open since it was last unreachable; until then nothing is
   // #leased   whether the server has leased us the current card, or we went on to it ourselves
-  // #answered cards answered here, with the time: a reply in flight may still contain them
+  // #answered cards answered here, with the time on a clock that nobody sets: a reply in flight may still contain them
   // #local    answers that the server's history may not have yet, by id
   // #undone   ids of answers that were taken back
   // #states   what was shown with a card, and its flag, by id
@@ -281,13 +281,13 @@ export class Desk {
 
   /** Record that a card has been dealt with here. */
   #leave(card) {
-    this.#answered.set(card.id, Date.now() / 1000);
+    this.#answered.set(card.id, performance.now());
     if (this.#answered.size > 500) this.#answered.delete(this.#answered.keys().next().value);
   }
 
   #isOpen(card) {
     const at = this.#answered.get(card.id);
-    const isDone = at !== undefined && Date.now() / 1000 - at < ANSWERED_S;
+    const isDone = at !== undefined && performance.now() - at < ANSWERED_MS;
     return !isDone && !this.#outbox.cards.has(card.id);
   }
 
