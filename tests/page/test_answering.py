@@ -1053,3 +1053,23 @@ def test_clock_set_back_keeps_no_question_away(scene: PageScene, look: Look) -> 
     )
     page.clock.run_for(31_000)
     expect(page.locator(CARD)).to_be_visible(timeout=10_000.0)
+
+
+def test_enter_that_ends_a_composition_takes_no_label(scene: PageScene, look: Look) -> None:
+    """In Safari the composition has ended by then, and only the key code tells."""
+    labels = tuple(f"room {n}" for n in range(12))
+    scene.write(*known(labels, at=time.time()))
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    page.locator("#search").fill("room 3")
+    for code in (229, 13):
+        page.wait_for_timeout(300)
+        assert page.locator(CARD).count() == 1
+        page.evaluate(
+            "(keyCode) => document.getElementById('search').dispatchEvent("
+            "new KeyboardEvent('keydown', { key: 'Enter', keyCode, bubbles: true }))",
+            code,
+        )
+    all_sent(page)
+    assert given(scene) == {"e0": "room 3"}

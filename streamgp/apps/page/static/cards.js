@@ -7,6 +7,7 @@ import { shownValue } from "./charts.js";
 
 const MOST_SHOWN = 400;
 const MOST_ELSEWHERE = 12;
+const COMPOSING = 229;
 const WHY_NOT = ["unclear", "not_applicable", "bad_data"];
 
 /** Return the element and the keys of a card. */
@@ -308,7 +309,8 @@ class Picker {
       on: {
         input: () => this.fill(),
         keydown: (event) => {
-          if (event.isComposing) return;
+          // Safari ends a composition before the Enter that ends it; its key code still tells.
+          if (event.isComposing || event.keyCode === COMPOSING) return;
           if (event.key === "Enter" && !event.repeat) {
             event.preventDefault();
             this.list.querySelector(".best")?.click();
