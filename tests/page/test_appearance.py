@@ -184,6 +184,16 @@ def test_long_labels_can_be_read_on_a_phone(scene: PageScene, look: Look) -> Non
         page.locator("#card .choice").first.tap()
 
 
+def test_long_key_leaves_room_for_the_question(scene: PageScene, look: Look) -> None:
+    key = "k" * 500
+    at = time.time() - 40.0
+    scene.write(*known(("in", "out"), at=at, key=key), label_request(0, at=at, key=key))
+    scene.start()
+    page = look(viewport={"width": 320, "height": 568})
+    expect(page.get_by_role("button", name="in", exact=True)).to_be_in_viewport(ratio=1.0)
+    assert too_wide(page) == []
+
+
 def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
     write_cards(scene, "label")
     scene.start()

@@ -90,7 +90,7 @@ class View {
 
   head() {
     const { card } = this;
-    const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose" }, card.key)];
+    const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose label" }, card.key)];
     this.when = element("span", {});
     this.limit = element("p", { class: "limit" });
     this.renew();
