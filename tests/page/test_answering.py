@@ -1073,3 +1073,42 @@ def test_enter_that_ends_a_composition_takes_no_label(scene: PageScene, look: Lo
         )
     all_sent(page)
     assert given(scene) == {"e0": "room 3"}
+
+
+def cached(page: Any, name: str, words: str, other: str) -> None:
+    """Let the service worker have an older version of a file, with other words."""
+    page.evaluate(
+        "async ([name, words, other]) => {"
+        "  await navigator.serviceWorker.ready;"
+        "  const cache = await caches.open((await caches.keys())[0]);"
+        "  const kept = await cache.match(`/static/${name}`);"
+        "  const { headers } = kept;"
+        "  const changed = (await kept.text()).replace(words, other);"
+        "  await cache.put(`/static/${name}`, new Response(changed, { headers }));"
+        "}",
+        [name, words, other],
+    )
+
+
+def test_page_never_mixes_files_of_two_versions(scene: PageScene, look: Look) -> None:
+    """A file of the new version that comes slowly is waited for."""
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    cached(page, "labels.js", "export function nearDuplicate", "function nearDuplicate")
+    page.context.route("**/labels.js", lambda route: (time.sleep(4.0), route.continue_()))
+    page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+
+
+def test_full_disk_shows_no_older_page(scene: PageScene, look: Look) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    cached(page, "texts/en.json", "Which is it?", "Which was it?")
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Storage.overrideQuotaForOrigin", {"origin": scene.url, "quotaSize": 1})
+    page.reload()
+    expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()

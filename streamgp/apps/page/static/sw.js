@@ -1,7 +1,9 @@
 /* Service worker: caches the page's files for use without a network. API responses are never cached. */
 
 const SHELL = "streamgp-shell-1";
-const PATIENCE_MS = 3000;
+const PAGE_PATIENCE_MS = 3000;
+// A file that comes slowly is better than one of another version.
+const FILE_PATIENCE_MS = 15_000;
 const FILES = [
   "/",
   "/manifest.webmanifest",
@@ -33,23 +35,38 @@ self.addEventListener("activate", (event) => {
 self.addEventListener("fetch", (event) => {
   const address = new URL(event.request.url);
   const isShell = address.origin === self.location.origin && FILES.includes(address.pathname);
-  if (event.request.method === "GET" && isShell) event.respondWith(fresh(event.request));
+  if (event.request.method === "GET" && isShell) event.respondWith(shell(event));
 });
 
-/** Return the server's file, or the cached one if it does not arrive in time. */
-async function fresh(request) {
-  const cache = await caches.open(SHELL);
+// Pages that come from the cache, by client: their files do, too, as those of the server may be of another version.
+const cached = new Set();
+
+/** Return a file: of the server, or of the cache for a page that did not arrive in time. */
+async function shell({ request, clientId, resultingClientId }) {
+  const isPage = request.mode === "navigate";
+  const kept = () => caches.match(request, { cacheName: SHELL, ignoreSearch: true });
+  if (!isPage && cached.has(clientId)) return (await kept()) ?? fetch(request);
   try {
-    const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
-    // If the server is down, its proxy may answer instead.
-    if (answer.status >= 500) throw new Error(`status ${answer.status}`);
-    if (answer.ok && !answer.redirected) await cache.put(request, answer.clone());
-    return answer;
+    return await fresh(request, isPage ? PAGE_PATIENCE_MS : FILE_PATIENCE_MS);
   } catch (error) {
-    const kept = await cache.match(request, { ignoreSearch: true });
-    if (kept === undefined) throw error;
-    return kept;
+    const answer = await kept();
+    if (answer === undefined) throw error;
+    if (isPage) cached.add(resultingClientId);
+    return answer;
   }
+}
+
+/** Return the server's file, and cache it. */
+async function fresh(request, patience) {
+  const answer = await fetch(request, { signal: AbortSignal.timeout(patience) });
+  // If the server is down, its proxy may answer instead.
+  if (answer.status >= 500) throw new Error(`status ${answer.status}`);
+  if (!answer.ok || answer.redirected) return answer;
+  const whole = await answer.blob();
+  const copy = () => new Response(whole, answer);
+  // A full disk takes nothing away from the page.
+  await caches.open(SHELL).then((cache) => cache.put(request, copy())).catch(() => {});
+  return copy();
 }
 
 self.addEventListener("notificationclick", (event) => {
