@@ -1112,3 +1112,11 @@ def test_full_disk_shows_no_older_page(scene: PageScene, look: Look) -> None:
     devtools.send("Storage.overrideQuotaForOrigin", {"origin": scene.url, "quotaSize": 1})
     page.reload()
     expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()
+
+
+def test_page_that_waits_for_the_server_says_so(scene: PageScene, look: Look) -> None:
+    scene.start()
+    page = look()
+    page.route("**/api/me", lambda _route: None)
+    page.reload()
+    expect(page.get_by_role("heading", name="One moment")).to_be_visible(timeout=8000.0)

@@ -76,8 +76,11 @@ async function showDay(card) {
 
 /** What is shown instead of a card: why there is none. */
 function rest() {
-  const [name, values] = whyNone();
   const go = desk.paused ? button(text("pause.end"), { key: "p", class: "primary", on: togglePause }) : null;
+  return resting(...whyNone(), go);
+}
+
+function resting(name, values = {}, go = null) {
   return element(
     "section",
     { class: `rest ${name}` },
@@ -331,6 +334,7 @@ async function loadLanguage(code) {
 async function start() {
   useTheme();
   await loadLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
+  byId("main").replaceChildren(resting("loading"));
   let me;
   try {
     me = await whoAmI();
