@@ -883,7 +883,7 @@ def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> No
     """While the server is replaced, its proxy may have a page of its own for what is not found."""
     ask(scene, 3)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     page.route("**/api/**", lambda route: route.fulfill(status=404, body="<h1>no backend</h1>"))
     press(page, "3")
@@ -942,7 +942,7 @@ def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
 def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
     ask(scene, 4)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     for _ in range(3):
         press(page, "3")
     page.route("**/undo", lambda route: (time.sleep(0.5), route.continue_()))
@@ -1116,7 +1116,7 @@ def test_full_disk_shows_no_older_page(scene: PageScene, look: Look) -> None:
 
 def test_page_that_waits_for_the_server_says_so(scene: PageScene, look: Look) -> None:
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     page.route("**/api/me", lambda _route: None)
     page.reload()
     expect(page.get_by_role("heading", name="One moment")).to_be_visible(timeout=8000.0)
