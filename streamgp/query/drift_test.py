@@ -20,8 +20,10 @@ from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_number, check_rate
 from streamgp.query import criteria
 
-# How sure a prediction counts at most.
-_MOST_SURE: Final = 0.98
+# Predictions with at least this probability of being right are sure; how many of them count as seen
+# beforehand, all but one of them right.
+_SURE: Final = 0.9
+_N_BEFOREHAND: Final = 50
 # Number of latest labels that do not yet say how surprising labels are without a change.
 _N_LATEST: Final = 25
 # Probability of being right, at most, of a prediction that has become worthless.
@@ -60,9 +62,10 @@ class DriftTest:
     outweighed by labels of the others.
 
     Labels may be noisy, and learners surer than they should be. No prediction counts as surer than
-    .98; and if labels have differed from predictions more often than stated, the log odds that they
-    differ are raised by as much (`CalibrationOffset`). The latest 25 labels do not count for that
-    yet, nor does any of them once there is an alarm: a change must not pass for what is usual.
+    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. If labels have
+    differed from predictions more often than stated, the log odds that they differ are raised by as
+    much (`CalibrationOffset`). The latest 25 labels do not count for that yet, nor does any of them
+    once there is an alarm: a change must not pass for what is usual.
 
     After a drift S grows by one to three for each surprise, and S = log(n `run_length`) is an
     alarm, where n is the number of sums that each label is in, one or two. The change is dated to
@@ -174,6 +177,8 @@ class RunningDriftTest:
     ----------
     n_drifts
         Number of drifts found.
+    most_sure
+        How sure a prediction counts at most.
 
     Examples
     --------
@@ -192,14 +197,23 @@ class RunningDriftTest:
     # _suspicions  those that are not 0, by class (see `_class_of_sum`); under None of all labels
     # _heard   number of answers since the last one of each annotator, if at most `_RECENT`
     # _usual   how often labels differ from predictions, compared with what is stated
-    # _latest  for each of the latest labels the stated probability, and whether it differed
+    # _n_sure  sure predictions, and how many of them labels contradicted
+    # _latest  what the latest labels will tell these two: for each the probability, as stated, that
+    #          it differs, whether it did, and whether the prediction was sure
     def __init__(self, test: DriftTest) -> None:
         self._test = test
         self._suspicions: dict[Label | None, _Suspicion] = {}
         self._heard: dict[str | None, int] = {}
         self._usual = CalibrationOffset()
-        self._latest: list[tuple[float, bool]] = []
+        self._n_sure = [0, 0]
+        self._latest: list[tuple[float, bool, bool]] = []
         self.n_drifts = 0
+
+    @property
+    def most_sure(self) -> float:
+        """How sure a prediction counts at most."""
+        n, n_contradicted = self._n_sure
+        return 1.0 - max((n_contradicted + 1) / (n + _N_BEFOREHAND), 1.0 / _N_BEFOREHAND)
 
     def learn(
         self,
@@ -218,13 +232,14 @@ class RunningDriftTest:
         told = 0.0  # a label that is new, or comes before the first prediction
         if y in criteria.scores(belief):
             e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
-            stated, worthless = differing(belief, error_rate=e)
+            stated, worthless = differing(belief, error_rate=e, most_sure=self.most_sure)
             differs = bool(y != criteria.predicted(belief))
             expected = self._usual.corrected(stated)
             told = surprise(differs, expected, max(worthless, expected))
-            self._latest.append((stated, differs))
+            is_sure = criteria.probability_right(belief) >= _SURE
+            self._latest.append((stated, differs, is_sure))
             if len(self._latest) > _N_LATEST:
-                self._usual.note(*self._latest.pop(0))
+                self._count_as_usual(*self._latest.pop(0))
         concerned = _class_of_sum(belief)
         return self.note(told, annotator, concerned, asked=asked)
 
@@ -288,6 +303,12 @@ class RunningDriftTest:
                 del self._suspicions[key]
         return None
 
+    def _count_as_usual(self, stated: float, differs: bool, is_sure: bool) -> None:
+        self._usual.note(stated, differs)
+        if is_sure:
+            self._n_sure[0] += 1
+            self._n_sure[1] += differs
+
     @property
     def _witnesses(self) -> Collection[str | None]:
         return self._heard.keys() or {None}
@@ -316,7 +337,8 @@ class RunningDriftTest:
             ],
             "heard": [[name, n] for name, n in self._heard.items()],
             "usual": self._usual.state(),
-            "latest": [[stated, differs] for stated, differs in self._latest],
+            "n_sure": [*self._n_sure],
+            "latest": [[*one] for one in self._latest],
             "n_drifts": self.n_drifts,
         }
 
@@ -331,7 +353,11 @@ class RunningDriftTest:
         }
         self._heard = {name: int(n) for name, n in state.get("heard", ())}
         self._usual.load_state(state.get("usual", (0.0, 1.0)))
-        self._latest = [(float(p), bool(differs)) for p, differs in state.get("latest", ())]
+        self._n_sure = [int(n) for n in state["n_sure"][:2]]
+        self._latest = [
+            (float(stated), bool(differs), bool(is_sure))
+            for stated, differs, is_sure in state.get("latest", ())
+        ]
         self.n_drifts = int(state["n_drifts"])
 
 
@@ -347,7 +373,9 @@ def _plain(one: _Sum) -> tuple[float, int]:
     return one.value, one.n_since
 
 
-def differing(belief: Belief, *, error_rate: float) -> tuple[float, float]:
+def differing(
+    belief: Belief, *, error_rate: float, most_sure: float = 1.0 - 1.0 / _N_BEFOREHAND
+) -> tuple[float, float]:
     """Return how probable it is that a label differs from the prediction: as stated, if worthless.
 
     Parameters
@@ -356,14 +384,18 @@ def differing(belief: Belief, *, error_rate: float) -> tuple[float, float]:
         What the learner believes about the event before it learns the label.
     error_rate
         Estimate of how often the annotator errs, strictly between 0 and 1.
+    most_sure
+        How sure a prediction counts at most.
 
     Examples
     --------
     >>> differing({"day": 0.9, "night": 0.1}, error_rate=0.1)
     (0.18..., 0.5)
+    >>> differing({"day": 0.9, "night": 0.1}, error_rate=0.1, most_sure=0.8)
+    (0.26..., 0.5)
 
     """
-    q = min(criteria.probability_right(belief), _MOST_SURE)
+    q = min(criteria.probability_right(belief), most_sure)
     others = max(len(criteria.scores(belief)), 2) - 1
     nearby = _disagreement_nearby(belief, criteria.predicted(belief))
 

@@ -257,6 +257,11 @@ def test_the_latest_labels_do_not_tell_yet_what_is_usual():
     stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
     information = 1.0 + stated * (1.0 - stated)
     assert running.state()["usual"] == pytest.approx([-stated / information, information])
+    assert running.state()["n_sure"] == [1, 0]
+    learned(running, "night", "ann")
+    assert running.most_sure == 0.98  # 49 of 50 beforehand
+    learned(running, "day", "ann", 25)
+    assert running.most_sure == pytest.approx(1.0 - 2.0 / 77.0)
 
 
 def test_labels_that_have_shown_a_change_do_not_become_usual():
@@ -278,8 +283,10 @@ def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
         learned(running, "day", "ann")
     assert running.n_drifts == 0
     assert running.state()["usual"][0] > 1.0
+    assert running.most_sure < 0.6
     learned(running, "day", "ann", 2000)
     assert running.state()["usual"][0] < 0.0
+    assert running.most_sure > 0.9
     learned(running, "night", "ann", 20)
     learned(running, "night", "bob", 20)
     assert running.n_drifts >= 1
@@ -622,7 +629,8 @@ def test_a_state_with_a_single_sum_is_restored_without_suspicion():
     running = RunningDriftTest(DriftTest())
     old = {"sum": 2.0, "n_since": 3, "by": [[None, 2.0]], "n_sure": [9, 1, 3, 2], "n_drifts": 1}
     running.load_state(old)
-    assert running.state() == RunningDriftTest(DriftTest()).state() | {"n_drifts": 1}
+    expected = {"n_sure": [9, 1], "n_drifts": 1}
+    assert running.state() == RunningDriftTest(DriftTest()).state() | expected
 
 
 def test_a_state_with_counts_of_sure_predictions_keeps_its_suspicions():
@@ -639,6 +647,7 @@ def test_a_state_with_counts_of_sure_predictions_keeps_its_suspicions():
         "suspicions": [["a", 3.3, 4, without], [None, 3.3, 4, without]],
         "heard": old["heard"],
         "usual": [0.0, 1.0],
+        "n_sure": [2, 0],
         "latest": [],
         "n_drifts": 1,
     }
