@@ -118,9 +118,12 @@ class ErrorRate:
 # Prior number of answers that scatter as the learner expects, before anything is known of an
 # annotator.
 _AS_EXPECTED = 5.0
-# Square of the largest deviation that counts, in units of the annotator's estimated scatter: one
-# answer that was far off, and insisted on, must not make all others credible.
-_LARGEST = 9.0
+# Square of the largest deviation that counts, in units of an annotator's estimated scatter: Huber's
+# 1.5 standard deviations. Answers that are far off, and not recognised as wrong, must not make all
+# others credible: with 9 one in nine would suffice for that, with 2.25 it takes one in three. The
+# mean of squares cut off there is this much smaller if deviations are normal.
+_LARGEST = 2.25
+_SHARE_COUNTED = 0.7784652162
 
 
 class ErrorScale(ErrorRate):
@@ -128,9 +131,9 @@ class ErrorScale(ErrorRate):
 
     `z` is the distance of a first answer from the forecast, in standard deviations of the forecast.
     If the annotator were as accurate as the learner expects, z² would be 1 on average; its mean is
-    estimated as `(5 + Σ v min(z², 9 r)) / (5 + Σ v)`, which is 1 before anything is known. `v` is
-    the probability that the answer was not wrong, `1 - w` of the error rate, and `r` the estimate
-    at that time.
+    estimated as `(5 + Σ v min(z², 2.25 r) / 0.778) / (5 + Σ v)` [^1], which is 1 before anything is
+    known. `v` is the probability that the answer was not wrong, `1 - w` of the error rate, and `r`
+    the estimate at that time.
 
     Examples
     --------
@@ -139,8 +142,13 @@ class ErrorScale(ErrorRate):
     1.0
     >>> for _ in range(5):
     ...     trust.note_deviation(z2=4.0, w=0.0)
-    >>> trust.scatter
-    2.5
+    >>> round(trust.scatter, 2)
+    2.68
+
+    References
+    ----------
+    [^1]: Huber, P.J., 1964. Robust estimation of a location parameter. Annals of Mathematical
+        Statistics 35, proposal 2.
 
     """
 
@@ -160,7 +168,7 @@ class ErrorScale(ErrorRate):
 
     def note_deviation(self, z2: float, w: float) -> None:
         """Record the squared deviation of an answer that was wrong with probability `w`."""
-        self.squares += (1.0 - w) * min(z2, _LARGEST * self.scatter)
+        self.squares += (1.0 - w) * min(z2, _LARGEST * self.scatter) / _SHARE_COUNTED
         self.weight += 1.0 - w
 
     def numbers(self) -> list[float]:

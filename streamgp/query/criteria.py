@@ -387,15 +387,20 @@ class StudentT:
 
 
 def answer_expected(
-    forecast: Distribution, targets: Moments, scatter: float, std: float | None
+    forecast: Distribution,
+    targets: Moments,
+    scatter: float,
+    std: float | None,
+    spread: float = math.inf,
 ) -> StudentT | None:
     """Return where an annotator's answer will lie; None while the scale is unknown.
 
     Its variance is `scatter · (sigma² + std²)`: `sigma` is that of an observation as the learner
-    sees it, `std` the uncertainty stated with the answer, and `scatter` says how much more, or
-    less, this annotator's answers have varied so far
-    (`streamgp.common.annotator_error.ErrorScale`). A learner knows the scale of its targets from
-    the ones it was taught: the degrees of freedom are one less than their number.
+    sees it, but at most `spread`, since wrong targets also widen the forecasts; `std` is the
+    uncertainty stated with the answer, and `scatter` says how much more, or less, this annotator's
+    answers have varied so far (`streamgp.common.annotator_error.ErrorScale`). A learner knows the
+    scale of its targets from the ones it was taught: the degrees of freedom are one less than their
+    number.
 
     Parameters
     ----------
@@ -407,11 +412,14 @@ def answer_expected(
         Variance of the annotator's answers, in units of what the learner expects.
     std
         Standard deviation stated with the answer; None for none.
+    spread
+        Standard deviation of the targets as their quartiles suggest it, which a few wrong ones
+        hardly change.
 
     """
     if targets.n < 2 or targets.m2 <= 0.0:
         return None
-    sigma = math.hypot(forecast.sigma, std or 0.0) * math.sqrt(scatter)
+    sigma = math.hypot(min(forecast.sigma, spread), std or 0.0) * math.sqrt(scatter)
     return StudentT(mu=forecast.mu, sigma=sigma, dof=targets.n - 1)
 
 

@@ -50,7 +50,7 @@ from streamgp.common.feature_values import (
     without_numpy,
 )
 from streamgp.common.normal import Normal
-from streamgp.common.running_stats import Moments
+from streamgp.common.running_stats import Moments, Quartiles
 from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
 from streamgp.learners.river_adapters import EstimatorOptions, checked_target
@@ -959,6 +959,10 @@ def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> in
 _NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
 
 
+# Quartiles of fewer targets say little.
+_FEWEST_TARGETS = 8
+
+
 class NumberExampleStore(ExampleStore[Distribution]):
     """A River regressor with a record of what it was taught, behind a scaling.
 
@@ -980,7 +984,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     """
 
-    # targets    a function of the examples on record, in their order
+    # targets, _quartiles  functions of the examples on record, in their order
     # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
     _belief_method = "predict_one"
 
@@ -989,6 +993,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         # They are not passed on here, so those in a log are not learned after a restart either.
         self._takes_privileged = False
         self.targets = Moments()
+        self._quartiles = Quartiles()
         self._n_errors = 0
         self._squares = 0.0
 
@@ -1063,8 +1068,14 @@ class NumberExampleStore(ExampleStore[Distribution]):
         spread = self.targets.std
         return math.sqrt((spread * spread + self._squares) / (1 + self._n_errors))
 
+    @property
+    def usual_spread(self) -> float:
+        """Standard deviation of most targets, by their quartiles; infinite while there are few."""
+        return self._quartiles.scale if self._quartiles.n >= _FEWEST_TARGETS else math.inf
+
     def _count_label(self, y: Label) -> None:
         self.targets.add(float(y))
+        self._quartiles.add(float(y))
 
     @property
     def _relabels_exactly(self) -> bool:
@@ -1075,7 +1086,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         checked_target(y)
 
     def _rebuild(self, state: State | None = None) -> None:
-        self.targets = Moments()
+        self.targets, self._quartiles = Moments(), Quartiles()
         for example in self._examples.values():
-            self.targets.add(float(example.y))
+            self._count_label(example.y)
         super()._rebuild(state)

@@ -309,8 +309,9 @@ class SkepticalRegressor(
     # --- inside
 
     def _expected(self, x: Features, annotator: str | None, std: float | None) -> StudentT | None:
+        store = self._store
         return answer_expected(
-            self._store.belief(x), self._store.targets, self.scatter(annotator), std
+            store.belief(x), store.targets, self.scatter(annotator), std, store.usual_spread
         )
 
     @classmethod

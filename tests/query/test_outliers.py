@@ -43,6 +43,12 @@ def test_the_variance_expected_in_closed_form():
     assert expected == StudentT(mu=1.0, sigma=pytest.approx(5.0 * math.sqrt(2.0)), dof=2)
 
 
+def test_a_forecast_wider_than_the_targets_is_not_believed():
+    targets, wide = moments(0.0, 1.0, 5.0), Normal(mu=1.0, sigma=30.0)
+    expected = answer_expected(wide, targets, 2.0, 4.0, spread=3.0)
+    assert expected == answer_expected(Normal(mu=1.0, sigma=3.0), targets, 2.0, 4.0)
+
+
 @pytest.mark.parametrize("targets", [(), (1.0,), (2.0, 2.0, 2.0)])
 def test_nothing_is_expected_while_the_targets_do_not_differ(targets):
     assert answer_expected(Normal(mu=1.0, sigma=3.0), moments(*targets), 1.0, None) is None
@@ -110,12 +116,22 @@ def test_the_scatter_of_honest_answers_is_found(true, seed):
     assert trust.scatter == pytest.approx(true, rel=0.12)
 
 
-def test_an_answer_that_was_insisted_on_counts_for_nine_times_the_scatter_at_most():
+def test_an_answer_that_was_insisted_on_counts_for_one_and_a_half_deviations_at_most():
+    most = 2.25 / (stats.chi2(3).cdf(2.25) + 2.25 * stats.chi2(1).sf(2.25))
     trust = ErrorScale()
     trust.note_deviation(1e12, w=0.0)
-    assert trust.scatter == pytest.approx((5 + 9) / 6)
+    first = (5 + most) / 6
+    assert trust.scatter == pytest.approx(first)
     trust.note_deviation(1e12, w=0.0)
-    assert trust.scatter == pytest.approx((5 + 9 + 9 * 14 / 6) / 7)
+    assert trust.scatter == pytest.approx((5 + most + most * first) / 7)
+
+
+def test_one_wrong_answer_in_five_that_is_not_recognised_leaves_the_others_doubtful():
+    """The scatter stays well below the mean of all squares, which is 4."""
+    rng, trust = random.Random(1), ErrorScale()
+    for i in range(3000):
+        trust.note_deviation(rng.gauss(0.0, 1.0) ** 2 if i % 5 else 16.0, w=0.0)
+    assert trust.scatter < 2.5
 
 
 def test_an_answer_that_was_wrong_says_nothing_of_the_scatter():

@@ -221,7 +221,7 @@ def test_trust_in_closed_form():
     w = model.probability_wrong_one(x, y, annotator="ann", std=0.2)
     assert model.settle_one(x, y, given=y, challenged=False, annotator="ann", std=0.2) == w
     z2 = 0.25 / (forecast.sigma**2 + 0.04)
-    expected = [n[0] + 1, n[1] + w, n[2] + 1 - w, n[3] + (1 - w) * z2]
+    expected = [n[0] + 1, n[1] + w, n[2] + 1 - w, n[3] + (1 - w) * z2 / 0.7784652162]
     assert model._error_estimates["ann"].numbers() == pytest.approx(expected)
 
 
@@ -245,10 +245,39 @@ def test_a_noisy_annotator_is_contested_less_and_wild_answers_are_still():
         model.settle_one(x, given, given=given, challenged=contested, annotator=who)
     assert model.scatter("noisy") > 4.0 * model.scatter("exact")
     x = {"a": 0.0, "b": 0.0}
-    off = model.predict_one(x) + 6.0
+    off = model.predict_one(x) + 5.0
     assert model.challenge_one(x, off, annotator="exact").ask
     assert not model.challenge_one(x, off, annotator="noisy").ask
     assert model.challenge_one(x, off + 60.0, annotator="noisy").ask
+
+
+def test_wrong_numbers_do_not_hide_each_other():
+    """One answer in five is far off, the first ones unnoticed; later ones are contested."""
+    n_kept = 0
+    for seed in range(6):
+        model, rng = SkepticalRegressor(GPRegressor(), warm_up=20, seed=1), random.Random(seed)
+        for x, y in log(150, seed=seed):
+            model.observe_one(x)
+            given = y if rng.random() >= 0.2 else y + rng.choice([-36.0, 36.0])
+            contested = model.challenge_one(x, given, annotator="ann").ask
+            final = y if contested else given
+            model.settle_one(x, final, given=given, challenged=contested, annotator="ann")
+            n_kept += final != y
+    assert n_kept < 20  # of some 180
+
+
+def test_the_usual_spread_is_that_of_the_quartiles_of_the_targets_on_record():
+    model = SkepticalRegressor(GPRegressor(), warm_up=0, seed=1)
+    for i, y in enumerate([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]):
+        model.learn_one({"a": float(i)}, y, event_id=str(i))
+    assert model._store.usual_spread == math.inf
+    model.learn_one({"a": 7.0}, 700.0, event_id="7")
+    model.learn_one({"a": 8.0}, 8.0, event_id="8")
+    assert model._store.usual_spread == pytest.approx(4.0 / 1.3489795)
+    model.relabel_one("7", 7.0)
+    assert model._store.usual_spread == pytest.approx(4.0 / 1.3489795)
+    model.forget_one("7")
+    assert model._store.usual_spread == pytest.approx(3.5 / 1.3489795)
 
 
 @pytest.mark.parametrize("y", ["many", None, math.nan, math.inf, 1e200])
