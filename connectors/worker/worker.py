@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Thread
@@ -485,33 +485,32 @@ class Session:
 
     # --- reporting and waiting
 
-    def _place(self, record: Record) -> dict[str, str | int]:
-        """Return a record's position on the broker, as fields of a log line."""
+    def _place(self, record: Record | None) -> dict[str, str | int]:
+        """Return a record's position on the broker, as fields of a log line; none for no record."""
+        if record is None:
+            return {}
         called = self._names.get(record.topic, record.topic)
         return {"topic": called, "partition": record.partition, "offset": record.offset}
 
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Report some inputs for which something failed; the dead letters contain all."""
-        n_told: Counter[str] = Counter()
-        fields: dict[str, str | None]
-        for cause, rejected in failures:
-            place = {} if cause is None else self._place(cause)
-            if rejected.fault == "quarantined":
-                name = "quarantined"
-                fields = {"consequence": "the answer is a dead letter, which names the annotator"}
-            else:
-                name = "record-failed"
-                fields = {
-                    "stage": rejected.stage,
-                    "reason": rejected.reason,
-                    "consequence": "it is a dead letter; the learner is as it was before",
-                }
-            n_told[name] += 1
-            if n_told[name] <= _MOST_TOLD:
-                self._log.warning(name, **place, **fields)
-        for name, n in n_told.items():
-            if n > _MOST_TOLD:
-                self._log.warning(name, more=n - _MOST_TOLD)
+        unheard = [cause for cause, one in failures if one.fault == "quarantined"]
+        failed = [(cause, one) for cause, one in failures if one.fault != "quarantined"]
+        for cause in unheard[:_MOST_TOLD]:
+            consequence = "the answer is a dead letter, which names the annotator"
+            self._log.warning("quarantined", **self._place(cause), consequence=consequence)
+        if len(unheard) > _MOST_TOLD:
+            self._log.warning("quarantined", more=len(unheard) - _MOST_TOLD)
+        for cause, rejected in failed[:_MOST_TOLD]:
+            self._log.warning(
+                "record-failed",
+                **self._place(cause),
+                stage=rejected.stage,
+                reason=rejected.reason,
+                consequence="it is a dead letter; the learner is as it was before",
+            )
+        if len(failed) > _MOST_TOLD:
+            self._log.warning("record-failed", more=len(failed) - _MOST_TOLD)
 
     def _lag(self) -> int:
         return sum(n or 0 for n in self._client.lag().values())

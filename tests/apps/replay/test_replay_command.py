@@ -692,7 +692,7 @@ def test_a_rule_that_fails_over_every_event_is_an_error(tmp_path, monkeypatch):
         cli, ["replay", str(path), "--label", "room", "--config", str(config)]
     )
     assert result.exit_code == 2
-    assert "rejected 2 (ask): AttributeError: " in result.stderr
+    assert "rejected 1 (ask): TypeError: Half.decide must return a Decision" in result.stderr
     assert "Error: the learner or a rule failed on every event" in result.stderr
 
 

@@ -388,7 +388,7 @@ def test_comparison_says_which_configuration_rejected_what(
     result = tune(log, "--label", "room", "--compare", half, two[1])
     assert result.exit_code == 0, result.output
     assert re.search(
-        r"^half: \d+ rejected, the first: rejected 1 \(ask\): AttributeError", result.stderr, re.M
+        r"^half: \d+ rejected, the first: rejected 1 \(ask\): TypeError: Half", result.stderr, re.M
     )
     assert "always: " not in result.stderr
 
