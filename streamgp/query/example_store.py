@@ -984,7 +984,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     """
 
-    # targets, _quartiles  functions of the examples on record, in their order
+    # targets    a function of the examples on record, in their order
     # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
     _belief_method = "predict_one"
 
@@ -993,7 +993,6 @@ class NumberExampleStore(ExampleStore[Distribution]):
         # They are not passed on here, so those in a log are not learned after a restart either.
         self._takes_privileged = False
         self.targets = Moments()
-        self._quartiles = Quartiles()
         self._n_errors = 0
         self._squares = 0.0
 
@@ -1071,11 +1070,11 @@ class NumberExampleStore(ExampleStore[Distribution]):
     @property
     def usual_spread(self) -> float:
         """Standard deviation of most targets, by their quartiles; infinite while there are few."""
-        return self._quartiles.scale if self._quartiles.n >= _FEWEST_TARGETS else math.inf
+        quartiles = Quartiles(float(example.y) for example in self._examples.values())
+        return quartiles.scale if quartiles.n >= _FEWEST_TARGETS else math.inf
 
     def _count_label(self, y: Label) -> None:
         self.targets.add(float(y))
-        self._quartiles.add(float(y))
 
     @property
     def _relabels_exactly(self) -> bool:
@@ -1086,7 +1085,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         checked_target(y)
 
     def _rebuild(self, state: State | None = None) -> None:
-        self.targets, self._quartiles = Moments(), Quartiles()
+        self.targets = Moments()
         for example in self._examples.values():
             self._count_label(example.y)
         super()._rebuild(state)
