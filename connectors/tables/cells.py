@@ -151,6 +151,20 @@ def has_units(cells: Sequence[Any]) -> bool:
     return 2 * max(units.values(), default=0) > len(cells)
 
 
+def recurring_text(cells: Sequence[Any]) -> str | None:
+    """Return the most frequent text that is no number or placeholder, None if none recurs.
+
+    Examples
+    --------
+    >>> recurring_text(["1", "EG", "2", "EG", "NA"]), recurring_text(["1", "warm", "NA", "NA"])
+    ('EG', None)
+
+    """
+    texts = (c for c in cells if isinstance(c, str) and not is_number(c) and not is_no_number(c))
+    [(text, n)] = Counter(texts).most_common(1) or [("", 0)]
+    return text if n > 1 else None
+
+
 def float_of_text(cell: str) -> float | None:
     """Return the number in text, 1 and 0 for true and false.
 

@@ -32,6 +32,7 @@ from connectors.tables.cells import (
     label_of,
     lacks_zone,
     number_of,
+    recurring_text,
     seconds_of,
     target_of,
     text_of,
@@ -190,7 +191,7 @@ class FeatureColumns:
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
-        with_commas, with_thousands, with_units = [], [], []
+        with_commas, with_thousands, with_units, with_texts = [], [], [], []
         parts: list[str] = []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
@@ -203,6 +204,9 @@ class FeatureColumns:
                 with_thousands.append(f"{name} (for example {cells[0]!r:.40})")
             if has_units(cells):
                 with_units.append(f"{name} (for example {cells[0]!r:.40})")
+            text = recurring_text(cells)
+            if text is not None and self._plan.get(name, text_of) is not text_of:
+                with_texts.append(f"{name} (for example {text!r:.40})")
             if name not in self._plan:
                 parts += _part_of(name, cells)
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
@@ -224,6 +228,11 @@ class FeatureColumns:
             notes(f"not numbers, because thousands are separated: {', '.join(with_thousands)}")
         if with_units:
             notes(f"not numbers, because something follows them: {', '.join(with_units)}")
+        if with_texts:
+            notes(
+                "taken for numbers, as most cells are; rows with a text there are rejected: "
+                + ", ".join(with_texts)
+            )
 
     @property
     def empty(self) -> bool:

@@ -332,12 +332,24 @@ def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
     text = rows("1,x,p", "x,y,p", "2,3,p", "x,z,p", "3,,p")
     notes = []
     found = drain(source(tmp_path, text, notes=notes.append))
-    assert notes == ["features that are texts: b (4 different)"]
+    assert notes == [
+        "features that are texts: b (4 different)",
+        "taken for numbers, as most cells are; rows with a text there are rejected: "
+        "a (for example 'x')",
+    ]
     assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
     assert reasons(found) == {
         "row 2": "line 3: 'a' must be a number, got 'x'",
         "row 4": "line 5: 'a' must be a number, got 'x'",
     }
+
+
+@pytest.mark.parametrize("cell", ["warm", "NA", "-"])
+def test_a_text_that_does_not_recur_among_numbers_is_not_noted(tmp_path, cell):
+    notes = []
+    text = rows("1,2,p", f"{cell},2,p", "3,4,q", "NA,5,q", "NA,6,q")
+    drain(source(tmp_path, text, notes=notes.append))
+    assert notes == []
 
 
 def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
