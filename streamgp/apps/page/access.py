@@ -442,9 +442,13 @@ class Guard:
             )
 
     def _check_writing(self, headers: Headers, host: str) -> None:
-        if headers.get("origin") != f"{self._door.scheme}://{host}":
+        origin = f"{self._door.scheme}://{host}"
+        if headers.get("origin") != origin:
             raise Refused(
-                403, "wrong_origin", "another site sent this", "the header Origin of the page"
+                403,
+                "wrong_origin",
+                "another site sent this, or a proxy changed the header Host",
+                f"the header Origin: {origin}, which follows from Host",
             )
         if headers.get(HEADER) != "1":
             raise Refused(

@@ -82,6 +82,15 @@ def test_own_names_are_heard(served: Served) -> None:
         assert served.browser().get("/", Host=host).status == 200, host
 
 
+def test_a_host_that_lost_its_port_at_a_proxy_is_named(served: Served, invites: Invites) -> None:
+    browser = person(served, invites)
+    headers = {"Host": "127.0.0.1", "Origin": f"http://127.0.0.1:{served.port}"}
+    reply = browser.post("/api/skip", {"card": "k/e1/label"}, headers=headers)
+    assert (reply.status, reply.body["error"]) == (403, "wrong_origin")
+    assert reply.body["what"] == "another site sent this, or a proxy changed the header Host"
+    assert reply.body["expected"] == "the header Origin: http://127.0.0.1, which follows from Host"
+
+
 HOSTILE: dict[str, tuple[int, str, dict[str, Any]]] = {
     "no origin": (403, "wrong_origin", {"headers": {"Origin": None}}),
     "another origin": (403, "wrong_origin", {"headers": {"Origin": "http://evil.example"}}),
