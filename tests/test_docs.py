@@ -204,8 +204,9 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     times = ("01:30", "02:00", "02:30", "02:00", "02:30", "03:00")  # an hour occurs twice
-    cells = [f"25.10.2026 {time}:00;1.480,5;normal" for time in times]
-    table = "\n".join(["Zeit;Wärme;Zustand", *cells])
+    cells = [f"25.10.2026 {time}:00;1.480,5;1;normal" for time in times]
+    cells[-1] = "25.10.2026 03:00:00;-;EG;normal"
+    table = "\n".join(["Zeit;Wärme;Ebene;Zustand", *cells])
     Path("machine.csv").write_text(table, encoding="cp1252")
     lines = [
         {"id": f"e{n}", "ts": (1774000000 + n) * 1000, "acc": {"sd": 0.5}, "activity": "sit"}
@@ -219,14 +220,18 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
     notes: list[str] = []
     machine = LogSource("machine-read.csv", label="Zustand", time="Zeit", notes=notes.append)
     events = [received.message for received in machine.poll()]
-    assert [event.x for event in events] == [{"Wärme": 1480.5}] * 6
+    known = {"Wärme": 1480.5, "Ebene": "Ebene 1"}
+    assert [event.x for event in events] == [known] * 5 + [{"Ebene": "Ebene EG"}]
     start = events[0].occurred_at
     assert [event.occurred_at - start for event in events] == [1800.0 * n for n in range(6)]
     phone = LogSource("phone-read.jsonl", label="activity", time="ts", notes=notes.append)
     events = [received.message for received in phone.poll()]
     assert [event.occurred_at for event in events] == [1774000001.0, 1774000002.0]
     assert [event.x["acc.sd"] for event in events] == [0.5, 0.5]
-    assert notes == ["features that are texts: id (2 different)"]
+    assert notes == [
+        "features that are texts: Ebene (2 different)",
+        "features that are texts: id (2 different)",
+    ]
 
 
 def test_configuration_lists_the_exit_statuses_of_a_worker():
