@@ -139,17 +139,17 @@ def replay(
 
     \b
     Examples:
-      streamgp replay rooms.csv.gz --label room
-      streamgp replay rooms.csv.gz --label room \\
+      streamgp replay rooms.csv --label room
+      streamgp replay rooms.csv --label room \\
           --annotator error_rate=0.2,delay=300,decline_rate=0.05,seed=1
       streamgp replay phones.parquet --label activity --time timestamp \\
           --key user --ignore session --limit 5000 --out results
-      streamgp replay rooms.csv.gz --label room --report rooms.html
+      streamgp replay rooms.csv --label room --report rooms.html
       streamgp replay rooms.csv --label temperature --target number --annotator noise=0.5
       streamgp replay phones.parquet --label activity --key user --out results --state state
-      streamgp replay rooms.csv.gz --label room --annotator error_rate=0.2 --seeds 5
+      streamgp replay rooms.csv --label room --annotator error_rate=0.2 --seeds 5
       streamgp init > my.toml
-      streamgp replay rooms.csv.gz --label room --config my.toml
+      streamgp replay rooms.csv --label room --config my.toml
     """
     config = with_options(Config() if config_file is None else load(config_file), **options)
     consistent(config, source="command line")
@@ -216,7 +216,7 @@ def report(directory: Path, file: Path) -> None:
 
     \b
     Example:
-      streamgp replay rooms.csv.gz --label room --out results
+      streamgp replay rooms.csv --label room --out results
       streamgp report results rooms.html
     """
     from streamgp.apps.replay.results import check_report, write_report

@@ -157,11 +157,11 @@ def tune(
 
     \b
     Examples:
-      streamgp tune rooms.csv.gz --label room
-      streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 --output best.toml
-      streamgp replay rooms.csv.gz --config best.toml
-      streamgp tune rooms.csv.gz --label room --noise-variances 0.01,1 --random 20
-      streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 \\
+      streamgp tune rooms.csv --label room
+      streamgp tune rooms.csv --label room --annotator error_rate=0.2 --output best.toml
+      streamgp replay rooms.csv --config best.toml
+      streamgp tune rooms.csv --label room --noise-variances 0.01,1 --random 20
+      streamgp tune rooms.csv --label room --annotator error_rate=0.2 \\
           --compare old.toml best.toml --picture both.png
     """
     searching = {
