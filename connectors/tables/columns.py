@@ -230,8 +230,7 @@ class FeatureColumns:
             notes(f"not numbers, because something follows them: {', '.join(with_units)}")
         if with_texts:
             notes(
-                "taken for numbers, as most cells are; rows with a text there are rejected: "
-                + ", ".join(with_texts)
+                "taken for numbers; rows with a text there are rejected: " + ", ".join(with_texts)
             )
 
     @property

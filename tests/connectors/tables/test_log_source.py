@@ -334,8 +334,7 @@ def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
     found = drain(source(tmp_path, text, notes=notes.append))
     assert notes == [
         "features that are texts: b (4 different)",
-        "taken for numbers, as most cells are; rows with a text there are rejected: "
-        "a (for example 'x')",
+        "taken for numbers; rows with a text there are rejected: a (for example 'x')",
     ]
     assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
     assert reasons(found) == {
