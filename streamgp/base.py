@@ -332,6 +332,8 @@ class Doubt(FrozenStruct, frozen=True, kw_only=True):
         Another label, which the other examples support.
     probability_wrong
         Probability that the label is wrong.
+    std
+        Standard deviation around what is suggested, if that is a number.
 
     """
 
@@ -339,6 +341,7 @@ class Doubt(FrozenStruct, frozen=True, kw_only=True):
     decision: Decision
     suggested: Label
     probability_wrong: float
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

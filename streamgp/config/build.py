@@ -70,10 +70,10 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
         "warm_up": 0 if config.warm_up is None else config.warm_up,
         "seed": config.seed,
     }
-    if config.target == "number":
-        return SkepticalRegressor(learner, **shared)
     retrospective = {kind: _build(kind, config, source) for kind in _RETROSPECTIVE}
     _check_retrospective(retrospective, config, learner, source)
+    if config.target == "number":
+        return SkepticalRegressor(learner, **shared, review=retrospective["review"])
     temporal = TemporalFilter() if config.temporal.enabled else None
     drift, drift_test = config.drift_test, None
     if drift.enabled:

@@ -186,11 +186,11 @@ class Consensus:
                     annotator=context.annotator,
                     **self.accepted.of("probability_wrong_one", context),
                 ),
+                std=suggested.std,
             ),
             model.neighbours_one(event.x, _N_NEIGHBOURS),
             now,
             expires_at,
-            std=suggested.std,
         )
 
     def contest_again(
@@ -374,8 +374,6 @@ class Consensus:
         neighbours: Sequence[Neighbour],
         now: float,
         expires_at: float | None,
-        *,
-        std: float | None = None,
     ) -> Challenge:
         event, decision = record.event, doubt.decision
         _check_finite("probability that the label is wrong", doubt.probability_wrong)
@@ -396,7 +394,7 @@ class Consensus:
             probability_wrong=doubt.probability_wrong,
             annotator=label.annotator,
             neighbours=tuple(neighbours),
-            std=std,
+            std=doubt.std,
             occurred_at=record.occurred_before(now),
             excerpt=plain_excerpt(event.excerpt),
         )

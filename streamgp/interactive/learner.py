@@ -156,7 +156,8 @@ class Reviews(HoldsExamples, Protocol):
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
         """Return the most doubtful label, and whether to contest it.
 
-        `annotators` holds who gave the labels that may be doubted, by event id.
+        `annotators` holds who gave the labels that may be doubted, by event id. If it takes `stds`,
+        it is told how exact those are for which that was stated, likewise.
         """
 
     def note_review(self, doubt: Doubt | None, *, now: float) -> None:

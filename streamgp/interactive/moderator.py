@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
+from streamgp.common.signatures import parameters
 from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
 from streamgp.interactive.conversation_record import (
     GivenLabel,
@@ -593,6 +594,7 @@ class Moderator(SavedModerator):
         assert model is not None  # a review is due
         records: dict[str, Record] = {}
         annotators: dict[str, str | None] = {}
+        stds: dict[str, float] = {}
         # Loop over the examples, which are few, and not over the events that are remembered.
         for example in model.examples():
             record = memory.get(example.event_id or "")
@@ -601,7 +603,11 @@ class Moderator(SavedModerator):
             if record.may_be_doubted:
                 records[record.event.event_id] = record
                 annotators[record.event.event_id] = record.label.annotator
-        doubt = model.review_one(annotators, now=now)
+                if record.label.std is not None:
+                    stds[record.event.event_id] = record.label.std
+        # Learners of classes do not take them.
+        stated = {"stds": stds} if stds and "stds" in parameters(model.review_one) else {}
+        doubt = model.review_one(annotators, now=now, **stated)
         self.journal.call(model.note_review, doubt, now=now)
         if doubt is None or not doubt.decision.ask:
             return None

@@ -11,12 +11,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    get_args,
+    runtime_checkable,
+)
 
 from streamgp.base import (
     Belief,
     Budget,
     Decision,
+    Distribution,
     Doubt,
     Example,
     Features,
@@ -28,7 +38,7 @@ from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_positive, check_rate, check_whole
 from streamgp.query import criteria
 from streamgp.query.budgets import account_of
-from streamgp.query.registry import Count, Seconds, Share, rule
+from streamgp.query.registry import BOTH, Count, Seconds, Share, rule
 
 __all__ = [
     "LeaveOneOutReview",
@@ -37,6 +47,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from streamgp.query.pool_criteria import JointBelief
+
+# What the other examples say of an event: of its class or of its number.
+LeftOut: TypeAlias = Belief | Distribution
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, the same as learning it.
@@ -70,8 +83,8 @@ class Looks(Protocol):
     def doubt(
         self,
         examples: Sequence[Example],
-        beliefs: Mapping[str, Belief],
-        wrong: Callable[[str, Belief, Label], float],
+        beliefs: Mapping[str, LeftOut],
+        wrong: Callable[[str, Any, Label], float],
         now: float,
     ) -> Doubt | None:
         """Return the most doubtful label and whether to challenge it; changes nothing."""
@@ -102,6 +115,7 @@ class Review(Protocol):
     example="threshold = 0.3, every = 5 (after every 5 labels, the one that fits the others least, "
     "if it is wrong with more than this probability)",
     reason="the label, learned before, does not fit what was learned since",
+    targets=BOTH,
 )
 @dataclass(frozen=True, slots=True)
 class LeaveOneOutReview:
@@ -178,8 +192,8 @@ class Reviewer:
     def doubt(
         self,
         examples: Sequence[Example],
-        beliefs: Mapping[str, Belief],
-        wrong: Callable[[str, Belief, Label], float],
+        beliefs: Mapping[str, LeftOut],
+        wrong: Callable[[str, Any, Label], float],
         now: float,
     ) -> Doubt | None:
         """Return the most doubtful label and whether to challenge it; changes nothing.
@@ -202,16 +216,16 @@ class Reviewer:
 
         """
         doubts = _doubts(examples, beliefs, wrong)
-        found = max(doubts, key=lambda doubt: doubt[0], default=None)
+        found = max(doubts, key=lambda doubt: doubt.probability_wrong, default=None)
         if found is None:
             return None
-        probability_wrong, event_id, suggested = found
-        decision = self._budget.checked(self._decision(probability_wrong), now)
+        decision = self._budget.checked(self._decision(found.probability_wrong), now)
         return Doubt(
-            event_id=event_id,
+            event_id=found.event_id,
             decision=decision,
-            suggested=suggested,
-            probability_wrong=probability_wrong,
+            suggested=found.suggested,
+            probability_wrong=found.probability_wrong,
+            std=found.std,
         )
 
     def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
@@ -237,27 +251,37 @@ class Reviewer:
         return Decision.of(probability_wrong, self._rule.threshold, recorded_name(type(self._rule)))
 
 
+class _Suspicion(NamedTuple):
+    """A label that the other examples do not predict."""
+
+    probability_wrong: float
+    event_id: str
+    suggested: Label
+    std: float | None
+
+
 def _doubts(
     examples: Sequence[Example],
-    beliefs: Mapping[str, Belief],
-    wrong: Callable[[str, Belief, Label], float],
-) -> Iterator[tuple[float, str, Label]]:
-    """Yield the labels that the other examples do not predict.
-
-    Each as the probability that it is wrong, its event id, and the label predicted instead.
-    """
+    beliefs: Mapping[str, LeftOut],
+    wrong: Callable[[str, Any, Label], float],
+) -> Iterator[_Suspicion]:
+    """Yield the labels that the other examples do not predict."""
     counts = Counter(example.y for example in examples)
     for example in examples:
         event_id, y = example.event_id, example.y
         belief = None if event_id is None else beliefs.get(event_id)
         if event_id is None or belief is None:
             continue
-        if counts[y] == 1:
-            # If it had not been learned, its class would be unknown.
-            belief = _without(belief, y)
-        predicted = criteria.predicted(belief)
+        predicted: Label | None
+        if isinstance(belief, Posterior | Mapping):
+            if counts[y] == 1:
+                # If it had not been learned, its class would be unknown.
+                belief = _without(belief, y)
+            predicted, std = criteria.predicted(belief), None
+        else:
+            predicted, std = belief.mu, belief.sigma
         if predicted not in (None, y):
-            yield wrong(event_id, belief, y), event_id, predicted
+            yield _Suspicion(wrong(event_id, belief, y), event_id, predicted, std)
 
 
 def _without(belief: Belief, y: Label) -> Belief:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from river import base
@@ -17,6 +18,7 @@ from river import base
 from streamgp.base import (
     Budget,
     Decision,
+    Doubt,
     Example,
     Features,
     Label,
@@ -25,7 +27,7 @@ from streamgp.base import (
     State,
 )
 from streamgp.common.annotator_error import ErrorRate
-from streamgp.common.budget_account import Saveable
+from streamgp.common.budget_account import Saveable, state_of
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.label_context import AcceptedOptions, LabelContext
@@ -39,7 +41,12 @@ from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.pipeline_scaling import scaling_of
 from streamgp.query.registry import compares_experts
-from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, RecentEventsAsk
+from streamgp.query.retrospective import (
+    BelievingJointly,
+    LeavingOneOut,
+    RecentEventsAsk,
+    Review,
+)
 from streamgp.query.strategies import LearningAskRule
 from streamgp.scaling import Scaling, standard_scaling
 
@@ -118,7 +125,7 @@ def as_decision(rule: object, decision: object) -> Decision:
     return decision
 
 
-def check_review(review: object, learner: base.Classifier) -> None:
+def check_review(review: object, learner: object) -> None:
     """Refuse a review that the learner cannot support."""
     if review is None:
         return
@@ -133,7 +140,7 @@ def check_review(review: object, learner: base.Classifier) -> None:
     if not isinstance(learner, LeavingOneOut):
         raise TypeError(
             f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
-            "take GPClassifier, or no review"
+            "take GPClassifier or GPRegressor, or no review"
         )
 
 
@@ -194,6 +201,8 @@ def _of_labels(state: State) -> State:
     return {name: part for name, part in state.items() if name in of_labels}
 
 
+_NONE_STATED: Mapping[str, float] = MappingProxyType({})
+
 B = TypeVar("B")
 T = TypeVar("T", bound=ErrorRate)
 
@@ -213,6 +222,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _store      the learner, its examples and the scaling
     # _query_rule, _challenge_rule  the rules in use
     # _budget     a copy of `budget`, which counts
+    # _reviewer   reviews the labels learned, None if off
     # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
@@ -221,6 +231,7 @@ class Skeptical(ABC, Generic[B, T]):
     model: Any
     query: Any
     budget: Budget | None
+    review: Review | None
     warm_up: int
     seed: int | None
     _store: ExampleStore[B]
@@ -237,6 +248,7 @@ class Skeptical(ABC, Generic[B, T]):
             check_budget("budget", self.budget)
         self._seed = secrets.randbits(32) if seed is None else seed
         self._budget = account_of(self.budget)
+        self._reviewer = None if self.review is None else self.review.reviewer()
         self._accepted = AcceptedOptions(self)
         self._is_seeded = False
         self._n_events = 0
@@ -389,6 +401,56 @@ class Skeptical(ABC, Generic[B, T]):
         """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
         return self._store.neighbours(x, n)
 
+    # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to review the labels learned."""
+        reviewer = self._reviewer
+        return reviewer is not None and reviewer.is_due(self._store.n_taught, self.n_learned)
+
+    def review_one(
+        self,
+        annotators: Mapping[str, str | None],
+        *,
+        now: float,
+        stds: Mapping[str, float] = _NONE_STATED,
+    ) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing.
+
+        Parameters
+        ----------
+        annotators
+            Who gave the labels that may be doubted, by event id.
+        now
+            Time for the budget of these challenges, in seconds.
+        stds
+            Standard deviations stated with them, if they are numbers, by event id.
+
+        Returns
+        -------
+        The doubt, or None if the others support every label.
+
+        """
+        reviewer = self._reviewer
+        if reviewer is None:
+            return None
+        left_out: Mapping[str, Any] = self._store.leave_one_out()
+        beliefs = {e: b for e, b in left_out.items() if e in annotators}
+        return reviewer.doubt(
+            self.examples(), beliefs, self._wrong_by_others(annotators, stds), now
+        )
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        """Record a review of the labels, once each, and the challenge it led to."""
+        if self._reviewer is not None:
+            self._reviewer.note(doubt, self._store.n_taught, now)
+
+    def note_review_unanswered(self, now: float) -> None:
+        """Refund the budget: the challenge of an old label expired unanswered."""
+        if self._reviewer is not None:
+            self._reviewer.note_unanswered(now)
+
     # --- surviving a restart
 
     def fingerprint(self) -> str:
@@ -400,7 +462,9 @@ class Skeptical(ABC, Generic[B, T]):
         # The strategy passed in, not the copy in use, which may have learned from answers.
         query = self._query_rule if self.query is None else self.query
         rules = query, self._challenge_rule, budget
-        return [self.model, *rules, self.warm_up, self.seed]
+        # Omitted when unset, so that older snapshots stay valid.
+        reviews = [] if self.review is None else [self.review]
+        return [self.model, *rules, self.warm_up, self.seed, *reviews]
 
     def examples(self) -> list[Example]:
         """Return the labelled examples on record, in the order learned."""
@@ -440,6 +504,7 @@ class Skeptical(ABC, Generic[B, T]):
                 [name, *estimate.numbers()] for name, estimate in self._error_estimates.items()
             ],
             "taught": self._store.state(),
+            **({} if self._reviewer is None else {"review": state_of(self._reviewer)}),
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -467,6 +532,8 @@ class Skeptical(ABC, Generic[B, T]):
         kind = self._error_estimate_type
         self._error_estimates = {name: kind.of(numbers) for name, *numbers in state["annotators"]}
         self._store.load_state(state["taught"], examples)
+        if self._reviewer is not None:
+            self._reviewer.load_state(state["review"])
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
         """Reset to `state` and `examples`, whatever was learned since."""
@@ -517,6 +584,15 @@ class Skeptical(ABC, Generic[B, T]):
         }
 
     # --- inside
+
+    @abstractmethod
+    def _wrong_by_others(
+        self, annotators: Mapping[str, str | None], stds: Mapping[str, float]
+    ) -> Callable[[str, B, Label], float]:
+        """Return what gives the probability that a learned label is wrong.
+
+        From its event, the belief about it without the label, and the label.
+        """
 
     def _error_estimate(self, annotator: str | None) -> T:
         """Return the error estimate of an annotator, for reading only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,6 @@ from streamgp.base import (
     Belief,
     Budget,
     Decision,
-    Doubt,
     Example,
     Features,
     Label,
@@ -160,7 +159,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     """
 
-    # _reviewer     reviews the labels learned, None if off
     # _chooser      chooses among the latest events, None if off
     # _rule_learns  whether the query strategy learns from the answers
     # _stream       the temporal filter in use, None for none
@@ -206,7 +204,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         check_reservoir(reservoir, learner)
         self.review = review
         self.reservoir = reservoir
-        self._reviewer = None if review is None else review.reviewer()
         self._chooser = None if reservoir is None else RecentEventChooser(reservoir)
         if not (temporal is None or isinstance(temporal, TemporalFilter)):
             raise TypeError(f"temporal must be a TemporalFilter or None, got {temporal!r}")
@@ -771,49 +768,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             self._error_estimate_to_update(annotator).note(w_second)
         store.note_second(event_id, second)
 
-    # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
-
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to review the labels learned."""
-        reviewer = self._reviewer
-        return reviewer is not None and reviewer.is_due(self._store.n_taught, self.n_learned)
-
-    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
-        """Return the most doubtful label and whether to challenge it; changes nothing.
-
-        Parameters
-        ----------
-        annotators
-            Who gave the labels that may be doubted, by event id.
-        now
-            Time for the budget of these challenges, in seconds.
-
-        Returns
-        -------
-        The doubt, or None if the others support every label.
-
-        """
-        reviewer = self._reviewer
-        if reviewer is None:
-            return None
-        beliefs = {e: b for e, b in self._store.leave_one_out().items() if e in annotators}
-
-        def wrong(event_id: str, belief: Belief, y: Label) -> float:
-            return self._probability_wrong(belief, y, self.error_rate(annotators[event_id]))
-
-        return reviewer.doubt(self.examples(), beliefs, wrong, now)
-
-    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Record a review of the labels, once each, and the challenge it led to."""
-        if self._reviewer is not None:
-            self._reviewer.note(doubt, self._store.n_taught, now)
-
-    def note_review_unanswered(self, now: float) -> None:
-        """Refund the budget: the challenge of an old label expired unanswered."""
-        if self._reviewer is not None:
-            self._reviewer.note_unanswered(now)
-
     # --- asking about earlier events
 
     @property
@@ -875,7 +829,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """Return the parts that have a state, by name, without those that are unset."""
         # Omitted when unset, so that older snapshots stay valid.
         parts = {
-            "review": self._reviewer,
             "reservoir": self._chooser,
             "query": self._query_rule if self._rule_learns else None,
             "temporal": self._stream,
@@ -886,7 +839,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
-        rules = (self.review, self.reservoir, self.temporal, self.drift_test)
+        rules = (self.reservoir, self.temporal, self.drift_test)
         rescale = ["rescale" if self.rescale is True else self.rescale] if self.rescale else []
         return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
@@ -938,6 +891,16 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if is_new and isinstance(rule, SkepticalChallenge) and rule.doubts_new:
             heard = Counter(example.y for example in self._store.examples())
         return criteria.probability_wrong(belief, y, rate, heard=heard)
+
+    def _wrong_by_others(
+        self,
+        annotators: Mapping[str, str | None],
+        stds: Mapping[str, float],  # noqa: ARG002 - of numbers
+    ) -> Callable[[str, Belief, Label], float]:
+        def wrong(event_id: str, belief: Belief, y: Label) -> float:
+            return self._probability_wrong(belief, y, self.error_rate(annotators[event_id]))
+
+        return wrong
 
     def _doubt(
         self,

@@ -7,18 +7,21 @@ What it shares with the classifier's is in `skeptical_base.py`, what it doubts i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, overload
 
 from river import base
 
 from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
+from streamgp.common.running_stats import Moments
 from streamgp.learners.river_adapters import as_target, check_has, split
 from streamgp.query.acquisition import Variance
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import NumberExampleStore
 from streamgp.query.registry import classes_for
+from streamgp.query.retrospective import Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_decision,
@@ -26,6 +29,7 @@ from streamgp.query.skeptical_base import (
     check_experts,
     check_hears_nothing,
     check_not,
+    check_review,
     scaling_for,
 )
 from streamgp.query.strategies import OutsideInterval
@@ -81,6 +85,8 @@ class SkepticalRegressor(
         How many questions are allowed. None stands for `Unlimited()`.
     warm_up
         Number of events from which scaling is learned; 0 leaves the features as they are.
+    review
+        When to doubt a number that was learned before, in `InteractiveLoop`; None for never.
     seed
         Seed of the random decisions. None draws one.
 
@@ -114,6 +120,7 @@ class SkepticalRegressor(
         budget: Budget | None = None,
         *,
         warm_up: int = 200,
+        review: Review | None = None,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_regressor)
@@ -141,6 +148,8 @@ class SkepticalRegressor(
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
+        check_review(review, learner)
+        self.review = review
         self.seed = seed
         self._set_up()
         self._store: NumberExampleStore = NumberExampleStore(
@@ -313,6 +322,22 @@ class SkepticalRegressor(
         return answer_expected(
             store.belief(x), store.targets, self.scatter(annotator), std, store.usual_spread
         )
+
+    def _wrong_by_others(
+        self, annotators: Mapping[str, str | None], stds: Mapping[str, float]
+    ) -> Callable[[str, Distribution, Label], float]:
+        targets, spread = self._store.targets, self._store.usual_spread
+
+        def wrong(event_id: str, forecast: Distribution, y: Label) -> float:
+            annotator, number = annotators[event_id], float(y)
+            others = Moments.of(*targets.plain())
+            others.remove(number)
+            expected = answer_expected(
+                forecast, others, self.scatter(annotator), stds.get(event_id), spread
+            )
+            return probability_outlier(expected, others, number, self.error_rate(annotator))
+
+        return wrong
 
     @classmethod
     def _unit_test_params(cls) -> Any:

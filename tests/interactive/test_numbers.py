@@ -23,7 +23,7 @@ from streamgp.interactive import (
     RunStatistics,
 )
 from streamgp.interactive.teaching import teach
-from streamgp.query import NeverAsk, RateBudget
+from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverAsk, NeverChallenge, RateBudget
 
 
 def model(**options):
@@ -291,3 +291,72 @@ def test_a_tally_of_numbers_survives_a_restart():
     assert again.summary() == statistics.summary()
     assert set(statistics.summary()) >= {"mae", "nmse"}
     assert "accuracy" not in statistics.summary()
+
+
+# --- numbers that were learned before
+
+
+def reviews(said):
+    return [m for m in said if isinstance(m, Challenge) and m.reason == "LeaveOneOutReview"]
+
+
+def test_a_number_that_was_wrong_before_any_scale_was_known_is_put_right_later():
+    class Careless(SimulatedMeasurer):
+        """Is far off about the second event, and about no other."""
+
+        def answer(self, request, truth, now):
+            answer = super().answer(request, truth, now)
+            is_wrong = request.request_id == "e1/label"
+            return replace(answer, y=answer.y + 60.0) if is_wrong else answer
+
+    loops, said = zip(
+        *(
+            converse(
+                InteractiveLoop(model(query=AlwaysAsk(), review=review)),
+                n=60,
+                annotator=Careless(noise=0.3, seed=2),
+            )[::2]
+            for review in (LeaveOneOutReview(), None)
+        ),
+        strict=True,
+    )
+    truth = list(log(2))[1].truth
+    kept = [next(e.y for e in loop.model.examples() if e.event_id == "e1") for loop in loops]
+    assert kept == [pytest.approx(truth, abs=1.2), pytest.approx(truth + 60.0, abs=1.2)]
+    challenge = next(m for m in reviews(said[0]) if m.event_id == "e1")
+    assert challenge.given == kept[1]
+    assert challenge.std > 0.0
+    assert abs(challenge.suggested - truth) < 30.0
+    line = next(m for m in said[0] if isinstance(m, LabelledExample) and m.revision == 1)
+    assert (line.event_id, line.y, line.origin) == ("e1", kept[0], "revised")
+    assert reviews(said[1]) == []
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_restarts_change_no_review(cut):
+    review = LeaveOneOutReview(0.1, every=2, budget=RateBudget(0.7, seed=3))
+    options = {"budget": RateBudget(0.5), "challenge": NeverChallenge(), "review": review}
+    annotator = {"error_rate": 0.2, "noise": 0.5, "states_noise": True, "delay": 4.0, "seed": 2}
+    whole, _, said = converse(InteractiveLoop(model(**options)), 80, SimulatedMeasurer(**annotator))
+    again, _, said_again = converse(
+        InteractiveLoop(model(**options)), 80, SimulatedMeasurer(**annotator), cut
+    )
+    assert len(reviews(said)) > 3
+    assert said_again == said
+    assert again.snapshot() == whole.snapshot()
+
+
+def test_a_number_is_doubted_less_the_less_exact_its_annotator_has_said_it_is():
+    def doubts(std):
+        loop = InteractiveLoop(model(query=NeverAsk(), review=LeaveOneOutReview(every=1)))
+        said = []
+        for n in range(12):
+            x, at = {"a": float(n % 4), "b": 0.0}, float(n)
+            loop.on_event(Event(event_id=f"e{n}", x=x, occurred_at=at), at)
+            y = 100.0 if n == 1 else x["a"] + 0.1 * (n % 3)
+            answer = Answer(answer_id=f"a{n}", event_id=f"e{n}", y=y, answered_at=at)
+            said += loop.on_answer(replace(answer, std=std if n == 1 else None), at)
+        return {m.event_id for m in reviews(said)}
+
+    assert "e1" in doubts(None)
+    assert "e1" not in doubts(200.0)

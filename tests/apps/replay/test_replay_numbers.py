@@ -180,8 +180,8 @@ def test_a_label_that_is_no_number_is_a_row_that_cannot_be_read(tmp_path: Path) 
             '"skeptical", "never", "outside_interval"',
         ),
         (
-            'target = "number"\n[review]\nrule = "leave_one_out"',
-            'review.rule = "leave_one_out" is not allowed with target = "number", expected "never"',
+            'target = "number"\n[review]\nrule = "leave_one_out"\n[learner]\nname = "ensemble"',
+            'review.rule = "leave_one_out" is not allowed with learner.name = "ensemble", which',
         ),
         (
             'target = "number"\n[reservoir]\nrule = "latest"',

@@ -20,6 +20,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
 )
+from streamgp.query import LeaveOneOutReview, NeverChallenge
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import idle, put, work, worker
 
@@ -72,6 +73,31 @@ def topics(request, tmp_path):
     topics.create()
     yield topics
     topics.close()
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+def test_numbers_are_reviewed_over_restarts_as_without_them(topics, tmp_path, with_state):
+    review = LeaveOneOutReview(0.1, every=2)
+    options = {"model": model(challenge=NeverChallenge(), review=review)}
+    converse(topics, **options, **({"state": StateDirectory(tmp_path / "s")} if with_state else {}))
+    challenges = [m for m in said(topics, "requests") if isinstance(m, Challenge)]
+    assert {m.reason for m in challenges} == {"LeaveOneOutReview"}
+    lines = [m for m in said(topics, "consensus") if isinstance(m, LabelledExample)]
+    reviewed = {m.event_id for m in challenges}
+    assert {m.event_id for m in lines if m.origin in ("revised", "upheld")} == reviewed
+    in_memory = MemoryTopics(n_partitions=2)
+    converse(in_memory, **options, state=StateDirectory(tmp_path / "other"))
+    for key in KEYS:
+        # Brokers pass partitions on in different orders, so only the times may differ.
+        decided, again = (
+            [
+                (m.event_id, m.score, m.suggested)
+                for m in said(one, "requests")
+                if isinstance(m, Challenge) and m.key == key
+            ]
+            for one in (topics, in_memory)
+        )
+        assert decided == again
 
 
 @pytest.mark.parametrize("with_state", [False, True])
