@@ -123,9 +123,11 @@ def _check_retrospective(
 ) -> None:
     from streamgp.query.skeptical_base import check_reservoir
 
+    review = config.review
+    assert review is not None  # the preset sets it
     if retrospective["review"] is not None and not hasattr(learner, "leave_one_out"):
         raise ConfigError(
-            f'{source}: review.rule = "{config.review.rule()}" is not allowed with learner.name = '
+            f'{source}: review.rule = "{review.rule()}" is not allowed with learner.name = '
             f'"{config.learner.name}", which cannot leave an example out; expected "never"'
         )
     try:

@@ -215,7 +215,7 @@ class Config(Section, frozen=True, kw_only=True):
     drift_test: Drift = Drift()
     query: Query | None = None
     challenge: Challenge | None = None
-    review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
+    review: Review | None = None
     reservoir: Reservoir = msgspec.field(default_factory=partial(section, "reservoir", "never"))
     budget: Budget | None = None
     questions: Questions = Questions()
@@ -267,6 +267,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
         drift_test=Drift(enabled=name == "default" and target == "label", at_least=0.005),
         query=query,
         challenge=challenge,
+        review=section("review", "leave_one_out" if target == "number" else "never"),
         budget=budget,
     )
 
@@ -298,6 +299,11 @@ def resolved(config: Config) -> Config:
                 learner.learn_hyperparameters, given.learner.learn_hyperparameters
             ),
         )
+    review = given.review
+    believes = config.challenge is not None and config.challenge.rule() == "never"
+    if config.target == "number" and (learner.name != "gp" or believes):
+        # Others cannot leave an example out, and who believes new numbers believes old ones.
+        review = section("review", "never")
     never_asks = config.query is not None and config.query.rule() == "never"
     # An explicit query strategy is not limited by the preset's budget.
     budget = given.budget if config.query is None else section("budget", "unlimited")
@@ -329,6 +335,7 @@ def resolved(config: Config) -> Config:
         rescale=_first(config.rescale, given.rescale and learner.name == "gp"),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
+        review=_first(config.review, review),
         budget=budget if of_questions else _first(config.budget, budget),
         # Cleared, so that resolving twice changes nothing.
         questions=replace(config.questions, per_day=None, per_hour=None, availability=False),

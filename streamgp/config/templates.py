@@ -109,6 +109,8 @@ run_length = {drift_run_length}
 # When to doubt a label that was learned earlier. The other rule, and its settings:
 {reviews}
 # A section [review.budget], with the rules of [budget], limits these challenges.
+# Without this section, numbers are reviewed by "leave_one_out" if learner.name = "gp" and new
+# ones are challenged.
 rule = "never"
 
 [reservoir]

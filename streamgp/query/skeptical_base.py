@@ -222,6 +222,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _store      the learner, its examples and the scaling
     # _query_rule, _challenge_rule  the rules in use
     # _budget     a copy of `budget`, which counts
+    # _review     the rule of reviews in use, None if off
     # _reviewer   reviews the labels learned, None if off
     # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
@@ -231,10 +232,11 @@ class Skeptical(ABC, Generic[B, T]):
     model: Any
     query: Any
     budget: Budget | None
-    review: Review | None
+    review: Any
     warm_up: int
     seed: int | None
     _store: ExampleStore[B]
+    _review: Review | None
     _query_rule: Any
     _challenge_rule: Any
     _error_estimate_type: type[T]
@@ -248,7 +250,7 @@ class Skeptical(ABC, Generic[B, T]):
             check_budget("budget", self.budget)
         self._seed = secrets.randbits(32) if seed is None else seed
         self._budget = account_of(self.budget)
-        self._reviewer = None if self.review is None else self.review.reviewer()
+        self._reviewer = None if self._review is None else self._review.reviewer()
         self._accepted = AcceptedOptions(self)
         self._is_seeded = False
         self._n_events = 0
@@ -462,8 +464,7 @@ class Skeptical(ABC, Generic[B, T]):
         # The strategy passed in, not the copy in use, which may have learned from answers.
         query = self._query_rule if self.query is None else self.query
         rules = query, self._challenge_rule, budget
-        # Omitted when unset, so that older snapshots stay valid.
-        reviews = [] if self.review is None else [self.review]
+        reviews = [self._review] if self._reviews_in_fingerprint else []
         return [self.model, *rules, self.warm_up, self.seed, *reviews]
 
     def examples(self) -> list[Example]:
@@ -532,7 +533,7 @@ class Skeptical(ABC, Generic[B, T]):
         kind = self._error_estimate_type
         self._error_estimates = {name: kind.of(numbers) for name, *numbers in state["annotators"]}
         self._store.load_state(state["taught"], examples)
-        if self._reviewer is not None:
+        if self._reviewer is not None and "review" in state:  # a state of before may have none
             self._reviewer.load_state(state["review"])
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
@@ -584,6 +585,11 @@ class Skeptical(ABC, Generic[B, T]):
         }
 
     # --- inside
+
+    @property
+    def _reviews_in_fingerprint(self) -> bool:
+        # Omitted when unset, so that older snapshots stay valid.
+        return self._review is not None
 
     @abstractmethod
     def _wrong_by_others(

@@ -202,7 +202,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self.warm_up = warm_up
         check_review(review, learner)
         check_reservoir(reservoir, learner)
-        self.review = review
+        self.review = self._review = review
         self.reservoir = reservoir
         self._chooser = None if reservoir is None else RecentEventChooser(reservoir)
         if not (temporal is None or isinstance(temporal, TemporalFilter)):

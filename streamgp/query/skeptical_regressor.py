@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, Protocol, overload
 
 from river import base
@@ -17,11 +18,12 @@ from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.running_stats import Moments
 from streamgp.learners.river_adapters import as_target, check_has, split
 from streamgp.query.acquisition import Variance
+from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import NumberExampleStore
 from streamgp.query.registry import classes_for
-from streamgp.query.retrospective import Review
+from streamgp.query.retrospective import LeaveOneOutReview, LeavingOneOut, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_decision,
@@ -32,7 +34,7 @@ from streamgp.query.skeptical_base import (
     check_review,
     scaling_for,
 )
-from streamgp.query.strategies import OutsideInterval
+from streamgp.query.strategies import NeverChallenge, OutsideInterval
 
 __all__ = [
     "SkepticalRegressor",
@@ -86,7 +88,9 @@ class SkepticalRegressor(
     warm_up
         Number of events from which scaling is learned; 0 leaves the features as they are.
     review
-        When to doubt a number that was learned before, in `InteractiveLoop`; None for never.
+        When to doubt a number that was learned before, in `InteractiveLoop`; None for never. "auto"
+        stands for `LeaveOneOutReview()` if the learner can leave an example out, as `GPRegressor`
+        can, and new numbers are challenged as well; otherwise for None.
     seed
         Seed of the random decisions. None draws one.
 
@@ -120,7 +124,7 @@ class SkepticalRegressor(
         budget: Budget | None = None,
         *,
         warm_up: int = 200,
-        review: Review | None = None,
+        review: Review | Literal["auto"] | None = "auto",
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_regressor)
@@ -148,7 +152,12 @@ class SkepticalRegressor(
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
-        check_review(review, learner)
+        if review == "auto":
+            may = isinstance(learner, LeavingOneOut) and not isinstance(challenge, NeverChallenge)
+            self._review = LeaveOneOutReview() if may else None
+        else:
+            check_review(review, learner)
+            self._review = review
         self.review = review
         self.seed = seed
         self._set_up()
@@ -316,6 +325,14 @@ class SkepticalRegressor(
         return w
 
     # --- inside
+
+    @property
+    def _reviews_in_fingerprint(self) -> bool:
+        # With and without the default one, so that snapshots stay valid from before it was that.
+        rule = self._review
+        if isinstance(rule, LeaveOneOutReview) and isinstance(rule.budget, Unlimited):
+            rule = replace(rule, budget=None)  # as a configuration writes it
+        return rule not in (None, LeaveOneOutReview())
 
     def _expected(self, x: Features, annotator: str | None, std: float | None) -> StudentT | None:
         store = self._store

@@ -388,6 +388,24 @@ def test_a_review_has_the_same_defaults_in_a_file_and_in_the_library() -> None:
     assert build_model(Config()).review is review.budget is None
 
 
+def test_numbers_are_reviewed_if_their_learner_can_leave_an_example_out() -> None:
+    models: list[Any] = [
+        build_model(Config(target="number", **given))
+        for given in (
+            {},
+            {"learner": Learner(name="ensemble")},
+            {"review": section("review", "never")},
+            {"challenge": section("challenge", "never")},
+        )
+    ]
+    first, *others = (model.review for model in models)
+    default = rules_of_review.LeaveOneOutReview()
+    assert (first.threshold, first.every) == (default.threshold, default.every)
+    assert others == [None, None, None]
+    # What a worker has saved before there were such reviews is still its own.
+    assert models[0].fingerprint() == models[2].fingerprint()
+
+
 def test_a_learner_that_cannot_leave_an_example_out_has_no_review() -> None:
     learner = Learner(name="river.naive_bayes.GaussianNB")
     with pytest.raises(

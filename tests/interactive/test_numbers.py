@@ -260,7 +260,8 @@ def test_another_learner_is_taught_what_the_log_holds_and_trusts_as_before():
     lines = [m for m in said if isinstance(m, LabelledExample)]
     other = model()
     found = list(teach(other, lines))
-    assert [taught.refusal for taught in found] == [None] * len(lines)
+    # A number that a review has changed is taught once, as it is in the end.
+    assert [taught.refusal for taught in found] == [None] * len({line.event_id for line in lines})
     assert found[0].predicted is None
     assert isinstance(found[-1].predicted, float)
     challenged = [line for line in lines if line.origin == "revised"]

@@ -26,9 +26,7 @@ LEARNERS = {
 def taught(n, seed=0, review=ALL, model="GP", warm_up=0):
     """A regressor taught `n` numbers, one in six of them far off, and who gave them."""
     rng = random.Random(seed)
-    regressor = SkepticalRegressor(
-        LEARNERS[model](), challenge=NeverChallenge(), warm_up=warm_up, review=review, seed=1
-    )
+    regressor = SkepticalRegressor(LEARNERS[model](), warm_up=warm_up, review=review, seed=1)
     annotators = {}
     for i in range(n):
         x = {"a": rng.uniform(-3.0, 3.0), "b": rng.uniform(-3.0, 3.0)}
@@ -118,6 +116,33 @@ def test_looks_and_their_budget_survive_a_restart(model):
     for now in (30.0, 90.0):
         one, other = (each.review_one(annotators, now=now) for each in (regressor, again))
         assert one == other
+
+
+def test_a_learner_that_can_leave_an_example_out_has_a_review_unless_it_is_turned_off():
+    learner = GPRegressor()
+    default, never = SkepticalRegressor(learner, seed=1), taught(5, review=None)[0]
+    assert default.review == "auto"
+    assert "review" in default.state()
+    assert "review" not in never.state()
+    assert never.review_one({"e0": None}, now=0.0) is None
+    for other, challenge in (
+        (linear_model.LinearRegression(), None),
+        (EnsembleGPRegressor(n_features=5, seed=1), None),
+        (learner, NeverChallenge()),
+    ):
+        model = SkepticalRegressor(other, challenge=challenge, seed=1)
+        assert "review" not in model.state()
+        assert not model.review_due
+
+
+def test_a_state_from_before_numbers_were_reviewed_is_continued():
+    before, _ = taught(20, review=None)
+    now, _ = taught(0, review="auto")
+    assert now.fingerprint() == before.fingerprint()
+    now.load_state(json.loads(json.dumps(before.state())), before.examples())
+    assert now.review_due
+    assert now.review_one(dict.fromkeys(["e1", "e2"]), now=0.0) is not None
+    assert taught(0)[0].fingerprint() != before.fingerprint()
 
 
 @pytest.mark.parametrize(
