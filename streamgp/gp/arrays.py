@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg.blas import dsymv, dsyr
 
 from streamgp.base import Array
-from streamgp.common.array_text import array_of, text_of
 
 
 def padded(x: Array, d: int) -> Array:
@@ -98,13 +97,3 @@ class SymmetricMatrix:
     def keep(self, rows: Sequence[int]) -> None:
         """Keep some rows and columns, in their order, as the first ones; the others become zero."""
         self.set(self._a[np.ix_(rows, rows)])
-
-    def text(self, n: int) -> str:
-        """Return the first `n` rows and columns as text."""
-        return text_of(self._a[np.triu_indices(n)])
-
-    def set_text(self, text: str, n: int) -> None:
-        """Set the first `n` rows and columns from a text; raises ValueError."""
-        found = np.zeros((n, n))
-        found[np.triu_indices(n)] = array_of(text, n * (n + 1) // 2)
-        self.set(found)

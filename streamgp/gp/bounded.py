@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from streamgp.base import Array, State
-from streamgp.common.array_text import array_of, text_of
+from streamgp.base import Array
 from streamgp.common.validation import check_whole
 from streamgp.gp.arrays import padded
 from streamgp.gp.exact import ExactGP, log_density
@@ -556,59 +555,6 @@ class BoundedGP(NumberedGP):
         """Return to the prior; return the numbers of the examples that were retained."""
         self.points, self.targets = [], []
         return super().reset_to_prior()
-
-    def state(self) -> State:
-        """Return what must survive a restart, as plain JSON values, without kernel and noise.
-
-        Examples
-        --------
-        >>> from streamgp.gp.sparse import WindowGP
-        >>> from streamgp.kernels import SquaredExponential
-        >>> gp = WindowGP(SquaredExponential(), noise_variance=1.0, max_points=4)
-        >>> gp.append(np.array([0.0]), np.array([1.0]))
-        []
-        >>> again = WindowGP.from_state(gp.state(), gp.kernel, gp.noise_variance, gp.max_points)
-        >>> again.predict(np.array([0.0]))
-        (array([0.5]), 0.5)
-
-        """
-        points, targets = self._examples()
-        return {
-            "next": self._next,
-            "d": self._d,
-            "n_targets": self.n_targets,
-            "retained": self.retained.copy(),
-            "points": text_of(np.array(points)),
-            "targets": text_of(np.array(targets)),
-            "projected": self._gp.state() if isinstance(self._gp, ProjectedGP) else None,
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: State, kernel: Kernel, noise_variance: float, max_points: int
-    ) -> Self:
-        """Restore what `state` returned, bitwise.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many numbers as there should be.
-
-        """
-        m = int(state["n_targets"])
-        gp = cls(kernel, noise_variance, max_points, m)
-        gp._next, gp._d = int(state["next"]), state["d"]
-        gp.retained = [int(number) for number in state["retained"]]
-        k = len(gp.retained)
-        gp.points = list(array_of(state["points"], k, gp._d or 0))
-        gp.targets = list(array_of(state["targets"], k, m))
-        if state["projected"] is None:
-            gp._gp = gp._exact(kernel)
-        else:
-            gp._gp = ProjectedGP.from_state(
-                state["projected"], kernel, noise_variance, gp.points, gp.targets, gp.max_points
-            )
-        return gp
 
     def _exact(self, kernel: Kernel) -> ExactGP:
         """Return an exact process that was taught the retained examples."""

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import ddot
 
-from streamgp.base import Array, State
-from streamgp.common.array_text import array_of, text_of
+from streamgp.base import Array
 from streamgp.gp.arrays import SymmetricMatrix, enlarged
 from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps, inverse_of_factor_steps
 
@@ -73,8 +72,6 @@ class Basis:
     ----------
     capacity
         Largest number of points.
-    n_targets
-        Number of functions, zero wherever they have been observed.
 
     Attributes
     ----------
@@ -87,7 +84,8 @@ class Basis:
     --------
     One point, an observation of 1 with noise 1: both the mean and the variance are one half.
 
-    >>> basis = Basis(capacity=1, n_targets=1)
+    >>> basis = Basis(capacity=1)
+    >>> basis.add_target()
     >>> look = basis.look(np.empty(0), prior=1.0)
     >>> basis.learn(look, basis.means(look), np.array([1.0]), noise_variance=1.0)
     0
@@ -116,16 +114,16 @@ class Basis:
     #            more changes no bit of the others. Weights only tell which point is least needed
     __slots__ = ("_M", "_Q", "_S", "_diagonal", "_use", "capacity", "n", "n_targets")
 
-    def __init__(self, capacity: int, n_targets: int = 0) -> None:
+    def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.n = 0
-        self.n_targets = n_targets
+        self.n_targets = 0
         self._Q = SymmetricMatrix(capacity)
         self._S = SymmetricMatrix(capacity)
         self._diagonal: Array = np.zeros(capacity + 1)
         self._use: Array = np.zeros(capacity + 1)
         self._use[-1] = 1.0 / capacity
-        self._M: Array = np.zeros((n_targets, 2 * capacity + 2))
+        self._M: Array = np.zeros((0, 2 * capacity + 2))
 
     @classmethod
     def of_steps(cls, capacity: int, K: Array, means: Array, S: Array) -> Steps[Self]:
@@ -258,31 +256,6 @@ class Basis:
         self._S.keep(stay)
         self._diagonal[:-1] = self._Q.diagonal()
         self._use[:-1] = np.concatenate([self._use[stay], np.zeros(self.capacity - n)])
-
-    def state(self) -> State:
-        """Return everything as plain JSON values: bytes of numbers as text."""
-        n = self.n
-        return {
-            "n": n,
-            "n_targets": self.n_targets,
-            "precision": self._Q.text(n),
-            "covariance": self._S.text(n),
-            "use": text_of(self._use[:n]),
-            "beliefs": [text_of(half[:, :n]) for half in self._halves()],
-        }
-
-    @classmethod
-    def from_state(cls, state: State, capacity: int) -> Self:
-        """Restore what `state` returned, bitwise."""
-        basis = cls(capacity, int(state["n_targets"]))
-        basis.n = n = int(state["n"])
-        basis._Q.set_text(state["precision"], n)
-        basis._S.set_text(state["covariance"], n)
-        basis._diagonal[:-1] = basis._Q.diagonal()
-        basis._use[:n] = array_of(state["use"], n)
-        for half, text in zip(basis._halves(), state["beliefs"], strict=True):
-            half[:, :n] = array_of(text, basis.n_targets, n)
-        return basis
 
     def _note_use(self, squares: Array) -> None:
         """Record how much an example relied on each point: the squares of `e`."""

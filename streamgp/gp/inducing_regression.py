@@ -15,8 +15,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import lapack
 
-from streamgp.base import Array, State
-from streamgp.common.array_text import array_of, text_of
+from streamgp.base import Array
 from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP, Points
@@ -401,40 +400,6 @@ class ProjectedGP:
         Each without its own example, whose likelihood is divided out (GPML Eq. 3.56).
         """
         return self._left_out(range(len(self._targets)))
-
-    def state(self) -> State:
-        """Return what follows from examples that are gone, as plain JSON values."""
-        origin = self._points.origin
-        return {
-            "n": self.n,
-            "misfits": self._quadratic_forms.text(self.n_targets),
-            "log_det": self._log_det,
-            "d": self._points.d,
-            "origin": None if origin is None else text_of(origin),
-            "basis": self._basis.state(),
-        }
-
-    @classmethod
-    def from_state(
-        cls,
-        state: State,
-        kernel: Kernel,
-        noise_variance: float,
-        X: Sequence[Array],
-        Y: Sequence[Array],
-        capacity: int,
-    ) -> Self:
-        """Restore what `state` returned, with the retained examples that it had."""
-        points = Slots(kernel)
-        points.d = int(state["d"])
-        if state["origin"] is not None:
-            points.origin = array_of(state["origin"], points.d)
-        points.extend(X)
-        gp = cls(noise_variance, points, Y, Basis.from_state(state["basis"], capacity))
-        gp.n = int(state["n"])
-        gp._quadratic_forms.set_text(state["misfits"], gp.n_targets)
-        gp._log_det = float(state["log_det"])
-        return gp
 
     def _left_out(self, indices: Sequence[int]) -> tuple[Array, Array]:
         means, variances = (found[indices] for found in self._basis.marginals())

@@ -1,5 +1,4 @@
 import copy
-import json
 import math
 import pickle
 from functools import partial
@@ -28,6 +27,13 @@ def taught(X, Y, *, max_points=10, noise_variance=0.5, length_scale=1.0):
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y.copy())
     return gp
+
+
+def seen(gp, x):
+    """All that can be seen of a process, bitwise; its predictions at a point."""
+    left_out = [array.tobytes() for array in gp.leave_one_out()]
+    sums = bits(gp.quadratic_forms())
+    return gp.n, gp.n_targets, gp.retained.copy(), bits(gp.predict(x)), left_out, sums
 
 
 def spread(n, d=2, seed=0):
@@ -380,8 +386,7 @@ def test_where_examples_were_given_up_it_is_as_if_adopted_at_the_first_call(n, w
         if found is not None:
             break
     assert found is not None
-    assert gp.state() == twin.state()
-    assert bits(gp.predict(X[0, :d])) == bits(twin.predict(X[0, :d]))
+    assert seen(gp, X[0, :d]) == seen(twin, X[0, :d])
 
 
 def test_what_is_no_longer_retained_after_an_adoption_is_reported():
@@ -412,8 +417,7 @@ def test_an_adoption_that_ends_in_an_example_it_cannot_learn_changes_nothing():
     adoption.note(gp.points[3], Y[40])
     with pytest.raises(NotPositiveDefiniteError):
         adopted(math.inf)
-    assert gp.state() == twin.state()
-    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+    assert seen(gp, X[0]) == seen(twin, X[0])
 
 
 @pytest.mark.parametrize("kind", [SparseGP, WindowGP])
@@ -427,7 +431,7 @@ def test_learning_in_steps_is_learning_at_once(kind):
             n_steps += 1
         assert learning.result == twin.append(x, y)
     assert n_steps >= 10
-    assert gp.state() == twin.state()
+    assert seen(gp, X[0]) == seen(twin, X[0])
 
 
 def test_a_window_that_moves_on_is_adopted_from_its_first_example():
@@ -559,14 +563,13 @@ def test_a_repeated_point_without_noise_is_refused_and_nothing_changes(noise_var
     X, _ = spread(n)
     gp = taught(X, np.sin(X), noise_variance=noise_variance)
     number = gp.retained[3]
-    state, before = gp.state(), bits(gp.predict(X[0] + 0.1))
+    before = seen(gp, X[0] + 0.1)
     with pytest.raises(
         NotPositiveDefiniteError,
         match=r"residual variance .*, expected more than .*; raise noise_variance or drop",
     ):
         gp.append(X[number].copy(), np.ones(2))
-    assert gp.state() == state
-    assert bits(gp.predict(X[0] + 0.1)) == before
+    assert seen(gp, X[0] + 0.1) == before
 
 
 @given(
@@ -599,7 +602,7 @@ def test_no_input_makes_a_prediction_infinite(examples, noise_variance, scale, v
     assert all(r.endswith("raise noise_variance or drop repeated points") for r in refusals)
 
 
-# --- surviving a restart
+# --- copies
 
 steps = st.lists(
     st.one_of(
@@ -645,28 +648,17 @@ class Hand:
 
 
 @given(steps, steps, st.integers(1, 6), st.sampled_from([SparseGP, WindowGP]))
-def test_a_restored_process_goes_on_with_the_same_bits(before, after, max_points, kind):
+def test_a_copy_goes_on_with_the_same_bits_whatever_happens(before, after, max_points, kind):
     hand = Hand(kind(SquaredExponential(0.7), 0.5, max_points))
     for step in before:
         hand.do(step)
     twin = copy.deepcopy(hand)
-    state = json.loads(json.dumps(hand.gp.state(), allow_nan=False))
-    twin.gp = kind.from_state(state, hand.gp.kernel, hand.gp.noise_variance, max_points)
+    twin.gp = pickle.loads(pickle.dumps(hand.gp))
     for step in ["relabel", *after, "learn"]:
         assert hand.do(step) == twin.do(step)
         probe = np.full(hand.d, 1e3)
         if hand.gp.n:
-            assert bits(hand.gp.predict(probe)) == bits(twin.gp.predict(probe))
-        assert hand.gp.state() == twin.gp.state()
-
-
-def test_a_damaged_state_is_refused():
-    X, Y = problem(30)
-    state = taught(X, Y).state()
-    with pytest.raises(ValueError, match="reshape"):
-        SparseGP.from_state({**state, "n_targets": 3}, SquaredExponential(), 0.5, 10)
-    with pytest.raises(ValueError, match="base64"):
-        SparseGP.from_state({**state, "points": "!"}, SquaredExponential(), 0.5, 10)
+            assert seen(hand.gp, probe) == seen(twin.gp, probe)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda gp: pickle.loads(pickle.dumps(gp))])
