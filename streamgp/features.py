@@ -103,6 +103,12 @@ class Columns:
         texts = [k for k, i in enumerate(positions) if i in self.texts]
         return positions, Columns([self.names[i] for i in positions], texts)
 
+    def first(self, d: int) -> Columns:
+        """Return the first `d` columns."""
+        if d == len(self):
+            return self
+        return Columns(self.names[:d], [i for i in self.texts if i < d])
+
     def known_vector(self, x: Features) -> Array | None:
         """Convert features that all have a column, if no number is infinite; else return None."""
         try:

@@ -128,7 +128,7 @@ class GPSettings:
         """Return the kernel, or the default for a first point with `d` features."""
         if self.kernel is not None:
             return self.kernel
-        return _default_kernel(d)
+        return default_kernel(d)
 
     def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
         """Return the prior hyperparameters for points with these columns."""
@@ -147,7 +147,8 @@ class GPSettings:
 
 
 @lru_cache(maxsize=64)
-def _default_kernel(d: int) -> Kernel:
+def default_kernel(d: int) -> Kernel:
+    """Return the kernel for points with `d` features where none was given."""
     # Cached: until it has learned, a process makes one for every event.
     return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
 
@@ -427,8 +428,7 @@ class FeatureGP:
         kernel = given.kernel if search.taken is None else given.moved_to(search.taken).kernel
 
         def kernel_for(d: int) -> Kernel:
-            first = Columns(columns.names[:d], [i for i in columns.texts if i < d])
-            return kernel.bound(first)
+            return kernel.bound(columns.first(d))
 
         try:
             gone = gp.adopt(search.adoption, kernel_for, left)

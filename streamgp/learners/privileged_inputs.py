@@ -7,7 +7,6 @@ without privileged features is independent of all others.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,9 +19,9 @@ from streamgp.features import Columns
 from streamgp.gp.arrays import padded
 from streamgp.gp.inducing_regression import Slots
 from streamgp.gp.latent_noise.model import PRESETS, LabelModel
-from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.kernels import Kernel
 from streamgp.kernels.base import check_kernel
-from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import default_kernel
 from streamgp.scaling import RobustScaling
 
 Covariances: TypeAlias = tuple[Array, float]
@@ -119,7 +118,7 @@ class Spaces:
         `columns` are those of its vector, possibly with more.
         """
         f, d = self._f, len(example.x)
-        mine = columns if d == len(columns) else first_columns(columns, d)
+        mine = columns.first(d)
         if f.d is None:
             f.kernel = self.model.kernel.bound(mine)
             f.settle(example.x)
@@ -193,11 +192,6 @@ class Spaces:
         }
 
 
-def first_columns(columns: Columns, d: int) -> Columns:
-    """Return the first `d` columns."""
-    return Columns(columns.names[:d], [i for i in columns.texts if i < d])
-
-
 # --- Validated constructor arguments of a classifier with privileged noise.
 
 
@@ -238,15 +232,11 @@ class PrivilegedSettings:
 
     def kernel_for(self, d: int) -> Kernel:
         """Return the kernel, or the default for a first point with `d` features."""
-        return self.kernel or _default(d)
+        return self.kernel or default_kernel(d)
 
     def privileged_kernel_for(self, d: int) -> Kernel:
         """Return the same for privileged features."""
-        return self.privileged_kernel or _default(d)
-
-
-def _default(d: int) -> Kernel:
-    return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+        return self.privileged_kernel or default_kernel(d)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

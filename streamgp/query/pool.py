@@ -8,7 +8,6 @@ strategies that ask about an earlier event (`streamgp.query.retrospective`).
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping, Sequence
 from numbers import Integral
@@ -22,9 +21,9 @@ from streamgp.common.counter_rng import check_seed, uniforms
 from streamgp.common.feature_values import LARGEST, is_missing
 from streamgp.features import Columns
 from streamgp.gp.joint_posterior import PoolPosterior
-from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.kernels import Kernel
 from streamgp.kernels.base import check_kernel
-from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import default_kernel
 from streamgp.query.pool_criteria import CRITERIA, Mask, assumed
 
 # --- The points of a pool: from an array or from dictionaries to prior covariances.
@@ -65,7 +64,7 @@ def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> A
     if kernel is None:
         numbers = [j for j in range(len(columns)) if j not in columns.texts]
         points[:, numbers] = _standardised(points[:, numbers], present[:, numbers])
-        kernel = SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(len(columns), 1)))
+        kernel = default_kernel(len(columns))
     bound = kernel.bound(columns)
     return bound.matrix(np.array([bound.embed(point) for point in points]))
 
