@@ -17,7 +17,6 @@ from scipy.special import ndtri
 
 from streamgp.base import Array, FeatureName, State
 from streamgp.common.counter_rng import uniforms
-from streamgp.common.validation import check_number
 from streamgp.features import Columns
 from streamgp.gp.arrays import enlarged
 from streamgp.kernels import Kernel, Spectral
@@ -49,9 +48,9 @@ class RandomFeatures:
     Raises
     ------
     TypeError
-        If a kernel does not state its spectral density, or `n_frequencies` is not a number.
+        If a kernel does not state its spectral density.
     ValueError
-        If there is no kernel, or `n_frequencies` is not positive and whole.
+        If there is no kernel.
 
     Examples
     --------
@@ -81,11 +80,6 @@ class RandomFeatures:
     ) -> None:
         if not kernels:
             raise ValueError("kernels must name at least one kernel, got none; None is the default")
-        # By the name that users know.
-        wanted = "a positive whole number"
-        check_number(
-            "n_features", n_frequencies, wanted, lambda n: n >= 1 and float(n).is_integer()
-        )
         self.kernels = [_checked(kernel) for kernel in kernels]
         self._numbers = list(range(len(self.kernels)))
         self.n_frequencies = int(n_frequencies)
