@@ -527,7 +527,9 @@ class LogisticClassExperts:
     """
 
     def __init__(self, settings: EnsembleSettings) -> None:
-        self.core = EnsembleCore(settings, _Build(settings.forgetting))
+        # A partial, since nested functions cannot be pickled.
+        build = partial(LogisticExperts, forgetting=settings.forgetting)
+        self.core: EnsembleCore[LogisticExperts] = EnsembleCore(settings, build)
 
     def add_class(self) -> None:
         """Add a class that has had no example."""
@@ -555,16 +557,6 @@ class LogisticClassExperts:
     def weights(self) -> list[float]:
         """Probability of each expert."""
         return normalised(self.core.experts.log_likelihoods.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class _Build:
-    """Makes logistic experts; an object, since nested functions cannot be pickled."""
-
-    forgetting: float
-
-    def __call__(self, amplitudes: Array, n_features: int) -> LogisticExperts:
-        return LogisticExperts(amplitudes, n_features, self.forgetting)
 
 
 # People err: one label in a hundred may be wrong, however well all of them so far can be explained.
