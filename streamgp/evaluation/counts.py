@@ -370,20 +370,18 @@ class NumberErrors:
 
     def state(self) -> State:
         """Return all sums."""
-        truths = self._truths
         scores = [self.n_with_std, self._log_densities, self._crps, self._n_inside]
         return {
             "scores": scores,
             "absolute": self._absolute,
             "squared": self._squared,
-            "truths": [truths.n, truths.mean, truths.m2],
+            "truths": self._truths.plain(),
         }
 
     def load_state(self, state: State) -> None:
         """Restore a state."""
         self._absolute, self._squared = float(state["absolute"]), float(state["squared"])
-        truths = self._truths = Moments()
-        truths.n, truths.mean, truths.m2 = state["truths"]
+        self._truths = Moments.of(*state["truths"])
         if "scores" in state:  # not in the state of a replay begun before there were any
             self.n_with_std, self._log_densities, self._crps, self._n_inside = state["scores"]
 

@@ -338,13 +338,11 @@ class SimulatedMeasurer(SimulatedAnnotator):
 
     def state(self) -> State:
         """Return the spread of the truths seen so far and the seed."""
-        truths = self._truths
-        return {"truths": [truths.n, truths.mean, truths.m2], "seed": self._seed}
+        return {"truths": self._truths.plain(), "seed": self._seed}
 
     def load_state(self, state: State) -> None:
         """Restore what `state` returned."""
-        truths = self._truths = Moments()
-        truths.n, truths.mean, truths.m2 = state["truths"]
+        self._truths = Moments.of(*state["truths"])
         self._seed = state["seed"]
 
     def _label(self, request: Request, truth: Label) -> Label | None:
