@@ -11,12 +11,11 @@ from math import cos, floor, isfinite, log10, pi, sin
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from streamgp.base import Array
 from streamgp.common.validation import check_several
 from streamgp.windows import positions, signals
 
-Array: TypeAlias = npt.NDArray[np.float64]
 OwnFeature: TypeAlias = Callable[[Array, Array], float]
 """A user-defined feature: maps the values and the times of a channel to a number."""
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[np.float64]
+from streamgp.base import Array
 
 EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the Earth (IUGG), metres."""

@@ -8,12 +8,10 @@ in ascending order, and returns one number per channel.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[np.float64]
+from streamgp.base import Array
 
 MIN_SAMPLES = 8
 """Signals with fewer samples have no spectrum."""
