@@ -154,7 +154,7 @@ def test_far_from_all_examples_predictions_stay_near_targets_and_intervals_hold(
     model = EnsembleGPRegressor(seed=seed)
     taught(events[:600], model)
     seen = [y for _, y in events[:600]]
-    beyond, inside = np.std(seen), []
+    beyond, inside = np.std(seen) + 1e-9, []  # the learner's is a running sum
     for x, y in events[600:]:
         forecast = model.predict_one(x, with_dist=True)
         assert min(seen) - beyond <= min(forecast.mus) <= max(forecast.mus) <= max(seen) + beyond
