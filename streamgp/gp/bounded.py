@@ -19,7 +19,6 @@ from typing import ClassVar
 import numpy as np
 
 from streamgp.base import Array
-from streamgp.common.validation import check_whole
 from streamgp.gp.arrays import padded
 from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.inducing_regression import ProjectedGP
@@ -485,11 +484,6 @@ class BoundedGP(NumberedGP):
     points, targets
         These examples, as they were passed in.
 
-    Raises
-    ------
-    ValueError
-        If `max_points` is not a positive whole number.
-
     """
 
     # _d  number of features, None before the first example
@@ -499,7 +493,6 @@ class BoundedGP(NumberedGP):
     def __init__(
         self, kernel: Kernel, noise_variance: float, max_points: int, n_targets: int = 0
     ) -> None:
-        check_whole("max_points", max_points, 1)
         super().__init__(ExactGP(kernel, noise_variance, n_targets=n_targets))
         self.max_points = int(max_points)
         self.points: list[Array] = []

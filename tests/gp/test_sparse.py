@@ -545,17 +545,6 @@ def test_new_features_may_come_after_a_fall_back():
 # --- what cannot be learned
 
 
-@pytest.mark.parametrize("value", [0, -1, 2.5, math.inf, math.nan])
-def test_the_number_of_points_must_be_whole_and_positive(value):
-    with pytest.raises(ValueError, match="max_points must be a whole number of at least 1, got"):
-        SparseGP(SquaredExponential(), 0.1, value)
-
-
-def test_the_noise_must_be_non_negative_and_finite():
-    with pytest.raises(ValueError, match="noise_variance must be non-negative and finite, got"):
-        SparseGP(SquaredExponential(), -1.0, 10)
-
-
 @pytest.mark.parametrize("noise_variance", [0.0, 1e-16])
 @pytest.mark.parametrize("n", [10, 40])
 def test_a_repeated_point_without_noise_is_refused_and_nothing_changes(noise_variance, n):

@@ -1,7 +1,5 @@
 import pickle
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -107,9 +105,3 @@ def test_a_repeated_point_without_noise_is_refused_and_nothing_changes():
     with pytest.raises(NotPositiveDefiniteError, match="raise noise_variance or drop repeated"):
         gp.append(X[19].copy(), np.ones(2))
     assert pickle.dumps(gp) == before
-
-
-@pytest.mark.parametrize("value", [0, 2.5, math.nan])
-def test_the_size_must_be_whole_and_positive(value):
-    with pytest.raises(ValueError, match="max_points must be a whole number of at least 1, got"):
-        WindowGP(SquaredExponential(), 0.1, value)

@@ -470,7 +470,6 @@ def test_a_copy_of_clones_goes_its_own_way(copied):
         ({"n_models": 0}, ValueError, "n_models must be a whole number of at least 1, got 0"),
         ({"n_models": 1.5}, ValueError, "n_models must be a whole number of at least 1, got 1.5"),
         ({"preset": "best"}, ValueError, "preset must be 'default' or 'paper', got 'best'"),
-        ({"seed": "x"}, TypeError, "seed must be a whole number or None, got 'x'"),
         ({"uncertainty": "gini"}, ValueError, "uncertainty must be 'bvsb' or 'entropy', got 'gini"),
         (
             {"model": linear_model.LinearRegression()},

@@ -345,20 +345,19 @@ def test_an_example_that_is_refused_leaves_no_trace(x, y, error, message, n):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"preset": "fast"}, ValueError, "preset must be 'default' or 'paper', got 'fast'"),
-        ({"n_features": 0}, ValueError, "n_features must be a whole number of at least 1, got 0"),
-        ({"forgetting": 0.0}, ValueError, "forgetting must be above 0 and at most 1, got 0.0"),
-        ({"forgetting": 1.1}, ValueError, "forgetting must be above 0 and at most 1, got 1.1"),
-        ({"noise_variance": 0.0}, ValueError, "noise_variance must be positive and finite, got"),
-        ({"n_initial": 1}, ValueError, "n_initial must be a whole number of at least 2, got 1"),
-        ({"seed": "one"}, TypeError, "seed must be a whole number or None, got 'one'"),
-        ({"kernels": []}, ValueError, "kernels must name at least one kernel, got none"),
+        ({"preset": "fast"}, "preset must be 'default' or 'paper', got 'fast'"),
+        ({"n_features": 0}, "n_features must be a whole number of at least 1, got 0"),
+        ({"forgetting": 0.0}, "forgetting must be above 0 and at most 1, got 0.0"),
+        ({"forgetting": 1.1}, "forgetting must be above 0 and at most 1, got 1.1"),
+        ({"noise_variance": 0.0}, "noise_variance must be positive and finite, got"),
+        ({"n_initial": 1}, "n_initial must be a whole number of at least 2, got 1"),
+        ({"kernels": []}, "kernels must name at least one kernel, got none"),
     ],
 )
-def test_arguments_out_of_range_are_refused(options, error, message):
-    with pytest.raises(error, match=message):
+def test_arguments_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         EnsembleGPRegressor(**options)
 
 

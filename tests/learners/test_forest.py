@@ -251,11 +251,6 @@ def test_arguments_out_of_range_are_refused(argument, value, least):
         OnlineForestClassifier(**{argument: value})
 
 
-def test_a_seed_is_a_whole_number():
-    with pytest.raises(TypeError, match="seed must be a whole number or None, got '1'"):
-        OnlineForestClassifier(seed="1")
-
-
 def test_trees_stop_at_max_nodes():
     model = taught(OnlineForestClassifier(**{**SMALL, "max_nodes": 8}, seed=1), 600)
     assert model.n_nodes == [7] * 5

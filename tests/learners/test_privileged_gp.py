@@ -594,12 +594,6 @@ def test_arguments_out_of_range_are_refused(options, message):
         PrivilegedGPClassifier(**options)
 
 
-@pytest.mark.parametrize("name", ["kernel", "privileged_kernel"])
-def test_what_is_no_kernel_is_refused(name):
-    with pytest.raises(TypeError, match=r"kernel must be one of streamgp\.kernels"):
-        PrivilegedGPClassifier(**{name: SquaredExponential})
-
-
 @pytest.mark.parametrize("n", [0, 20, WARM_UP + 5])
 def test_privileged_features_that_cannot_be_used_change_nothing(n):
     model = teach(fixed(), answers(n))
