@@ -103,45 +103,6 @@ def test_learning_the_same_again_gives_the_same_bits(n):
     assert one.log_evidence() == other.log_evidence()
 
 
-def test_a_new_target_changes_no_bit_of_the_others():
-    X, Y = problem(60, m=1)
-    one, other = (single(X[:30], Y[:30]) for _ in range(2))
-    for _ in range(7):
-        one.add_target()
-    for x, y in zip(X[30:], Y[30:], strict=True):
-        one.append(x, np.append(y, np.ones(7)))
-        other.append(x, y)
-    for x in problem(10, seed=1)[0]:
-        assert one.predict(x)[0][0] == other.predict(x)[0][0]
-        assert one.predict(x)[1] == other.predict(x)[1]
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(("n", "changed"), [(30, [0, 17, 29]), (150, [3, 120])])
-def test_relabelling_gives_the_bits_of_learning_so_in_the_first_place(n, changed):
-    X, Y = problem(n)
-    gp = single(X, Y.copy())
-    for i in changed:
-        Y[i] = [3.0, -Y[i, 1]]
-        gp.relabel(i, Y[i])
-    twin = single(X, Y)
-    for x in problem(5, seed=1)[0]:
-        assert bits(gp.predict(x)) == bits(twin.predict(x))
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("order", [[0], [29], [28, 3, 15, 0, 25], [0] * 29])
-def test_removing_gives_the_bits_of_never_having_learned(order):
-    X, Y = problem(30)
-    gp = single(X, Y)
-    for i in order:
-        gp.remove(i)
-        X, Y = np.delete(X, i, axis=0), np.delete(Y, i, axis=0)
-    twin = single(X, Y)
-    for x in problem(5, seed=1)[0]:
-        assert bits(gp.predict(x)) == bits(twin.predict(x))
-
-
 @pytest.mark.parametrize("value", [0.0, 1e-4, math.nextafter(MIN_NOISE_IN_SINGLE_PRECISION, 0)])
 def test_a_noise_too_small_for_the_precision_is_refused(value):
     with pytest.raises(ValueError, match=r"at least 0.001 in single precision, .*, got .*; raise"):

@@ -9,6 +9,7 @@ from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.sparse import WindowGP
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import bits
 
 
 def problem(n, seed=0):
@@ -21,11 +22,6 @@ def taught(X, Y, max_points=8, noise_variance=0.1):
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
     return gp
-
-
-def bits(prediction):
-    means, variance = prediction
-    return means.tobytes(), variance
 
 
 @given(st.integers(0, 60), st.integers(1, 12), st.integers(0, 100), st.sampled_from([0.0, 1e6]))
