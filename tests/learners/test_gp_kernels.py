@@ -78,16 +78,6 @@ def test_a_forgotten_example_is_as_if_it_had_never_been_learned(name):
         assert a.variance == pytest.approx(b.variance, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_learning_once_more_gives_the_same_bits(name):
-    model, twin = (taught(log_of(), kernel=CASES[name].kernel) for _ in range(2))
-    copied = pickle.loads(pickle.dumps(model))
-    reversed_keys = taught(
-        [(dict(reversed(x.items())), y) for x, y in log_of()], kernel=CASES[name].kernel
-    )
-    assert beliefs(model) == beliefs(twin) == beliefs(copied) == beliefs(reversed_keys)
-
-
 def test_texts_alone_tell_classes_apart():
     model = GPClassifier(noise_variance=0.1)
     for i in range(30):
