@@ -112,17 +112,12 @@ def found_fall(
     accuracy fell from 0.900 in quarter 1 of the events to 0.500 in the last
 
     """
-    kept = [i for i, score in enumerate(accuracy) if score is not None]
-    if len(kept) < _FEWEST_POINTS:
+    found = _steps(n_events, accuracy, n_scored)
+    if found is None:
         return None
-    n_unscored = n_events[-1] - n_scored
-    if n_unscored > 0.05 * n_events[-1]:
-        return None
-    events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
-    scores = np.array([accuracy[i] for i in kept], dtype=float)
-    parts = np.array_split(np.arange(len(kept) - 1), _N_PARTS)
-    n = np.array([np.diff(events)[part].sum() for part in parts]).reshape(4, -1)
-    right = np.array([np.diff(scores * events)[part].sum() for part in parts]).reshape(4, -1)
+    _, *steps = found
+    parts = np.array_split(np.arange(len(steps[0])), _N_PARTS)
+    n, right = (np.array([step[part].sum() for part in parts]).reshape(4, -1) for step in steps)
     shares = right.sum(axis=1) / n.sum(axis=1)
     best = int(shares[:-1].argmax())
     p = _probabilities(shares[[best, -1]])
@@ -179,19 +174,13 @@ def expected_gain(
     0.026: 0.021, 0.007 to 0.026
 
     """
-    kept = [i for i, score in enumerate(accuracy) if score is not None]
-    if len(kept) < _FEWEST_POINTS or n_asked[-1] < _FEWEST_LABELS:
-        return None
-    n_unscored = n_events[-1] - n_scored
-    if n_unscored > 0.05 * n_events[-1]:
+    found = _steps(n_events, accuracy, n_scored)
+    if found is None or n_asked[-1] < _FEWEST_LABELS:
         return None
     if found_fall(n_events, accuracy, n_scored=n_scored) is not None:
         return None
-    # Events not scored are the first ones, for which nothing could be predicted.
-    events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
-    scores = np.array([accuracy[i] for i in kept], dtype=float)
+    kept, n, right = found
     labels = np.array([n_asked[i] for i in kept], dtype=float)
-    n, right = np.diff(events), np.diff(scores * events)
     wrong = np.clip(n - right, 0.0, n)
     shapes, falls = _shapes((labels[1:] + labels[:-1]) / 2.0, labels[-1], n_labels)
     mean = (wrong.sum() + 1.0) / (n.sum() + 2.0)
@@ -210,6 +199,22 @@ def expected_gain(
         low=float(low),
         high=float(high),
     )
+
+
+def _steps(
+    n_events: Sequence[int], accuracy: Sequence[float | None], n_scored: int
+) -> tuple[list[int], Array, Array] | None:
+    """Return the points with an accuracy, and events and hits between them; None if too few."""
+    kept = [i for i, score in enumerate(accuracy) if score is not None]
+    if len(kept) < _FEWEST_POINTS:
+        return None
+    # Events not scored are the first ones, for which nothing could be predicted.
+    n_unscored = n_events[-1] - n_scored
+    if n_unscored > 0.05 * n_events[-1]:
+        return None
+    events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
+    scores = np.array([accuracy[i] for i in kept], dtype=float)
+    return kept, np.diff(events), np.diff(scores * events)
 
 
 def _shapes(labels: Array, now: float, more: int) -> tuple[Array, Array]:
