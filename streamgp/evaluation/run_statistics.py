@@ -538,7 +538,6 @@ class RunStatistics(LabelQuality):
         }
 
     def load_state(self, state: State) -> None:
-        """Restore a state, after `see` has been given the events again."""
         super().load_state(state)
         for name in _SENT:
             setattr(self, name, state["sent"].get(name, 0))

@@ -414,7 +414,6 @@ class UnboundedGP(NumberedGP):
         return self._gp.targets.values
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
-        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
         return self._gp.predict_many(X)
 
     def append(self, x: Array, y: Array) -> list[int]:
@@ -425,19 +424,15 @@ class UnboundedGP(NumberedGP):
         return []
 
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features, as `ExactGP` does."""
         self._gp.widen(d, kernel)
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used, as `ExactGP` does."""
         self._gp.narrow(d, kernel)
 
     def relabel(self, number: int, y: Array) -> None:
-        """Replace the targets of an example; raises KeyError if it is not known."""
         self._gp.relabel(self._index(number), y)
 
     def remove(self, number: int) -> None:
-        """Forget an example; raises KeyError if it is not known."""
         i = self._index(number)
         self._gp.remove(i)
         del self.retained[i]
@@ -505,7 +500,6 @@ class BoundedGP(NumberedGP):
         return 80.0 + self.max_points**2 / 1400.0
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
-        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
         found = [self.predict(x) for x in X]
         means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
         return means, np.array([variance for _, variance in found])
@@ -519,23 +513,19 @@ class BoundedGP(NumberedGP):
         return self.append(x, y)
 
     def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features; the old points have 0 in the new ones."""
         if self._d is None or d > self._d:
             self._resize(d, kernel)
 
     def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used."""
         if self._d is None or d < self._d:
             self._resize(d, kernel)
 
     def relabel(self, number: int, y: Array) -> None:
-        """Replace the targets of an example; raises KeyError if it is not retained."""
         i = self._index(number)
         self._gp.relabel(i, y)
         self.targets[i] = y
 
     def remove(self, number: int) -> None:
-        """Forget an example; raises KeyError if it is not retained."""
         i = self._index(number)
         del self.retained[i], self.points[i], self.targets[i]
         self._gp = self._exact(self.kernel)

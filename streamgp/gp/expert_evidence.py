@@ -178,13 +178,11 @@ class FittedExperts(Experts):
         )
 
     def add_target(self) -> None:
-        """Add a target that was 0 wherever something has been observed."""
         super().add_target()
         if self._statistics is not None:
             self._statistics.add_target()
 
     def learn(self, seen: Seen, y: Array) -> None:
-        """Learn targets (t,) of a point, seen since the last example was learned."""
         super().learn(seen, y)
         if self._statistics is not None:
             self._statistics.note(seen.features, y)

@@ -105,7 +105,6 @@ class SparseGP(BoundedGP):
         return gone + self.append(x, y)
 
     def relabel(self, number: int, y: Array) -> None:
-        """Replace the targets of an example; raises KeyError if it is not retained."""
         i = self._index(number)
         if self._is_separable(i):
             super().relabel(number, y)
@@ -114,7 +113,6 @@ class SparseGP(BoundedGP):
             self._gp = self._exact(self.kernel)
 
     def remove(self, number: int) -> None:
-        """Forget an example; raises KeyError if it is not retained."""
         i = self._index(number)
         gp = self._gp
         if isinstance(gp, ProjectedGP) and self._is_separable(i):

@@ -87,7 +87,6 @@ class Euclidean:
 
     @property
     def by_differences(self) -> bool:
-        """Whether distances depend on the differences of coordinates only: they do."""
         return True
 
     def embed(self, x: Array) -> Array:
@@ -115,7 +114,6 @@ class Euclidean:
         return -2.0 * float(row[-2])
 
     def halves(self, rows: Array, row: Array) -> Array:
-        """Minus half the squared distances of a point from `n` others, shape (n,)."""
         half_norm = row[-2]
         halves: Array
         if half_norm < -FAR:
@@ -129,7 +127,6 @@ class Euclidean:
         return halves
 
     def halves_matrix(self, rows: Array) -> Array:
-        """Minus half the squared distances of `n` points from each other, shape (n, n)."""
         return _halves_matrix(rows[:, :-2])
 
     def products(self, rows: Array, row: Array) -> Array:
@@ -231,8 +228,7 @@ class _WithTexts(Euclidean):
 
     @property
     def by_differences(self) -> bool:
-        """Whether distances depend on the differences of coordinates only: not for codes."""
-        return False
+        return False  # not that of two codes
 
     def embed(self, x: Array) -> Array:
         """Return `[codes, -|texts|²/2, s, -|s|²/2, 1]`, shape (d + 3,)."""
@@ -241,11 +237,9 @@ class _WithTexts(Euclidean):
         return np.concatenate([codes, [half_norm], Euclidean.embed(self, x[self.numbers])])
 
     def square(self, row: Array) -> float:
-        """Squared distance of a point from the origin."""
         return Euclidean.square(self, row) - 2.0 * float(row[len(self.texts)])
 
     def halves(self, rows: Array, row: Array) -> Array:
-        """Minus half the squared distances of a point from `n` others, shape (n,)."""
         c = len(self.texts)
         halves: Array
         if row[-2] < -FAR:
@@ -262,18 +256,15 @@ class _WithTexts(Euclidean):
         return halves
 
     def halves_matrix(self, rows: Array) -> Array:
-        """Minus half the squared distances of `n` points from each other, shape (n, n)."""
         return self._with_texts(
             Euclidean.halves_matrix(self, rows[:, len(self.texts) + 1 :]), rows, self.weights
         )
 
     def products(self, rows: Array, row: Array) -> Array:
-        """Scalar products of a point with `n` others, shape (n,)."""
         c = len(self.texts) + 1
         return Euclidean.products(self, rows[:, c:], row[c:]) + self._common(rows, row)
 
     def products_matrix(self, rows: Array) -> Array:
-        """Scalar products of `n` points with each other, shape (n, n)."""
         c = len(self.texts) + 1
         products = Euclidean.products_matrix(self, rows[:, c:])
         for code, weight in zip(rows[:, :c].T, self.weights, strict=False):

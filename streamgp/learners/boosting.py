@@ -462,19 +462,16 @@ class Clones:
 
     @property
     def labels(self) -> list[Label]:
-        """Known classes, in the order in which they appeared."""
         return list(self._labels)
 
     def __len__(self) -> int:
         return len(self._learners)
 
     def meet(self, x: Features, y: Label) -> None:
-        """Take in the example that is to be learned next."""
         self._given.add(y)
         self._met = dict(x), y
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
-        """Let learner `m` (from 0) learn it; return its probabilities of all known classes."""
         learner, (x, y) = self._learners[m], self._met
         if self._takes_weight:
             learner.learn_one(x, y, w=w)
@@ -487,12 +484,10 @@ class Clones:
         return dict(zip(self._labels, _row(proba, self._labels), strict=True))
 
     def probabilities(self, x: Features) -> Array:
-        """Return the probabilities of the known classes by each learner, shape (n, C)."""
         proba = [learner.predict_proba_one(x) for learner in self._learners]
         return np.array([_row(p, self._labels) for p in proba], dtype=float)
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
-        """Return the same for each row of a data frame, shape (N, n, C)."""
         if not isinstance(self._learners[0], base.MiniBatchClassifier):
             rows = [self.probabilities(x) for x in feature_rows(X)]
             return np.array(rows).reshape(len(rows), len(self), len(self._labels))
@@ -594,7 +589,6 @@ class WeakForests:
 
     @property
     def labels(self) -> list[Label]:
-        """Known classes, in the order in which they appeared."""
         return self._forests.classes.labels
 
     @property
@@ -606,7 +600,6 @@ class WeakForests:
         return self._n
 
     def meet(self, x: Features, y: Label) -> None:
-        """Take in the example that is to be learned next."""
         self._forests.meet(x, y)
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:
@@ -615,9 +608,7 @@ class WeakForests:
         return dict(zip(self._forests.classes.labels, p, strict=True))
 
     def probabilities(self, x: Features) -> Array:
-        """Return the probabilities of the known classes by each learner, shape (n, C)."""
         return self._forests.probabilities(x)
 
     def probabilities_many(self, X: pd.DataFrame) -> Array:
-        """Return the same for each row of a data frame, shape (N, n, C)."""
         return self._forests.probabilities_many(feature_rows(X))

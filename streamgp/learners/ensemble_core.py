@@ -490,13 +490,11 @@ class IndicatorExperts:
         self.core = RegressionCore(settings)
 
     def add_class(self) -> None:
-        """Add a class that has had no example."""
         self.core.add_target()
         # One class alone tells nothing of the noise or the length scale.
         self.core.fit_anew()
 
     def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe about the class of `x`; changes nothing."""
         experts, seen = self.core.experts, self.core.see(x)
         means = seen.means
         return Opinions(
@@ -506,12 +504,10 @@ class IndicatorExperts:
         )
 
     def learn(self, x: Features, y: Array) -> None:
-        """Learn 0/1 indicators (t,) of a class."""
         self.core.learn(x, y)
         self.core.fit_if_due(np.eye(len(y)))
 
     def weights(self) -> list[float]:
-        """Probability of each expert."""
         experts = self.core.experts
         return normalised(experts.log_evidences(np.eye(experts.n_targets)).tolist())
 
@@ -532,11 +528,9 @@ class LogisticClassExperts:
         self.core: EnsembleCore[LogisticExperts] = EnsembleCore(settings, build)
 
     def add_class(self) -> None:
-        """Add a class that has had no example."""
         self.core.add_target()
 
     def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe about the class of `x`; changes nothing."""
         experts, seen = self.core.experts, self.core.see(x)
         p = experts.probabilities(seen)[:-1]
         share = p / np.maximum(p.sum(axis=0), 1e-300)
@@ -551,11 +545,9 @@ class LogisticClassExperts:
         )
 
     def learn(self, x: Features, y: Array) -> None:
-        """Learn 0/1 indicators (t,) of a class."""
         self.core.learn(x, y)
 
     def weights(self) -> list[float]:
-        """Probability of each expert."""
         return normalised(self.core.experts.log_likelihoods.tolist())
 
 
