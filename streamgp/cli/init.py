@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from streamgp.base import Preset
 from streamgp.cli import COMPLETE_VARIABLE
-from streamgp.config.settings import PresetName
 from streamgp.config.templates import template
 
 
@@ -21,7 +21,7 @@ from streamgp.config.templates import template
 @click.option(
     "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
 )
-def init(preset: PresetName, worker: bool) -> None:
+def init(preset: Preset, worker: bool) -> None:
     """Print a commented configuration file with all settings.
 
     \b

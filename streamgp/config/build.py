@@ -293,6 +293,12 @@ def build_loop(
 
     """
     model, spans = build_model(config, source=source), config.loop
+    shared: dict[str, Any] = {
+        "expires_after_s": spans.expires_after_s,
+        "answer_horizon_s": spans.answer_horizon_s,
+        "open_at_most": config.questions.open_at_most,
+        "people": config.rules(),
+    }
     total = build_total_budget(config, source=source)
     if config.log.key is None:
         if total is not None:
@@ -302,27 +308,12 @@ def build_loop(
             )
         if snapshot is not None:
             return InteractiveLoop.restore(snapshot, model)
-        return InteractiveLoop(
-            model,
-            expires_after_s=spans.expires_after_s,
-            answer_horizon_s=spans.answer_horizon_s,
-            open_at_most=config.questions.open_at_most,
-            people=config.rules(),
-        )
+        return InteractiveLoop(model, **shared)
     if snapshot is not None:
         return KeyedLoops.restore(
             snapshot, model, max_keys=spans.max_keys, store=store, total_budget=total
         )
-    return KeyedLoops(
-        model,
-        expires_after_s=spans.expires_after_s,
-        answer_horizon_s=spans.answer_horizon_s,
-        open_at_most=config.questions.open_at_most,
-        people=config.rules(),
-        max_keys=spans.max_keys,
-        store=store,
-        total_budget=total,
-    )
+    return KeyedLoops(model, max_keys=spans.max_keys, store=store, total_budget=total, **shared)
 
 
 def build_windows(

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.tables.cells import is_integer_text
+from streamgp.base import Label
 from streamgp.config.broker_url import parse_address
 from streamgp.config.rules import RuleSection, rule_of
 from streamgp.config.settings import (
@@ -25,7 +26,6 @@ from streamgp.config.settings import (
     Learner,
     Name,
     Page,
-    PlainLabel,
     Security,
     Topics,
     WorkerConfig,
@@ -322,7 +322,7 @@ def _plain(text: str) -> object:
     return text
 
 
-def _labels(text: str) -> list[PlainLabel]:
+def _labels(text: str) -> list[Label]:
     """Parse labels as in a CSV log: as integers if all of them are, else as strings."""
     words = [word.strip() for word in text.split("|")]
     return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from connectors.topics import TopicName
-from streamgp.base import Rescale
+from connectors.topics import ALL_TOPICS, TopicName
+from streamgp.base import Label, Preset, Rescale
 from streamgp.config.rules import (
     Budget,
     Challenge,
@@ -45,10 +45,6 @@ Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Wait: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_S)]
 End: TypeAlias = Annotated[float, Meta(ge=-(10**12), le=10**12)]
-PresetName: TypeAlias = Literal["default", "paper"]
-
-# Types of a label in a log.
-PlainLabel: TypeAlias = bool | int | float | str
 
 _HOUR = r"(\d|1\d|2[0-4])"
 # First and last hour of a span of the day.
@@ -107,7 +103,7 @@ class Annotator(Section, frozen=True, kw_only=True):
     delay: Wait = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
-    classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None
+    classes: Annotated[tuple[Label, ...], Meta(min_length=1)] | None = None
     noise: NonNegative = 0.0
     outlier: NonNegative = 5.0
     states_noise: bool = False
@@ -205,7 +201,7 @@ class Loop(Section, frozen=True, kw_only=True):
 class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
-    preset: PresetName = "default"
+    preset: Preset = "default"
     target: TargetName = "label"
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
@@ -242,7 +238,7 @@ class Config(Section, frozen=True, kw_only=True):
 
 
 @cache
-def preset(name: PresetName, target: TargetName = "label") -> Config:
+def preset(name: Preset, target: TargetName = "label") -> Config:
     """Return the values of a preset, as in `streamgp.isgp`; a test keeps the two in step."""
     query, challenge = section("query", "skeptical"), section("challenge", "skeptical")
     if name == "paper":
@@ -435,15 +431,7 @@ class Topics(Section, frozen=True, kw_only=True):
         return {role: self.prefix + getattr(self, field) for role, field in TOPIC_FIELDS.items()}
 
 
-TOPIC_FIELDS: dict[TopicName, str] = {
-    "events": "events",
-    "answers": "answers",
-    "predictions": "predictions",
-    "requests": "requests",
-    "consensus": "consensus",
-    "state": "state",
-    "dead-letters": "dead_letters",
-}
+TOPIC_FIELDS: dict[TopicName, str] = {role: role.replace("-", "_") for role in ALL_TOPICS}
 """The setting of each topic."""
 
 

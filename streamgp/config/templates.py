@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from streamgp.config.settings import Config, People, PresetName, Topics, Worker, resolved
+from streamgp.base import Preset
+from streamgp.config.settings import Config, People, Topics, Worker, resolved
 from streamgp.config.validation import shown
 from streamgp.query.registry import LEARNERS, Kind, rules
 
@@ -395,7 +396,7 @@ _WORKER = (
 """For `streamgp run`."""
 
 
-def template(preset: PresetName = "default", *, worker: bool = False) -> str:
+def template(preset: Preset = "default", *, worker: bool = False) -> str:
     """Return the configuration file of a preset, for a replay or for a worker."""
     config = resolved(Config(preset=preset))
     scale = config.learner.length_scale
