@@ -160,12 +160,6 @@ class OpenRows:
             end=end,
         )
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of times and numbers, and of the references to texts and labels."""
-        n_columns = 2 + len(self._numbers) + len(self._texts)
-        return 8 * n_columns * len(self.times)
-
     # --- state
 
     def state(self) -> State:

@@ -80,12 +80,6 @@ class Fixed:
     log_evidence: float
     n_sweeps: int
 
-    @property
-    def noise_variances(self) -> Array:
-        """Expected noise variance of each label, `E[exp g]`, shape (n,)."""
-        expected: Array = np.exp(self.g.means + 0.5 * self.g.variances)
-        return expected
-
 
 def factor(K: Array) -> Array:
     """Return `L` of shape (n, r) with `K = L L'`, for a matrix that may be singular.

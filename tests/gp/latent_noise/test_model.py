@@ -79,7 +79,7 @@ def test_without_privileged_features_the_noise_is_one_number():
     found = log_evidence(these, data, tolerance=1e-9)
     assert len(found.gradient) == 3
     assert found.gradient == pytest.approx(differences(these, data), abs=1e-6, rel=1e-5)
-    assert found.fixed[0].noise_variances == pytest.approx(np.exp(0.3))
+    assert found.fixed[0].g.means == pytest.approx(0.3)
 
 
 def test_noise_without_features_is_independent_of_all_others():
