@@ -96,7 +96,9 @@ tests:
         values: 500x60
       - series: streamgp_events_total{ONE}
         values: 0+100x60
-      - series: streamgp_dead_letters_total{ONE, stage="decode"}
+      - series: streamgp_dead_letters_total{ONE, stage="correlate"}
+        values: 0+40x60  # answers to ended questions
+      - series: streamgp_unusable_inputs_total{ONE}
         values: 0+4x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 0x60
@@ -127,7 +129,7 @@ tests:
         values: 0+100x60
       - series: streamgp_answers_total{ONE, result="learned"}
         values: 0+10x60
-      - series: streamgp_dead_letters_total{ONE, stage="decode"}
+      - series: streamgp_unusable_inputs_total{ONE}
         values: 0+6x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 1x60

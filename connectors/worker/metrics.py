@@ -333,6 +333,9 @@ class WorkerMetrics:
         Answers by result, see `result_of`.
     dead_letters
         Dead letters by stage.
+    unusable
+        Inputs that count against `max_bad_share`: dead letters that no normal course of events
+        explains.
     durations
         Durations of batches in seconds, by phase.
     restores
@@ -387,6 +390,7 @@ class WorkerMetrics:
         self.events = self.predictions = self.duplicates = self.rebalances = 0
         self.answers: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
+        self.unusable = 0
         self.durations = {phase: Histogram(DURATIONS_S) for phase in PHASES}
         self.restores = Histogram((0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0))
         self.committed_at: float | None = None
@@ -467,6 +471,7 @@ class WorkerMetrics:
             self.duplicates += counts["duplicates"]
             if counts["dead_letters"]:
                 self.dead_letters.update(_stages(batch.results.out))
+                self.unusable += sum(batch.results.verdicts)
             self.drifts[LABELS] += len(batch.results.drifts)
             self._count(batch.results.exchanges)
 

@@ -71,6 +71,12 @@ FAMILIES = (
         ("stage",),
     ),
     Family(
+        "unusable_inputs_total",
+        "counter",
+        "Inputs that count against max_bad_share.",
+        lambda m: _one(m.unusable),
+    ),
+    Family(
         "duplicates_total", "counter", "Duplicate answers, dropped.", lambda m: _one(m.duplicates)
     ),
     Family(

@@ -73,6 +73,17 @@ def test_counters_say_what_was_committed():
     assert metrics.keys == {"ready": 0, "evicted": 0}  # not yet looked at
 
 
+def test_answers_to_ended_questions_are_dead_letters_but_not_unusable():
+    topics, metrics = MemoryTopics(), WorkerMetrics()
+    put(topics, event(1))
+    run(topics, metrics)
+    raw(topics)  # no JSON
+    put(topics, answer(1), *(replace(answer(1), answer_id=f"slow-{n}") for n in range(3)))
+    run(topics, metrics)
+    assert metrics.dead_letters.total() == 4
+    assert metrics.unusable == 1
+
+
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize("nth", range(2))
 def test_counters_are_never_ahead_of_what_is_committed(fails, nth):
