@@ -473,7 +473,11 @@ class MemoryTopics:
         with self._logs.news:
             members = self._groups.get(group, Group(self._logs.n_partitions))
             return {
-                place: Backlog(position=offset, n_waiting=self._logs.n_after(*place, offset))
+                place: Backlog(
+                    position=offset,
+                    end=self._logs.end(*place),
+                    n_waiting=self._logs.n_after(*place, offset),
+                )
                 for place, offset in members.positions.items()
             }
 

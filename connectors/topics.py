@@ -104,6 +104,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     position
         The offset at which the group continues.
+    end
+        The offset after the last record. Offsets may have gaps, so it does not follow from the
+        number of records.
     n_waiting
         How many records wait there, including those of open transactions.
     n_missed
@@ -112,13 +115,9 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     position: int
+    end: int
     n_waiting: int
     n_missed: int = 0
-
-    @property
-    def end(self) -> int:
-        """The offset after the last record, if the offsets have no gaps."""
-        return self.position + self.n_missed + self.n_waiting
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

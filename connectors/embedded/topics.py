@@ -191,7 +191,9 @@ class EmbeddedTopics:
         with self._open() as database, database.reading():
             return {
                 (topic, 0): Backlog(
-                    position=offset, n_waiting=database.count(INPUTS[topic], offset)
+                    position=offset,
+                    end=database.end(INPUTS[topic]),
+                    n_waiting=database.count(INPUTS[topic], offset),
                 )
                 for topic, offset in database.positions(group).items()
             }

@@ -371,6 +371,7 @@ class Administration:
                 raise beyond_end(partition.topic, partition.partition, position)
             backlog[role] = Backlog(
                 position=position,
+                end=end,
                 n_waiting=end - max(position, start),
                 n_missed=max(0, start - position),
             )

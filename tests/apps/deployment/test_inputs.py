@@ -49,7 +49,9 @@ class Looks:
         )
 
     def put(self, position: int, n_waiting: int) -> None:
-        self.topics.now = {EVENTS: Backlog(position=position, n_waiting=n_waiting)}
+        self.topics.now = {
+            EVENTS: Backlog(position=position, end=position + n_waiting, n_waiting=n_waiting)
+        }
 
     def after(self, seconds: float) -> list[str]:
         self.at += seconds
@@ -98,7 +100,7 @@ def test_a_transaction_that_is_open_for_long_is_reported_at_once() -> None:
 
 def test_records_that_were_deleted_unread_are_counted() -> None:
     looks = Looks(7, 0)
-    looks.topics.now = {EVENTS: Backlog(position=7, n_waiting=0, n_missed=5)}
+    looks.topics.now = {EVENTS: Backlog(position=7, end=12, n_waiting=0, n_missed=5)}
     assert looks.after(0.0) == [
         "5 records of topic rooms.events partition 2 deleted before they were read "
         "(offsets 7 to 11)"

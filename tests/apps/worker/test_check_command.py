@@ -204,7 +204,7 @@ def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
     config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lags = {("consensus", 0): 3, ("events", 0): 1, ("answers", 1): 0}
-    backlog = {place: Backlog(position=0, n_waiting=n) for place, n in lags.items()}
+    backlog = {place: Backlog(position=0, end=n, n_waiting=n) for place, n in lags.items()}
     monkeypatch.setattr(topics, "backlog", lambda _group: backlog)
     status, found = checked(config)
     assert found["group"][1].endswith(", 1 input waiting")

@@ -74,6 +74,16 @@ def test_an_earlier_directory_is_refused_with_the_command_that_migrates_it(direc
     assert topics.problems() == [str(e.value)]
 
 
+def test_the_end_of_what_waits_counts_the_gaps_between_offsets(directory):
+    migrate(directory)
+    topics = EmbeddedTopics(directory)
+    with closing(topics.writer("retract")) as writer:
+        writer.send(Outgoing(topic="consensus", key=b"bob", value=None))
+    # A line of 49 bytes, and the new record after it: whoever waits for that waits until 50.
+    backlog = topics.backlog("g")["consensus", 0]
+    assert (backlog.position, backlog.n_waiting, backlog.end) == (0, 2, 50)
+
+
 def test_every_record_keeps_its_place_its_bytes_and_its_time(directory):
     assert migrate(directory) == [
         "events.jsonl: 3 records",
