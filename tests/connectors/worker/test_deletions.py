@@ -372,6 +372,17 @@ def test_a_note_on_consensus_is_a_dead_letter_and_keeps_no_worker_from_starting(
     assert labels(topics) == (1, "home")
 
 
+def test_a_note_with_the_source_of_another_program_ends_no_worker():
+    """Only another group of streamgp must not learn beside this one."""
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    headers = (("ce_source", b"/billing"),)
+    run(topics, lambda: raw(topics, "consensus", key=b"ann", value=b"{}", headers=headers))
+    (letter,) = everything(topics, "dead-letters")
+    assert (letter.key, letter.value) == (b"ann", b"{}")
+    assert labels(topics) == (1, "home")
+
+
 @pytest.mark.parametrize(
     "value", [b"note to self", encode(event(1)), b'{"type":"consensus","version":1}']
 )
