@@ -10,9 +10,10 @@ below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -361,20 +362,45 @@ _Kept: TypeAlias = tuple[int, bytes | None]
 
 
 class HistoryError(ValueError):
-    """A record that no worker can have written; the text says which one, and what to do."""
+    """A record that no worker can have written; the text says which one, and what to do.
+
+    Attributes
+    ----------
+    what
+        Which one, and what is wrong with it.
+
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; use the streamgp that wrote it, or stop all workers and remove it with "
+            "`streamgp recover`"
+        )
+        self.what = what
+
+
+class Unreadable(NamedTuple):
+    """The place of a record that no worker can have written, and what is wrong with it."""
+
+    topic: TopicName
+    key: bytes
+    what: str
 
 
 class History:
     r"""History of one partition: the last record of each key of `state` and `consensus`.
 
     Bytes are kept and decoded on demand. For a record that no worker can have written, every method
-    that decodes it raises `HistoryError`, unless a later one has replaced it: its producer can
-    remove it with a null.
+    that decodes it raises `HistoryError`, unless a later one has replaced it: a null removes it.
+    A record under a key that no version of streamgp can use (`is_foreign`) is skipped.
 
     Attributes
     ----------
     ends
         For each topic the offset after its last record.
+    foreign
+        The offsets of records of `state` that were skipped, by key; without those that a null has
+        removed.
 
     Examples
     --------
@@ -397,7 +423,8 @@ class History:
     # _apart      likewise what is not a part: by its prefix in `APART`, for each entity
     # _lines      for each entity the lines by record key; nulls are not kept
     # _nulls      for each entity the offsets of nulls that no worker has written
-    # _strays     by key the offset of a record of state without an owner, if it is the last
+    # _strays     by key the offset of a record of state whose key has too many parts, if it is
+    #             the last
 
     def __init__(self) -> None:
         self.ends: dict[TopicName, int] = {}
@@ -406,6 +433,7 @@ class History:
         self._apart: dict[str, dict[str, dict[str, _Kept]]] = {prefix: {} for prefix in APART}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[int]] = {}
+        self.foreign: dict[bytes | None, int] = {}
         self._strays: dict[bytes | None, int] = {}
 
     def take(self, record: Record) -> None:
@@ -432,7 +460,10 @@ class History:
             case "state", (entity, name):
                 self._by_kind(name).setdefault(entity, {})[name] = kept
             case "state", _:
-                self._take_stray(record)
+                # A foreign record takes no place of ours, so nothing is lost without it. A key of
+                # more parts may be a later version's.
+                found = self.foreign if is_foreign(record.key) else self._strays
+                _take_stray(found, record)
             case "consensus", (entity, _, _):
                 self._take_line(entity, record.key or b"", kept)
                 if is_request(record):
@@ -456,12 +487,6 @@ class History:
         else:
             lines[key] = kept
 
-    def _take_stray(self, record: Record) -> None:
-        if record.value is None:
-            self._strays.pop(record.key, None)
-        else:
-            self._strays[record.key] = record.offset
-
     def entities(self) -> list[str]:
         """Return all entities with state or lines, including those that are gone since.
 
@@ -472,7 +497,7 @@ class History:
 
         """
         for key, offset in self._strays.items():
-            raise self._error("state", offset, f"its key must not be {key!r:.80}")
+            raise self._error("state", offset, _flaw_of_key(key))
         found = dict.fromkeys([*self._parts, *self._lines])
         if not self._lines.get("") and not self._named(""):
             found.pop("", None)
@@ -517,15 +542,22 @@ class History:
     def retractions(self, entity: str) -> list[Retraction]:
         """Return the retractions of annotators that can be undone, the earliest first."""
         parts = self._apart[RETRACTED].get(entity, {})
-        found = []
-        for name, kept in parts.items():
-            value = None if PIECES in name else self._whole(entity, name, kept, parts)
-            if value is not None:
-                try:
-                    found.append(retraction_of(value))
-                except (DecodeError, msgspec.MsgspecError) as error:
-                    raise self._error("state", kept[0], str(error)) from None
+        every = (
+            self._retraction(entity, name, kept, parts)
+            for name, kept in parts.items()
+            if PIECES not in name
+        )
+        found = [retraction for retraction in every if retraction is not None]
         return sorted(found, key=lambda retraction: retraction.at)
+
+    def _retraction(
+        self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]
+    ) -> Retraction | None:
+        value = self._whole(entity, name, kept, named)
+        try:
+            return None if value is None else retraction_of(value)
+        except (DecodeError, msgspec.MsgspecError) as error:
+            raise self._error("state", kept[0], str(error)) from None
 
     def quarantined(self, entity: str) -> list[str]:
         r"""Return the annotators whose labels were retracted by a quarantine, in the order named.
@@ -571,12 +603,36 @@ class History:
         """Return how many nulls from an offset on delete lines and were not written by a worker."""
         return sum(offset >= start for offset in self._nulls.get(entity, ()))
 
+    def unreadable(self) -> list[Unreadable]:
+        """Return all records of which a method raises `HistoryError`, and the foreign ones.
+
+        Without those that have no key, which a null cannot remove.
+        """
+        found = [
+            self._unreadable("state", key, offset)
+            for key, offset in (self.foreign | self._strays).items()
+            if key is not None
+        ]
+        for named in (self._parts, *self._apart.values()):
+            for entity, parts in named.items():
+                for name, kept in parts.items():
+                    with _noting(found, "state", _joined(entity, name)):
+                        self._check(entity, name, kept, parts)
+        for lines in self._lines.values():
+            for key, kept in lines.items():
+                with _noting(found, "consensus", key):
+                    self._example(key, kept)
+        return found
+
     @property
     def configuration(self) -> dict[str, Any] | None:
         """The configuration that works on the partition; None if no worker ever did."""
         kept = self._parts.get("", {}).get(CONFIGURATION)
-        value = None if kept is None else self._value("", CONFIGURATION, kept)
-        if kept is None or value is None or isinstance(value, dict):
+        return None if kept is None else self._configuration(kept)
+
+    def _configuration(self, kept: _Kept) -> dict[str, Any] | None:
+        value = self._value("", CONFIGURATION, kept)
+        if value is None or isinstance(value, dict):
             return value
         raise self._error("state", kept[0], f"it must hold an object, got {value!r:.80}")
 
@@ -599,6 +655,15 @@ class History:
         except msgspec.MsgspecError as error:
             raise self._error("state", kept[0], f"its pieces do not fit: {error}") from None
 
+    def _check(self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]) -> None:
+        """Decode a record of state."""
+        if (entity, name) == ("", CONFIGURATION):
+            self._configuration(kept)
+        elif name.startswith(RETRACTED) and PIECES not in name:
+            self._retraction(entity, name, kept, named)
+        else:
+            self._whole(entity, name, kept, named)
+
     def _value(self, entity: str, name: str, kept: _Kept) -> Any | None:
         offset, data = kept
         try:
@@ -613,10 +678,44 @@ class History:
         except DecodeError as error:
             raise self._error("consensus", offset, str(error)) from None
 
+    def _unreadable(self, topic: TopicName, key: bytes, offset: int) -> Unreadable:
+        return Unreadable(topic, key, self._error(topic, offset, _flaw_of_key(key)).what)
+
     def _error(self, topic: TopicName, offset: int, flaw: str) -> HistoryError:
         return HistoryError(
             one_line(
-                f"{topic}:{self._partition}:{offset} is nothing that this streamgp writes: {flaw}; "
-                "use the streamgp that wrote it, or write a null with its key and start again"
+                f"{topic}:{self._partition}:{offset} is nothing that this streamgp writes: {flaw}"
             )
         )
+
+
+def is_foreign(key: bytes | None) -> bool:
+    r"""Return whether a record of `state` has a key that no version of streamgp has ever written.
+
+    Examples
+    --------
+    >>> [is_foreign(key) for key in (b"ann", b"\xff\x1fhead", b"ann\x1fhead", b"a\x1fb\x1fc")]
+    [True, True, False, False]
+
+    """
+    return len(parts_of(key)) < 2
+
+
+def _take_stray(found: dict[bytes | None, int], record: Record) -> None:
+    if record.value is None:
+        found.pop(record.key, None)
+    else:
+        found[record.key] = record.offset
+
+
+def _flaw_of_key(key: bytes | None) -> str:
+    return f"its key must not be {key!r:.80}"
+
+
+@contextmanager
+def _noting(found: list[Unreadable], topic: TopicName, key: bytes) -> Iterator[None]:
+    """Note the record in `found` if it cannot be read within the block."""
+    try:
+        yield
+    except HistoryError as error:
+        found.append(Unreadable(topic, key, error.what))

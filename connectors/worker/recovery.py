@@ -17,6 +17,9 @@ from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import differences, differences_text
 
+_MOST_TOLD = 20
+"""The largest number of records of another program whose offsets are logged."""
+
 
 class Restorer:
     """Restores partitions from snapshot and topics.
@@ -128,9 +131,23 @@ class Restorer:
             history = histories.pop(number)
             if partition.bring_up(history):
                 partition.starts |= history.ends
+                self._tell_foreign(number, history)
             else:
                 behind[number] = partition
         return behind
+
+    def _tell_foreign(self, number: int, history: History) -> None:
+        """Log which records of `state` another program has written; no key: it may be a name."""
+        if history.foreign:
+            self._log.warning(
+                "foreign-records",
+                topic="state",
+                partition=number,
+                offsets=list(history.foreign.values())[:_MOST_TOLD],
+                n=len(history.foreign),
+                reason="their keys are of no streamgp",
+                consequence="left out; `streamgp recover` removes them",
+            )
 
     def _check_new(self, unsigned: Sequence[int]) -> None:
         """Refuse partitions without records that are not new.

@@ -260,6 +260,9 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
     numbers that workers without state have assigned twice are assigned again in the order of
     writing. Learners whose state is complete are left as they are.
 
+    Records that no worker can have written, in either topic, are named with partition and offset,
+    and removed. A label that such a record has overwritten is withdrawn.
+
     If the command is interrupted, workers refuse to start until you have run it again. `consensus`
     itself cannot be recovered: there is no other copy of it.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import time, time_ns
 from typing import Any, TypeAlias
@@ -50,6 +50,7 @@ from connectors.wire.state_records import (
     EARLY,
     History,
     HistoryError,
+    is_foreign,
     is_request,
     line_of,
     parts_of,
@@ -172,15 +173,16 @@ def _consistent_contents(
             continue
         found = contents.found()
         histories = _histories(found)
-        for partition, history in histories.items():
-            if history.configuration is not None:
-                check_signed(partition, history.configuration, loops.configuration, there.group)
-        try:
-            _check_whole(histories)
-            return checkpoint, found, histories, _waiting(histories, loops, at)
-        except (HistoryError, UnfitTopicsError):
-            if n == _N_TRIES or not are_at_work:
-                raise
+        with contents.naming_places():
+            for partition, history in histories.items():
+                if history.configuration is not None:
+                    check_signed(partition, history.configuration, loops.configuration, there.group)
+            try:
+                _check_whole(histories)
+                return checkpoint, found, histories, _waiting(histories, loops, at)
+            except (HistoryError, UnfitTopicsError):
+                if n == _N_TRIES or not are_at_work:
+                    raise
     raise click.ClickException(
         "the broker compacts state and consensus faster than they can be read; try again when less "
         "comes in, or stop the workers first"
@@ -228,6 +230,19 @@ class _Contents:
             _is_gap(self._latest[place], ends[place], None) for place in self._rest
         )
 
+    @contextmanager
+    def naming_places(self) -> Iterator[None]:
+        """Let errors about records name their places in the topic, not those in the backup."""
+        try:
+            yield
+        except (HistoryError, UnfitTopicsError):
+            records = (record for last in self._last.values() for record in last.values())
+            for history in histories_of(records).values():
+                for topic, key, what in history.unreadable():
+                    if topic == "consensus" or not is_foreign(key):
+                        raise HistoryError(what) from None
+            raise
+
     def found(self) -> dict[Place, list[Outgoing]]:
         """Return the records that count."""
         checkpoint = self._checkpoint
@@ -256,7 +271,9 @@ def _is_gap(before: Record, offset: int, at: float | None) -> bool:
 def _counts(record: Record, checkpoint: Checkpoint) -> bool:
     """Return whether a record is kept; of tombstones, only unprocessed requests."""
     if record.value is not None:
-        return record.topic == "state" or len(parts_of(record.key)) == 3
+        if record.topic == "state":
+            return not is_foreign(record.key)
+        return len(parts_of(record.key)) == 3
     is_waiting = record.topic == "consensus" and is_request(record)
     return is_waiting and record.offset >= checkpoint.heeded[record.partition]
 

@@ -22,7 +22,7 @@ from connectors.topics import COMPACTED, Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound, original_headers
-from connectors.wire.state_records import APART, History
+from connectors.wire.state_records import APART, History, is_foreign
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
     OtherGroupError,
@@ -72,6 +72,11 @@ cannot come back: open questions and events without a label (answers to them bec
 learners may predict slightly differently than before"""
 
 
+_ABOUT_UNREADABLE = """\
+if a later version of streamgp wrote these, do not go on: use that version. Else they will be
+  removed; a label that was overwritten is withdrawn, and state that was overwritten is lost"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """Rebuilt state.
@@ -114,33 +119,72 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         with closing(there.topics.reader(COMPACTED)) as reader:
             records = all_of(reader, what="reading")
             histories = histories_of(_of_group(records, there.group))
+            nulls = _without_unreadable(there, histories)
             with readable_topics(there.config):
                 broken = _broken(there, loops, histories)
                 empty = vanished_in(there.topics, there.group, histories)
                 histories |= dict.fromkeys(empty, History())
                 broken |= {partition: str(lost) for partition, lost in empty.items()}
-                if not broken:
+                if not (broken or nulls):
                     raise click.ClickException(_nothing_lost(there, histories))
                 refused = _refused(there.topics, loops)
                 found = _recovered({n: histories[n] for n in broken}, loops, there.group, refused)
             for reason in broken.values():
                 click.echo(reason)
-            click.echo(_told(found))
-            question = f"rebuild the state of {number(found.n_learners, 'learner')}?"
+            if broken:
+                click.echo(_told(found))
             if empty:
                 click.echo(f"{number(len(empty), 'partition')} will begin with nothing")
-            if not agreed(question, yes=yes):
+            rebuilt = f"the state of {number(found.n_learners, 'learner')}"
+            removed = number(len(nulls), "record")
+            todo = [f"remove {removed}"] * bool(nulls) + [f"rebuild {rebuilt}"] * bool(broken)
+            if not agreed(f"{' and '.join(todo)}?", yes=yes):
                 return
             check_still_idle(there, reader, "recover")
         configuration = signature(loops.configuration, there.group)
         cut = {**configuration, "fingerprint": BEING_RECOVERED}
-        write_state(there, marks(list(broken), cut))
-        dropped = outdated({n: histories[n] for n in broken})
-        write_state(there, [*found.out, *dropped, *marks(list(broken), configuration)])
-        click.echo(
-            f"rebuilt the state of {number(found.n_learners, 'learner')} in "
-            f"{number(len(broken), 'partition')}; now start the workers"
-        )
+        ours = [null for null in nulls if null.topic == "state" and not is_foreign(null.key)]
+        touched = {*broken, *(null.partition or 0 for null in ours)}
+        # Before the nulls: whatever is interrupted, no snapshot is merged with them.
+        first = [*marks(list(broken), cut), *outdated({n: histories[n] for n in sorted(touched)})]
+        write_state(there, first)
+        written = {(record.partition, record.key) for record in first}
+        gone = [null for null in nulls if (null.partition, null.key) not in written]
+        write_state(there, [*gone, *found.out, *marks(list(broken), configuration)])
+        done = [f"removed {removed}"] * bool(nulls)
+        done += [f"rebuilt {rebuilt} in {number(len(broken), 'partition')}"] * bool(broken)
+        click.echo(f"{'; '.join(done)}; now start the workers")
+
+
+def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> list[Outgoing]:
+    """Report the records that no worker can have written, and return nulls that remove them.
+
+    The histories are as they will be afterwards. Where inputs cannot be written to `consensus`, a
+    null is a worker's own, which no worker reads as a request; then the learner is rebuilt.
+    """
+    outbox = Outbound(source_of(there.group), keyed=there.config.worker.keyed)
+    nulls = []
+    for partition, history in histories.items():
+        for topic, key, what in history.unreadable():
+            null = Outgoing(topic=topic, partition=partition, key=key, value=None)
+            if topic == "consensus" and there.is_in_directory:
+                null = outbox.erase(key, partition)
+            history.take(
+                Record(
+                    topic=topic,
+                    partition=partition,
+                    offset=history.ends[topic],
+                    key=key,
+                    value=None,
+                    headers=null.headers,
+                    at=0.0,
+                )
+            )
+            nulls.append(null)
+            click.echo(printable(what))
+    if nulls:
+        click.echo(_ABOUT_UNREADABLE)
+    return nulls
 
 
 def _of_group(records: Iterable[Record], group: str) -> Iterator[Record]:

@@ -236,6 +236,15 @@ def _of_learned(
     histories, is_whole = _histories(topics, timeout_s)
     learned = _compared(topics, config, loops, timeout_s, histories, is_whole=is_whole)
     yield learned
+    for partition, history in sorted(histories.items()):
+        for offset in history.foreign.values():
+            yield Finding(
+                "warning",
+                "learned",
+                f"state:{partition}:{offset} has a key of no streamgp, and is left out: another "
+                "program has written it; take away its right to, and remove the record with "
+                "`streamgp recover`",
+            )
     if learned.verdict != "wrong":
         yield from _of_quarantine(histories, loops)
         yield from _of_drifts(histories, loops)

@@ -162,11 +162,8 @@ def test_where_one_loop_serves_all_lines_keep_the_keys_of_their_events():
 # --- records that no worker can have written
 
 good = encode(line("e1", 1))
-STRAYS = [
-    ("state", b"ann", b"{}", r"^state:3:7 .*: its key must not be b'ann'; use the streamgp that "),
-    ("state", None, b"{}", "^state:3:7 .*: its key must not be None; "),
-    ("state", b"\xff\x1fa", b"{}", r"^state:3:7 .*: its key must not be b'\\xff\\x1fa'; "),
-]
+FOREIGN = [b"ann", None, b"\xff\x1fa"]
+LATER = ("state", b"ann\x1fhead\x1f1", b"{}", r"^state:3:7 .*: its key must not be b'ann\\x1fhead")
 UNREADABLE = [
     ("state", b"ann\x1fhead", b"hello", "^state:3:7 .*: JSON is malformed: "),
     ("state", b"ann\x1fhead", b"[" * 100_000, "^state:3:7 .* that this streamgp writes: "),
@@ -175,7 +172,7 @@ UNREADABLE = [
         "state",
         b"ann\x1fhead",
         state("ann", "head", 1, 0).value.replace(b"1", b"2"),
-        "^state:3:7 .*: version must be 1, got 2; use the streamgp that wrote it, or write a null",
+        "^state:3:7 .*: version must be 1, got 2; use the streamgp that wrote it, or stop all",
     ),
     (
         "state",
@@ -205,12 +202,28 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("topic", "key", "value", "reason"), STRAYS)
-def test_a_record_that_belongs_to_nobody_is_reported(topic, key, value, reason):
+def test_a_record_with_a_key_of_too_many_parts_is_reported():
+    """A later version may have written it."""
+    *record, reason = LATER
     history = History()
-    history.take(raw(topic, key, value))
+    history.take(raw(*record))
     with pytest.raises(HistoryError, match=reason):
         history.entities()
+    assert [each.key for each in history.unreadable()] == [record[1]]
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_a_record_under_a_key_of_no_streamgp_is_left_out_and_listed(key):
+    log = Log()
+    log.write(state("ann", "head", {"n": 1}, 3))
+    history = log.history()
+    history.take(raw("state", key, b"{}"))
+    assert (history.entities(), history.parts("ann")) == (["ann"], {"head": {"n": 1}})
+    assert history.foreign == {key: 7}
+    # A null needs a key.
+    assert [each.key for each in history.unreadable()] == ([] if key is None else [key])
+    history.take(raw("state", key, None))
+    assert (history.foreign, history.unreadable()) == ({}, [])
 
 
 @pytest.mark.parametrize(("topic", "key", "value", "reason"), UNREADABLE)
@@ -221,9 +234,12 @@ def test_a_record_that_cannot_be_read_is_reported(topic, key, value, reason):
     with pytest.raises(HistoryError, match=reason) as caught:
         (history.parts if topic == "state" else history.lines)(entity)
     assert str(caught.value).isprintable()
+    [found] = history.unreadable()
+    assert (found.topic, found.key) == (topic, key)
+    assert str(caught.value).startswith(f"{found.what}; use the streamgp that wrote it, or stop")
 
 
-@pytest.mark.parametrize(("topic", "key", "value", "reason"), [*STRAYS, *UNREADABLE])
+@pytest.mark.parametrize(("topic", "key", "value", "reason"), [LATER, *UNREADABLE])
 def test_a_null_takes_such_a_record_away(topic, key, value, reason):  # noqa: ARG001
     history = History()
     history.take(raw(topic, key, value))
@@ -239,6 +255,7 @@ def test_an_invalid_configuration_is_reported(value):
     history.take(raw("state", b"\x1fconfiguration", value))
     with pytest.raises(HistoryError, match=r"^state:3:7 is nothing that this streamgp writes: "):
         _ = history.configuration
+    assert [each.key for each in history.unreadable()] == [b"\x1fconfiguration"]
 
 
 def test_a_history_is_of_one_partition_and_two_topics():
