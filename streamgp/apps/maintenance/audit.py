@@ -273,9 +273,7 @@ class _Found:
         elif record.value is not None:
             self._take_message(record, _message(record, record.value, self._keyed))
         elif record.topic == "consensus":
-            event = _event_of_null(record, self._keyed)
-            if event in self._put_back:
-                self._put_back[event].note_null(record)
+            self._take_null(record, history)
 
     def steps(self) -> Iterator[Step]:
         yield from self._steps
@@ -306,6 +304,22 @@ class _Found:
                 self._steps.append(_said(message))
         elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
             self._steps += _of_question(message)
+
+    def _take_null(self, record: Record, history: History) -> None:
+        try:
+            gone = taken_back(record.key, keyed=self._keyed)
+        except DecodeError:
+            return
+        if gone.event_id is not None:
+            event = gone.key, gone.event_id
+            if event in self._put_back:
+                self._put_back[event].note_null(record)
+        elif gone.key is not None and history.consensus_keys(gone.key):
+            # A key is forgotten; its lines may stay in the topic until that is next compacted. In a
+            # partition that holds none of them, a worker rejects the null.
+            for known in (self._lines, self._put_back, self._restated):
+                for event in [event for event in known if event[0] == gone.key]:
+                    del known[event]
 
     def _note_restated(self, record: Record, history: History) -> None:
         """Note the lines that a retraction has made, which an undo removes together with it."""
@@ -503,15 +517,6 @@ class _PutBack:
         until = max(each.sequence for each in self._first.values())
         self.found.append(_Undone(until, at, who, line.said_by(who), stands))
         self._is_open = True
-
-
-def _event_of_null(record: Record, keyed: bool) -> _EventKey | None:
-    """Return the event whose line a null removed, None if it concerns no event."""
-    try:
-        gone = taken_back(record.key, keyed=keyed)
-    except DecodeError:
-        return None
-    return None if gone.event_id is None else (gone.key, gone.event_id)
 
 
 def _learned(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Record
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
@@ -78,6 +79,31 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
 def test_an_unknown_name_is_reported_with_the_known_ones(small: Small) -> None:
     refused = small.wrong("audit", "--annotator", "bobb", "--format", "csv")
     assert "no annotator 'bobb' in the topics; they name 'ann', 'bob', 'eve'" in refused
+
+
+@pytest.mark.parametrize("is_embedded", [False, True])
+def test_labels_of_a_forgotten_person_are_not_told_before_the_topic_is_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_embedded: bool
+) -> None:
+    small = Small(tmp_path, monkeypatch, n_partitions=2)
+    if is_embedded:
+        small.topics = EmbeddedTopics(tmp_path / "topics")  # type: ignore[assignment]
+        small.topics.create()
+        monkeypatch.setattr(small.topics, "close", lambda: None)
+    for key in ("k1", "k2"):
+        small.put(*(small.event(f"e{i}", key, y="hall") for i in range(3)))
+    small.work()
+    small.put(small.event("asked", "k1"))
+    small.work()
+    [request] = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
+    small.answer(request, "den", annotator="ann")
+    small.done_beside_a_worker("forget", "k1", "--yes")
+    learned = [row for row in rows(small) if row["what"] == "learned"]
+    assert {row["key"] for row in learned} == {"k2"}
+    assert len(learned) == 3
+    small.put(small.event("anew", "k1", y="hall"))
+    small.work()
+    assert [row["event_id"] for row in rows(small, "--event", "anew")] == ["anew"]
 
 
 def test_rows_are_the_same_in_both_formats(small: Small) -> None:
