@@ -471,6 +471,8 @@ class Partition:
         if self.windows is not None:
             self.windows.take_over(history.windows())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
+        # The log may have lost its end since, and what comes next has the offsets of what was lost.
+        self.n_heeded = min(self.n_heeded, self._restored_to)
 
     def _take_over_forgotten(self, forgotten: Mapping[str, Any]) -> None:
         """Load the record `forgotten`; refuse a snapshot that was taken before it changed."""

@@ -236,7 +236,9 @@ def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     for partition, history in histories.items():
         old = forgotten_in(history)
         n = max(int(old.get("n", 0)) + 1, time_ns() // 1_000_000)
-        value = {"heeded": 0, **old, "n": n}
+        # The log may have lost its end since nulls were processed there.
+        heeded = min(int(old.get("heeded", 0)), history.ends.get("consensus", 0))
+        value = {**old, "heeded": heeded, "n": n}
         records.append(state_records.state("", FORGOTTEN, value, partition))
     return records
 

@@ -17,7 +17,7 @@ from connectors.topics import Outgoing, RefusedError, TopicName
 from connectors.wire import state_records
 from connectors.wire.state_records import parts_of
 from connectors.worker.compatibility import BEING_RECOVERED, UnfitTopicsError
-from connectors.worker.losses import LostRecordsError
+from connectors.worker.losses import FORGOTTEN, LostRecordsError
 from streamgp.apps.worker import check as checking
 from streamgp.interactive.messages import (
     Answer,
@@ -680,6 +680,25 @@ def test_a_directory_that_has_lost_its_database_is_refused(
     match = "topics.db is not there; make the topics with --create-topics"
     with directory_of_topics(small), pytest.raises(RefusedError, match=match):
         small.work()
+
+
+def test_what_is_deleted_after_a_recovery_of_a_log_without_its_end_is_taken_back(
+    small: Small,
+) -> None:
+    with_labels(small)
+    [partition] = {r.partition for r in small.records("consensus") if r.key[:4] == b"ann\x1f"}
+    writer = small.topics.writer("test")
+    forgotten = {"n": 1, "heeded": 1000}  # that many records were there
+    writer.send(state_records.state("", FORGOTTEN, forgotten, partition))
+    writer.close()
+    lose(small, "consensus", after=small.records("consensus")[-1].offset)
+    small.done("recover", "--yes")
+    n = n_learned(small, "ann")
+    writer = small.topics.writer("test")
+    key = b"ann\x1fe1\x1f0"
+    writer.send(Outgoing(topic="consensus", partition=partition, key=key, value=None))
+    writer.close()
+    assert n_learned(small, "ann") == n - 1
 
 
 # --- records that no worker can have written

@@ -1,13 +1,16 @@
 """What others do to the topic `consensus`: it is taken back, told, or passed over."""
 
 import itertools
+from contextlib import closing
 
 import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
+from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
+from connectors.worker.losses import FORGOTTEN
 from streamgp import SkepticalClassifier, isgp
 from streamgp.interactive.messages import Answer, Cancel
 from tests.helpers.topics import everything, said
@@ -398,6 +401,17 @@ def test_what_is_written_over_a_line_is_a_dead_letter_and_the_label_is_taken_bac
     topics.compact()
     assert [line.origin for line in said(topics, "consensus")] == ["volunteered", "withdrawn"]
     lose_positions(topics)
+    assert labels(topics)[0] == 1
+
+
+def test_what_is_deleted_after_the_log_has_lost_its_end_is_taken_back():
+    """The offsets up to which nulls were processed are given out again."""
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics)
+    with closing(topics.writer("test")) as writer:
+        writer.send(state("", FORGOTTEN, {"n": 0, "heeded": 1000}, 0))
+    run(topics, lambda: raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None))
     assert labels(topics)[0] == 1
 
 
