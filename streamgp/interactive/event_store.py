@@ -64,12 +64,15 @@ class StateSegments:
 
     # _on       the conversations in each segment, in the order of their numbers
     # _changed  segments that differ from what was published
-    __slots__ = ("_changed", "_on", "n")
+    # _grown    those of which more than a forgotten conversation differs: they may have become
+    #           larger
+    __slots__ = ("_changed", "_grown", "_on", "n")
 
     def __init__(self) -> None:
         self.n = 0
         self._on: dict[int, list[Record]] = {}
         self._changed: set[int] = set()
+        self._grown: set[int] = set()
 
     def __iter__(self) -> Iterator[tuple[int, list[Record]]]:
         """Yield the number and the conversations of every segment."""
@@ -79,6 +82,7 @@ class StateSegments:
         """Mark the segment of a conversation as changed."""
         if record.segment is not None:
             self._changed.add(record.segment)
+            self._grown.add(record.segment)
 
     def remove(self, record: Record) -> None:
         """Remove a forgotten conversation from its segment."""
@@ -130,7 +134,8 @@ class StateSegments:
         for number in sorted(self._changed):
             records = self._on[number]
             in_segment = [plain(record) for record in records]
-            if len(in_segment) > 1 and len(_encode(in_segment)) > MOST_BYTES:
+            may_divide = number in self._grown and len(in_segment) > 1
+            if may_divide and len(_encode(in_segment)) > MOST_BYTES:
                 (shortened[number], in_segment), *others = _grouped(records, in_segment)
                 groups += others
             found[number] = in_segment or None
@@ -154,6 +159,7 @@ class StateSegments:
             if not self._on[number]:
                 del self._on[number]
         self._changed.clear()
+        self._grown.clear()
 
 
 def _grouped(

@@ -114,6 +114,15 @@ def test_a_page_that_has_grown_too_large_is_divided():
         assert names(publish(book, [])) == {1: ["a", "b"], 2: ["c", "d"]}
 
 
+def test_a_page_that_only_loses_conversations_is_not_measured(monkeypatch):
+    book, records = StateSegments(), [record(name, 100) for name in "abc"]
+    publish(book, records)
+    book.settle()
+    monkeypatch.setattr(event_store, "_encode", None)
+    book.remove(records[0])
+    assert names(publish(book, [])) == {1: ["b", "c"]}
+
+
 def test_a_page_of_one_conversation_is_never_divided():
     book, a = StateSegments(), record("a", 10)
     with pages_of(50):

@@ -219,8 +219,13 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
         Whether to include the features; without them, the caller must supply them on loading.
 
     """
+    x, event = _plain_x(record) if with_x else None, record.event
+    if record.state == "seen" and event.excerpt is None:
+        # Nothing has happened in it: most are like this, and many are written again and again.
+        known = (record.serial, event.event_id, event.key, event.occurred_at, x, "seen")
+        return [*known, None, False, 0, 0, [], None, None]
     plain = list(_fields_of_record(record))
-    plain[_X] = _plain_x(record) if with_x else None
+    plain[_X] = x
     request, label = record.request, record.label
     if request is not None:
         # Once the question has ended it is no longer pending, and nothing is written about that.
@@ -240,7 +245,7 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
         if record.second.first is not None:
             fields[_FIRST] = _plain_label(record.second.first)
         plain[_SECOND] = _shortened(fields, _Second)
-    plain[_EXCERPT] = plain_excerpt(record.event.excerpt)
+    plain[_EXCERPT] = plain_excerpt(event.excerpt)
     if record.standing_by == record.labelled_by:
         plain[_STANDING_BY] = None
     return _shortened(plain, _Conversation)
