@@ -246,9 +246,24 @@ class CallJournal:
         for name, args, kwargs in self._calls:
             getattr(self._model, name)(*args, **kwargs)
 
-    def _save(self) -> None:
+    def save_early(self, state: State) -> None:
+        """Save the model if that is soon due; nothing done so far can be rolled back any longer.
+
+        For a caller that has needed the state: to compute it is most of the work of saving.
+
+        Parameters
+        ----------
+        state
+            What the model's `state` has just returned.
+
+        """
+        if self.saved is not None and 2 * len(self._calls) >= self.saved.most_calls:
+            self._save(state)
+            self._mark = 0
+
+    def _save(self, state: State | None = None) -> None:
         try:
-            n_bytes, read_state = _written(self._model.state())
+            n_bytes, read_state = _written(self._model.state() if state is None else state)
             most_calls = max(SAVE_EVERY, n_bytes // _CALL_BYTES)
             self.saved = SavedModel(read_state, self._model.examples(), most_calls)
         except (TypeError, ValueError):  # a budget or learner in it has no state to save

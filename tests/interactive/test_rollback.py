@@ -71,6 +71,41 @@ def test_a_model_is_brought_back_to_where_the_input_began(n_calls):
     assert model.state() == twin.state()
 
 
+@pytest.mark.parametrize("n_calls", [1, SAVE_EVERY // 2 - 1, SAVE_EVERY // 2, SAVE_EVERY])
+def test_a_model_is_saved_early_if_that_is_soon_due(n_calls):
+    model = isgp(seed=1)
+    journal = CallJournal(model)
+    journal.begin()
+    for number in range(n_calls):
+        journal.call(model.observe_one, {"u": float(number)})
+    state = model.state()
+    journal.save_early(state)
+    is_saved = n_calls >= SAVE_EVERY // 2
+    assert (journal.saved.read_state() == state) is is_saved
+    journal.begin()
+    journal.call(model.observe_one, {"u": 1e6})
+    journal.roll_back()
+    assert model.state() == state
+
+
+def test_a_state_that_is_published_is_not_computed_again_to_be_saved(monkeypatch):
+    loop, n_computed = taught(0), 0
+    state = loop.model.state
+
+    def counted():
+        nonlocal n_computed
+        n_computed += 1
+        return state()
+
+    monkeypatch.setattr(loop.model, "state", counted)
+    for number in range(5 * SAVE_EVERY):
+        loop.on_event(event(number), float(number))
+        if number % (SAVE_EVERY // 3) == 0:
+            loop.changes()
+    n_published = -(-5 * SAVE_EVERY // (SAVE_EVERY // 3))
+    assert n_computed == 1 + n_published
+
+
 def test_a_large_state_is_saved_less_often_and_brought_back_all_the_same(monkeypatch):
     model, twin = (
         SkepticalClassifier(StandardScaler() | GPClassifier(), warm_up=200, seed=1)

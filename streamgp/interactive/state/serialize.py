@@ -697,6 +697,7 @@ class StateChangelog:
         # The head comes last: a reader that starts anywhere and finds a segment also finds the
         # head.
         parts = {**_by_name(changed), HEAD: self._head(recent)}
+        self._moderator.journal.save_early(parts[HEAD]["model"])
         segments.settle()
         return parts
 
