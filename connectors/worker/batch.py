@@ -67,6 +67,7 @@ Exchange: TypeAlias = tuple[int, Content | None, Sequence[Message]]
 """Partition, an input (None for a timer), and the messages of its key's loop about it."""
 
 _LABELLED = (Event, Answer)
+_REQUESTS = (TakenBack, RetractionRequest)
 _WITHOUT_RECORD: frozenset[type] = frozenset((Rejected, Retraction))
 _COUNTED: dict[type, str] = {
     Event: "events",
@@ -173,10 +174,10 @@ class Results:
                 else:
                     is_bad = self._reject(message, cause, partition.number)
             before = message
-        if content is not None and not isinstance(content, TakenBack | RetractionRequest):
+        if isinstance(content, _LABELLED):
+            self.counts[_COUNTED[type(content)]] += 1
+        if content is not None and not isinstance(content, _REQUESTS):
             self.verdicts.append(is_bad)
-            if isinstance(content, _LABELLED):
-                self.counts[_COUNTED[type(content)]] += 1
 
     def _reject(self, rejected: Rejected, cause: Record | None, number: int) -> bool:
         """Write a rejection as a dead letter; return whether it counts as an unusable input."""

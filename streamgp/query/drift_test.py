@@ -262,7 +262,8 @@ class RunningDriftTest:
         """
         if wish.ask:
             return wish
-        least = self.least(_class_of_sum(belief))
+        # Mostly nothing is suspected of any class.
+        least = self.least(_class_of_sum(belief)) if self._suspicions else self._test.at_least
         return Decision.of(least, draw, recorded_name(DriftTest)) if least > draw else wish
 
     def note(
