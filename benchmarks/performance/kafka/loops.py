@@ -245,7 +245,7 @@ def worker_pace(
     took: Counter[str] = Counter()
 
     class Marks(WorkerMetrics):
-        def note_batch(self, batch: Batch, _: Any, took_s: Mapping[str, float], *__: Any) -> None:
+        def note_batch(self, batch: Batch, took_s: Mapping[str, float], at: float) -> None:  # noqa: ARG002
             if marks:
                 took.update(took_s)
             marks.append((time.perf_counter(), time.process_time(), batch.results.counts["events"]))
