@@ -114,11 +114,14 @@ def check_kind(y: Label, known: Label) -> None:
         )
 
 
+def plain_label(y: Any) -> Any:
+    """Return a label, or None, as a value of Python: numpy's scalars cannot be written as JSON."""
+    return y.item() if type(y).__module__ == "numpy" else y
+
+
 def _kind(y: Label) -> type:
     """Return the kind of a label, whether or not it is a numpy scalar."""
-    plain: Any = y
-    if type(y).__module__ == "numpy":
-        plain = plain.item()
+    plain = plain_label(y)
     return next((kind for kind in (bool, int, float) if isinstance(plain, kind)), type(plain))
 
 

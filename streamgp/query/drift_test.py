@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from streamgp.base import Belief, Decision, Label, Posterior, State
+from streamgp.base import Belief, Decision, Label, Posterior, State, plain_label
 from streamgp.common.annotator_error import INSISTED, WRONG
 from streamgp.common.calibration import CalibrationOffset
 from streamgp.common.fingerprint import recorded_name
@@ -232,12 +232,12 @@ class RunningDriftTest:
         told = 0.0  # a label that is new, or comes before the first prediction
         if y in criteria.scores(belief):
             e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
-            stated, worthless = differing(belief, error_rate=e, most_sure=self.most_sure)
+            right = criteria.probability_right(belief)
+            stated, worthless = _differing(belief, min(right, self.most_sure), error_rate=e)
             differs = bool(y != criteria.predicted(belief))
             expected = self._usual.corrected(stated)
             told = surprise(differs, expected, max(worthless, expected))
-            is_sure = criteria.probability_right(belief) >= _SURE
-            self._latest.append((stated, differs, is_sure))
+            self._latest.append((stated, differs, right >= _SURE))
             if len(self._latest) > _N_LATEST:
                 self._count_as_usual(*self._latest.pop(0))
         concerned = _class_of_sum(belief)
@@ -333,7 +333,11 @@ class RunningDriftTest:
         """Return the state as plain JSON values."""
         return {
             "suspicions": [
-                [key, *_plain(one.all), [[name, *_plain(s)] for name, s in one.without.items()]]
+                [
+                    plain_label(key),
+                    *_plain(one.all),
+                    [[name, *_plain(s)] for name, s in one.without.items()],
+                ]
                 for key, one in self._suspicions.items()
             ],
             "heard": [[name, n] for name, n in self._heard.items()],
@@ -396,7 +400,12 @@ def differing(
     (0.26..., 0.5)
 
     """
-    q = min(criteria.probability_right(belief), most_sure)
+    right = min(criteria.probability_right(belief), most_sure)
+    return _differing(belief, right, error_rate=error_rate)
+
+
+def _differing(belief: Belief, q: float, *, error_rate: float) -> tuple[float, float]:
+    """Return what `differing` does if the prediction is right with probability `q`."""
     others = max(len(criteria.scores(belief)), 2) - 1
     nearby = _disagreement_nearby(belief, criteria.predicted(belief))
 

@@ -39,6 +39,7 @@ from streamgp.base import (
     State,
     check_kind,
     check_label,
+    plain_label,
 )
 from streamgp.common.feature_values import (
     check_features,
@@ -454,7 +455,7 @@ class ExampleStore(ABC, Generic[B]):
             **extra,
             "n_taught": self.n_taught,
             "numbers": [key[0] for key in unnamed if isinstance(key, tuple)],
-            "labels": list(self._labels),
+            "labels": [plain_label(label) for label in self._labels],
             "scaling": self.scaling.state(),
         }
 

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgp.base import Array, Belief, Features, Label, State
+from streamgp.base import Array, Belief, Features, Label, State, plain_label
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import plain_features
 from streamgp.common.validation import check_several
@@ -248,7 +248,7 @@ class TemporalFilter:
         moved = {} if self._stepped is self._beliefs else {"stepped": _plain(self._stepped)}
         return {
             "n_events": self._n_events,
-            "labels": list(self._labels),
+            "labels": [plain_label(label) for label in self._labels],
             "beliefs": _plain(self._beliefs),
             "scores": text_of(self._scores),
             "awaited": [[event_id, n, plain] for event_id, (n, _, plain) in self._awaited.items()],

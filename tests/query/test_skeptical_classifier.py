@@ -1,9 +1,11 @@
 import copy
 import inspect
+import json
 import math
 import pickle
 import random
 
+import numpy as np
 import pytest
 from river import (
     active,
@@ -1037,3 +1039,31 @@ def test_of_two_equal_labels_the_final_one_is_on_record():
     model.settle_one({"u": 0.0}, 1, given=True, challenged=True)
     answer = model.examples()[0].answer
     assert (type(answer.y), answer.upheld) == (int, True)
+
+
+# --- what learners and callers of other kinds hand over
+
+
+NUMPYS_LABELS = [
+    [np.str_("p"), np.str_("q"), np.str_("r")],
+    [np.int64(1), np.int64(2), np.int64(3)],
+    [np.float32(0.5), np.float32(1.5), np.float32(2.5)],
+    [np.bool_(False), np.bool_(True)],
+]
+
+
+@pytest.mark.parametrize("labels", NUMPYS_LABELS, ids=lambda labels: type(labels[0]).__name__)
+def test_a_state_with_labels_of_numpy_is_plain_json(labels):
+    model = isgp(seed=1)
+    draw = random.Random(1)
+    for n in range(90):
+        # Of no use: the drift test becomes suspicious, and says so for a class.
+        model.learn_one({"a": draw.gauss(n % len(labels), 0.1)}, draw.choice(labels))
+    state = model.state()
+    assert json.loads(json.dumps(state)) == state
+    kept = [*state["taught"]["labels"], *state["temporal"]["labels"]]
+    kept += [key for key, *_ in state["drift"]["suspicions"] if key is not None]
+    assert {type(label) for label in kept} == {type(labels[0].item())}
+    again = model.clone()
+    again.load_state(json.loads(json.dumps(state)), model.examples())
+    assert again.predict_proba_one({"a": 0.5}) == model.predict_proba_one({"a": 0.5})
