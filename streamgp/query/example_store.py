@@ -67,6 +67,11 @@ _Known: TypeAlias = tuple[PendingQuestion, bool]
 # besides ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
+# How far the probabilities of a learner may be from adding up to 1: those of single precision are
+# off by some 1e-7 for each class.
+_OFF = 1e-3
+_PYTHONS = frozenset((float, int))
+
 # Types of which all values can be compared.
 _COMPARABLE = frozenset((bool, int, float, str))
 
@@ -878,12 +883,30 @@ class ClassExampleStore(ExampleStore[Belief]):
 
     def _believed(self, learner: Any, seen: Features) -> Belief:
         belief: Belief = learner.predict_proba_one(seen, **self._options)
-        if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
+        return belief if isinstance(belief, Posterior) else self._checked(belief)
+
+    def _checked(self, belief: Mapping[Label, float]) -> Mapping[Label, float]:
+        """Return the probabilities of a learner as numbers of Python; refuse what are none.
+
+        Some learners return zeros where they know nothing.
+        """
+        shares = belief.values()
+        total = sum(shares)
+        if not math.isfinite(total):
             raise ValueError(
                 f"{type(self._template).__name__} or its transformers make no finite probabilities "
                 "of these features; leave out what is missing, or scale what comes late"
             )
-        return belief
+        if None in belief or (total and abs(total - 1.0) > _OFF) or min(shares, default=0.0) < 0.0:
+            # No ValueError: the features are not to blame.
+            raise RuntimeError(
+                f"{type(self._template).__name__}.predict_proba_one must return a probability of "
+                "each label, none of them negative, and they must add up to 1, got "
+                f"{dict(belief)!r:.200}"
+            )
+        if _PYTHONS.issuperset(map(type, shares)):
+            return belief
+        return {label: float(share) for label, share in belief.items()}
 
     def _check_label(self, y: Label) -> None:
         self.check_class(y)

@@ -1067,3 +1067,58 @@ def test_a_state_with_labels_of_numpy_is_plain_json(labels):
     again = model.clone()
     again.load_state(json.loads(json.dumps(state)), model.examples())
     assert again.predict_proba_one({"a": 0.5}) == model.predict_proba_one({"a": 0.5})
+
+
+class Saying(base.Classifier):
+    """Says the same of every event."""
+
+    def __init__(self, proba):
+        self.proba = proba
+
+    @property
+    def _multiclass(self):
+        return True
+
+    def learn_one(self, x, y):
+        pass
+
+    def predict_proba_one(self, x):  # noqa: ARG002
+        return self.proba
+
+
+@pytest.mark.parametrize(
+    "proba",
+    [
+        {"p": 0.7, "q": 0.7},
+        {"p": 0.2, "q": 0.3},
+        {"p": 1.5, "q": -0.5},
+        {"p": 0.5, None: 0.5},
+        {"p": np.float64(3.0), "q": np.float64(4.0)},
+    ],
+)
+def test_a_learner_whose_probabilities_are_none_is_named(proba):
+    model = SkepticalClassifier(Saying(proba), seed=1)
+    words = r"^Saying\.predict_proba_one must return a probability of each label, none of them nega"
+    with pytest.raises(RuntimeError, match=words):
+        model.predict_one({"a": 1.0})
+    [flaw] = InteractiveLoop(SkepticalClassifier(Saying(proba), seed=1)).on_event(
+        Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), now=0.0
+    )
+    # The features are not to blame.
+    assert (flaw.fault, flaw.reason[:28]) == ("failed", "RuntimeError: Saying.predict")
+
+
+@pytest.mark.parametrize("proba", [{}, {"p": 0.0, "q": 0.0}, {"p": 1}, {"p": 0.3333, "q": 0.6666}])
+def test_a_learner_may_know_nothing_and_round(proba):
+    assert SkepticalClassifier(Saying(proba), seed=1).own_proba_one({"a": 1.0}) == proba
+
+
+def test_probabilities_of_numpy_become_numbers_of_python():
+    saying = Saying({"p": np.float32(0.25), "q": np.float32(0.75)})
+    model = SkepticalClassifier(saying, drift_test=DriftTest(), seed=1)
+    proba = model.own_proba_one({"a": 1.0})
+    assert proba == {"p": 0.25, "q": 0.75}
+    assert {type(share) for share in proba.values()} == {float}
+    for y in "pqq":
+        model.learn_one({"a": 1.0}, y)
+    assert json.loads(json.dumps(model.state())) == model.state()
