@@ -19,7 +19,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from connectors.storage.snapshots import read_snapshot, state_error, write_snapshot
+from connectors.storage.snapshots import (
+    check_writable,
+    read_snapshot,
+    state_error,
+    write_snapshot,
+)
 from connectors.topics import COMPACTED, Outgoing, Place, TopicName
 from connectors.wire.record_lines import from_line, to_line
 from streamgp.common.private_files import make_directory
@@ -127,10 +132,9 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     ({'events': {0: 17}}, True)
 
     """
+    check_free(directory)
     try:
         make_directory(directory)
-        if any(directory.iterdir()):
-            raise BackupError(f"{directory} is not empty; name a new or an empty directory")
     except OSError as error:
         raise state_error(f"cannot write a backup to {directory}", error) from error
     files = []
@@ -155,6 +159,25 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
     write_snapshot(directory / MANIFEST, text + b"\n")
     return manifest
+
+
+def check_free(directory: Path) -> None:
+    """Check that a backup can be written to a directory; changes nothing.
+
+    Raises
+    ------
+    BackupError
+        If it is not empty.
+    StateError
+        If it cannot be written.
+
+    """
+    check_writable(directory / MANIFEST, makes_directory=True)
+    try:
+        if directory.exists() and any(directory.iterdir()):
+            raise BackupError(f"{directory} is not empty; name a new or an empty directory")
+    except OSError as error:
+        raise state_error(f"cannot write a backup to {directory}", error) from error
 
 
 def read_backup(directory: Path) -> tuple[Manifest, Contents]:

@@ -90,6 +90,47 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
         raise state_error(f"cannot write {path}", error) from error
 
 
+def check_writable(path: Path, *, makes_directory: bool = False) -> None:
+    """Check before a long work that its result can be written to a file; changes nothing.
+
+    Parameters
+    ----------
+    path
+        The file, which need not exist. A symbolic link is followed.
+    makes_directory
+        Whether its directory is created when the file is written.
+
+    Raises
+    ------
+    StateError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> check_writable(Path("/nonexistent/results.html"))
+    Traceback (most recent call last):
+    connectors.storage.snapshots.StateError: cannot write /nonexistent/results.html: there is no ...
+
+    """
+    try:
+        os.stat(path)
+        there = path
+    except (FileNotFoundError, NotADirectoryError):
+        is_link = path.is_symlink()
+        there = path.resolve().parent if is_link else path.absolute().parent
+        if makes_directory and not is_link:
+            # The nearest that exists decides; a link that leads nowhere cannot become a directory.
+            there = next(each for each in (there, *there.parents) if os.path.lexists(each))
+        if not os.path.lexists(there):
+            raise StateError(f"cannot write {path}: there is no directory {there}") from None
+        if not there.is_dir():
+            raise StateError(f"cannot write {path}: {there} is not a directory") from None
+    except OSError as error:
+        raise state_error(f"cannot write {path}", error) from None
+    if not os.access(there, os.W_OK | os.X_OK if there.is_dir() else os.W_OK):
+        raise StateError(f"cannot write {path}: {there} is not writable")
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock a file that is replaced as a whole against changes by other processes.

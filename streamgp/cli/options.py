@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from connectors.storage.snapshots import check_writable
 from streamgp.config.broker_url import ALLOWED
 
 
@@ -175,18 +176,16 @@ def check_output(path: Path, *, read: Sequence[Path]) -> None:
     Raises
     ------
     click.ClickException
-        If it cannot be written, or would replace one of the input files `read`.
+        If it is a directory, or would replace one of the input files `read`.
+    StateError
+        If it cannot be written.
 
     """
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory; name a file")
     if any(os.path.realpath(path) == os.path.realpath(file) for file in read):
         raise click.ClickException(f"{path} would be overwritten; name another file")
-    there = path if path.exists() else path.absolute().parent
-    if not there.exists():
-        raise click.ClickException(f"cannot write {path}: there is no directory {there}")
-    if not os.access(there, os.W_OK):
-        raise click.ClickException(f"cannot write {path}: {there} is not writable")
+    check_writable(path)
 
 
 def given_options() -> list[click.Parameter]:

@@ -8,6 +8,7 @@ it to others did so on purpose. Devices and pipes are written to as they are.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -29,6 +30,28 @@ def private(path: str, flags: int) -> int:
 
     """
     return os.open(path, flags, FILE_MODE)
+
+
+def write_private(path: str | Path, data: bytes | memoryview) -> None:
+    """Write a file, for its owner only if it is new; remove it if it cannot be written whole.
+
+    Half a page, picture or configuration may look like a whole one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+
+    """
+    with open(path, "wb", buffering=0, opener=private) as file:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                os.unlink(os.path.realpath(path))
+            raise
 
 
 def make_directory(path: str | Path) -> None:

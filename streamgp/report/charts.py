@@ -17,7 +17,7 @@ from io import BytesIO
 from math import ceil, floor, log10
 from pathlib import Path
 
-from streamgp.common.private_files import private
+from streamgp.common.private_files import write_private
 from streamgp.report.html import count, percent
 
 WIDTH, HEIGHT = 1000, 400
@@ -306,11 +306,4 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
     ending = path.suffix.removeprefix(".").lower()
     picture = BytesIO()
     figure.savefig(picture, format=ending or "png", dpi=120)
-    is_new = not path.exists()
-    try:
-        with open(path, "wb", opener=private) as file:
-            file.write(picture.getbuffer())
-    except OSError:
-        if is_new:  # half a picture is useless
-            path.unlink(missing_ok=True)
-        raise
+    write_private(path, picture.getbuffer())

@@ -29,6 +29,7 @@ from connectors.storage.backups import (
     BackupError,
     Contents,
     Manifest,
+    check_free,
     read_backup,
     write_backup,
 )
@@ -101,6 +102,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None = None) ->
         have lost records.
 
     """
+    with in_one_line(BackupError):
+        check_free(directory)  # before all topics are read
     with visit(config_file, broker) as there:
         loops = build_loops(there.config, source=str(config_file))
         at = time()

@@ -19,14 +19,14 @@ import click
 import msgspec
 
 from connectors.jsonl import FILES, read_messages
-from connectors.storage.snapshots import state_error, write_snapshot
+from connectors.storage.snapshots import check_writable, state_error, write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
 from streamgp.apps.console import number
 from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
 from streamgp.common.annotator_error import Reliability
 from streamgp.common.printable import cut, path_text, printable
-from streamgp.common.private_files import make_directory, private
+from streamgp.common.private_files import make_directory, write_private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.agreement import agreement_lines
@@ -454,8 +454,10 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
     Raises
     ------
     click.ClickException
-        If the page cannot be written, or would replace a needed file: one of those files, or an
-        input file, `read`.
+        If it is a directory, or would replace a needed file: one of those files, or an input file,
+        `read`.
+    StateError
+        If the page cannot be written.
 
     """
     if path.is_dir():
@@ -466,12 +468,7 @@ def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
             raise click.ClickException(
                 f"{file} would be overwritten by the report; name another file"
             )
-    # Directories are created when the page is written, so the nearest existing one decides.
-    there = path if path.exists() else next(d for d in path.absolute().parents if d.exists())
-    if there != path and not there.is_dir():
-        raise click.ClickException(f"cannot write {path}: {there} is not a directory")
-    if not os.access(there, os.W_OK):
-        raise click.ClickException(f"cannot write {path}: {there} is not writable")
+    check_writable(path, makes_directory=True)
 
 
 def write_report(directory: Path, path: Path) -> None:
@@ -488,7 +485,6 @@ def write_report(directory: Path, path: Path) -> None:
     text = page(read_run(directory))
     try:
         make_directory(path.parent)
-        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
-            file.write(text)
+        write_private(path, text.encode())
     except OSError as error:
         raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None

@@ -27,7 +27,7 @@ from streamgp.apps.tune.scoring import (
     read_recording,
     staged,
 )
-from streamgp.common.private_files import private
+from streamgp.common.private_files import write_private
 from streamgp.config import build
 from streamgp.config.settings import Config, Learner, resolved
 from streamgp.config.templates import toml
@@ -491,8 +491,7 @@ def write_configuration(path: Path, config: Config, *, comment: str) -> None:
 
     """
     try:
-        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
-            file.write(f"# {comment}\n{toml(config)}")
+        write_private(path, f"# {comment}\n{toml(config)}".encode())
     except OSError as error:
         raise click.ClickException(str(state_error(f"cannot write {path}", error))) from None
 

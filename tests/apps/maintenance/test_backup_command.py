@@ -280,6 +280,13 @@ def test_a_backup_is_its_owners_alone(backed_up: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_directory_of_no_use_is_refused_before_the_topics_are_read(small: Small) -> None:
+    # Nothing has been learned, which only the topics tell.
+    assert f"{small.path} is not empty" in small.wrong("backup", small.path)
+    file = small.config_file
+    assert f"{file} is not a directory" in small.wrong("backup", file / "monday")
+
+
 def test_nothing_learned_is_not_backed_up(small: Small) -> None:
     assert "nothing to back up" in small.wrong("backup", small.path / "backup")
 

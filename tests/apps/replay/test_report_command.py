@@ -188,6 +188,9 @@ def test_page_that_cannot_be_written_is_refused_before_the_run(
     assert run(page) == f"cannot write {page}: {tmp_path} is not writable"
     assert not page.parent.exists()
     monkeypatch.undo()
+    page = tmp_path / "loop.html"
+    page.symlink_to(page.name)
+    assert run(page).startswith(f"cannot write {page}: Too many levels of symbolic links; remove")
     assert "expected a file, got an empty text" in wrong(
         "replay", log, "--label", "room", "--report", ""
     )

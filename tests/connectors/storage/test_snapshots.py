@@ -10,6 +10,7 @@ from connectors.storage import snapshots
 from connectors.storage.snapshots import (
     StateDirectory,
     StateError,
+    check_writable,
     locked,
     read_snapshot,
     write_snapshot,
@@ -384,3 +385,49 @@ def test_a_place_that_cannot_be_a_state_directory_is_refused_in_words(tmp_path, 
     monkeypatch.setattr(snapshots.fcntl, "flock", refuse)
     with pytest.raises(StateError, match=r"cannot lock .*: No locks available; name another place"):
         StateDirectory(tmp_path)
+
+
+# --- checked before the work
+
+
+def test_a_file_that_can_be_written_passes_and_is_not_made(tmp_path):
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    for name in ("new", "old", "link", "/dev/null"):
+        check_writable(tmp_path / name)
+    check_writable(tmp_path / "a" / "b" / "new", makes_directory=True)
+    assert sorted(os.listdir(tmp_path)) == ["link", "old"]
+    assert (tmp_path / "old").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("name", "makes", "words"),
+    [
+        ("loop", True, "Too many levels of symbolic links; remove the link"),
+        ("loop/new", True, "Too many levels of symbolic links; remove the link"),
+        ("file/new", True, "file is not a directory"),
+        ("file/a/new", True, "file is not a directory"),
+        ("file/new", False, "file is not a directory"),
+        ("a/new", False, "there is no directory "),
+        ("astray", True, "there is no directory "),
+        ("astray/new", True, "astray is not a directory"),
+        ("x" * 300, True, "File name too long; choose a shorter one"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path, name, makes, words):
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "astray").symlink_to("nowhere/file")
+    with pytest.raises(StateError, match=f"^cannot write .*{words}"):
+        check_writable(tmp_path / name, makes_directory=makes)
+    assert sorted(os.listdir(tmp_path)) == ["astray", "file", "loop"]
+
+
+def test_what_others_own_is_refused_before_the_work(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    with pytest.raises(StateError, match=f"{tmp_path} is not writable$"):
+        check_writable(path)
+    path.touch()
+    with pytest.raises(StateError, match=f"{path} is not writable$"):
+        check_writable(path)
