@@ -896,6 +896,23 @@ def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> No
     wait_until(lambda: list(given(scene).values()) == ["den", "bedroom"])
 
 
+def test_answer_that_is_too_long_for_a_proxy_is_refused(scene: PageScene, look: Look) -> None:
+    """It would be as long whenever it is sent, and must keep no other answer back."""
+    ask(scene, 3)
+    scene.start()
+    page = look(service_workers="block")
+    expect(page.locator(CARD)).to_be_visible()
+    page.route("**/api/answers", lambda route: route.fulfill(status=413, body="<h1>too big</h1>"))
+    press(page, "3")
+    expect(page.locator("#notice")).to_contain_text("not accepted: it is too long")
+    expect(page.locator("#connection")).to_be_hidden()
+    page.unroute("**/api/answers")
+    for _ in range(3):
+        press(page, "2")
+    all_sent(page)
+    assert [*given(scene).values()] == ["bedroom"] * 3
+
+
 @pytest.mark.parametrize("key", ["constructor", "__proto__"])
 def test_key_may_be_called_like_a_property_of_every_object(
     scene: PageScene, look: Look, key: str

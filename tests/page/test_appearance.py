@@ -299,7 +299,7 @@ def test_every_text_that_is_used_is_there() -> None:
 ERRORS_OF_PROGRAMS = {
     # Not in the form that the page sends, or from another site.
     *("bad_body", "bad_http", "bad_json", "cut_off", "http", "malformed", "no_header", "no_json"),
-    *("not_found", "too_large", "wrong_host", "wrong_origin", "wrong_site"),
+    *("not_found", "wrong_host", "wrong_origin", "wrong_site"),
     # Shown with their reason, by the browser itself, or not at all.
     *("bad_preferences", "bad_reply", "cannot_undo"),
     *("bad_day", "bad_link", "no_invites", "no_look", "too_many_streams"),

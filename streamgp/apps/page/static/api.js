@@ -51,6 +51,8 @@ export async function request(method, path, body = undefined) {
   });
   const reply = await decoded(answer);
   if (answer.ok) return reply;
+  // Also of a proxy, which would refuse as much again.
+  if (answer.status === 413) throw new Refused(413, { error: "too_large" });
   // Without `error` it is not our server that replied, but a proxy that does not reach it at the moment.
   const isOurs = typeof reply?.error === "string";
   if (!isOurs || answer.status === 429 || answer.status === 408 || answer.status >= 500) {
