@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 import click
 
 from connectors.topics import BrokerError, RefusedError
-from streamgp import __version__
 from streamgp.apps.console import (
     INTERNAL_ERROR,
     INTERRUPTED,
@@ -25,6 +24,7 @@ from streamgp.apps.console import (
     WRONG_USE,
     tell,
 )
+from streamgp.apps.release import release
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.flink import flink
@@ -140,8 +140,21 @@ def _fail(message: str, status: int = WRONG_USE) -> int:
     return status
 
 
+def _tell_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"streamgp {release()}")
+        context.exit()
+
+
 @click.group(cls=_Streamgp, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="streamgp %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Online learning from people who make mistakes.
 

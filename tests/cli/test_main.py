@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import streamgp
 from connectors.topics import BrokerError
+from streamgp.apps.release import release
 from streamgp.cli.main import cli
 
 MAIN = "from streamgp.cli.main import main; main()"
@@ -75,7 +76,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_version() -> None:
     result = run("--version")
-    assert result.stdout == f"streamgp {streamgp.__version__}\n"
+    assert result.stdout == f"streamgp {release()}\n"
     assert result.returncode == 0
 
 

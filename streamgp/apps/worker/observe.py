@@ -18,7 +18,7 @@ from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from connectors.worker.metrics import Histogram, WorkerMetrics
-from streamgp import __version__
+from streamgp.apps.release import release
 from streamgp.config.validation import ConfigError, parse_bind
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ FAMILIES = (
     Family(
         "build_info",
         "gauge",
-        "1, with the version of streamgp.",
-        lambda _: [((__version__,), 1.0)],
+        "1, with the version of streamgp, and the commit if it is known.",
+        lambda _: [((release(),), 1.0)],
         ("version",),
     ),
 )

@@ -27,7 +27,6 @@ from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import say
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
-from streamgp import __version__
 from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (
@@ -40,6 +39,7 @@ from streamgp.apps.deployment.deployment import (
     topic_problems,
 )
 from streamgp.apps.gc_tuning import collect_seldom
+from streamgp.apps.release import release
 from streamgp.apps.worker.observe import observed
 from streamgp.config.broker_url import MemoryAddress
 from streamgp.config.load import check_bind, check_name
@@ -392,7 +392,7 @@ def _work(
         say(
             logging.INFO,
             "started",
-            streamgp=__version__,
+            streamgp=release(),
             broker=config.broker.url,
             group=config.worker.group,
             instance=slot.instance,
