@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from enum import Enum
 from itertools import pairwise
 from typing import Any, TypeAlias
+from unicodedata import normalize
 
 from connectors.broker import Received
 from connectors.tables.cells import (
@@ -683,6 +684,9 @@ def check_columns(columns: list[str], named: list[tuple[str, str]], path: object
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            alike = [c for c in columns if normalize("NFC", c) == normalize("NFC", name)]
+            if alike:
+                hint = f"; one that looks the same has another Unicode form, {alike[0]!a}"
             if len(columns) == 1 and name in columns[0]:
                 hint = "; expected commas, semicolons or tabs between the cells"
             there = ", ".join(columns[:MOST_NAMED])

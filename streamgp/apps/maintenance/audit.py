@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 import click
 
@@ -109,7 +110,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Selection of events: those with a step that matches all fields that are not None."""
+    """Selection of events: those with a step that matches all fields that are not None.
+
+    Texts are typed: an accented letter may be one character or two, and both look the same.
+    """
 
     event_id: str | None = None
     annotator: str | None = None
@@ -123,11 +127,19 @@ class Wanted:
 
     def fits(self, step: Step) -> bool:
         return (
-            self.event_id in (None, step.event_id)
-            and self.annotator in (None, step.annotator)
-            and (self.label is None or self.label in (str(step.label), str(step.before)))
+            _is_meant(self.event_id, step.event_id)
+            and _is_meant(self.annotator, step.annotator)
+            and _is_meant(self.label, step.label, step.before)
             and (self.since is None or step.at >= self.since)
         )
+
+
+def _is_meant(typed: str | None, *found: object) -> bool:
+    """Whether a typed text stands for one of these, or for all."""
+    if typed is None:
+        return True
+    forms = [normalize("NFC", str(one)) for one in found if one is not None]
+    return normalize("NFC", typed) in forms
 
 
 def audit_labels(
@@ -337,7 +349,7 @@ def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
     if name is None:
         return
     names = sorted({step.annotator for step in steps if step.annotator is not None})
-    if name not in names:
+    if not _is_meant(name, *names):
         few = ", ".join(repr(each) for each in names[:_MOST_NAMES])
         more = f" and {number(len(names) - _MOST_NAMES, 'other')}" if names[_MOST_NAMES:] else ""
         raise click.ClickException(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from unicodedata import normalize
 
 import click
 
@@ -31,7 +32,7 @@ from streamgp.apps.replay.results import (
     write_results,
 )
 from streamgp.base import State
-from streamgp.common.printable import HiddenLabels
+from streamgp.common.printable import HiddenLabels, printable
 from streamgp.config import build
 from streamgp.config.settings import Config
 from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Prediction, Rejected
@@ -299,7 +300,7 @@ class _Replay:
                 reliability=reliability_of(loop, played.by_key),
                 drifts=drifts_of(loop, played.by_key, keyed=config.log.key is not None),
             )
-            _note_hidden(played, notes)
+            _note_labels(played, notes)
         self._seconds = perf_counter() - self._start
         if self._directory is not None:
             write_results(
@@ -389,10 +390,19 @@ def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], Non
         ) from None
 
 
-def _note_hidden(played: Played, notes: Notes) -> None:
-    """Report labels with invisible characters."""
+def _note_labels(played: Played, notes: Notes) -> None:
+    """Report labels with invisible characters, and those that look the same."""
     met = HiddenLabels()
+    alike: dict[str, list[str]] = {}
     for label in played.statistics.confusion.summary()["labels"]:
         warning = met.warning(label)
         if warning is not None:
             notes(warning)
+        if isinstance(label, str) and not label.isascii():
+            alike.setdefault(normalize("NFC", label), []).append(ascii(label))
+    for label, forms in alike.items():
+        if len(forms) > 1:
+            notes(
+                f"label {printable(label)[:80]} is written in {len(forms)} Unicode forms, which "
+                f"count as different labels: {', '.join(forms)[:200]}; write it in one"
+            )

@@ -76,6 +76,17 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
     assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
 
 
+def test_a_name_and_a_label_are_found_in_another_unicode_form(small: Small) -> None:
+    small.put(small.event("e9", "k1", x={"light": 9.0}))
+    small.work()
+    request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
+    small.answer(request, "cafe\u0301", annotator="Zoe\u0308")
+    small.work()
+    for typed in (("--annotator", "Zo\u00eb"), ("--label", "caf\u00e9")):
+        assert {row["event_id"] for row in rows(small, *typed)} == {"e9"}
+    assert "no annotator 'None'" in small.wrong("audit", "--annotator", "None")
+
+
 def test_an_unknown_name_is_reported_with_the_known_ones(small: Small) -> None:
     refused = small.wrong("audit", "--annotator", "bobb", "--format", "csv")
     assert "no annotator 'bobb' in the topics; they name 'ann', 'bob', 'eve'" in refused

@@ -878,6 +878,22 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_and_kept(
     }
 
 
+def test_labels_that_look_the_same_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    text = "\n".join(["light,noise,phone,at,room", *rows(60)])
+    log.write_text(text.replace(",den", ",de\u0301n", 5).replace(",den", ",d\u00e9n") + "\n")
+    result = replay(log, "--label", "room", "--ignore", "at,phone")
+    assert result.exit_code == 0, result.output
+    told = r"note: label d\u00e9n is written in 2 Unicode forms, which count as different labels: "
+    assert told.encode().decode("unicode_escape") in result.stderr
+    assert r"'de\u0301n'" in result.stderr
+    assert r"'d\xe9n'" in result.stderr
+    both = result.stderr.count("note: ")
+    log.write_text(log.read_text().replace("e\u0301", "\u00e9"))
+    result = replay(log, "--label", "room", "--ignore", "at,phone")
+    assert result.stderr.count("note: ") == both - 1
+
+
 LIAR_OF_THREE = {"ann": 0.02, "bob": 0.02, "eve": 1.0}
 PEOPLE = ("--annotator", "name=ann", "--annotator", "name=bob,error_rate=0.4,stubborn=true")
 

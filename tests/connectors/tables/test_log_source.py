@@ -723,6 +723,7 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
             r"has no column 'rom' \(label\); columns: light, noise, name, at, who, r",
         ),
         ({"label": "rom"}, r"did you mean 'room'\?$"),
+        ({"label": "ro\u0308om"}, r"did you mean 'room'\?$"),
         ({"time": "zzz"}, r"has no column 'zzz' \(time\); columns: .*, room$"),
         ({"key": "zzz"}, r"has no column 'zzz' \(key\); columns: "),
         ({"ignore": ["zzz"]}, r"has no column 'zzz' \(ignore\); columns: "),
@@ -736,6 +737,12 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
 def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, match):
     with pytest.raises(TableError, match=match):
         source(tmp_path, **roles)
+
+
+def test_a_column_in_another_unicode_form_is_told(tmp_path):
+    text = CSV.replace("room", "\u00f6")
+    with pytest.raises(TableError, match=r"; one that looks the same has another .* '.xf6'$"):
+        source(tmp_path, text, label="o\u0308")
 
 
 @pytest.mark.parametrize("delimiter", ["|", " ", "~"])
