@@ -508,8 +508,7 @@ class IndicatorExperts:
         self.core.fit_if_due(np.eye(len(y)))
 
     def weights(self) -> list[float]:
-        experts = self.core.experts
-        return normalised(experts.log_evidences(np.eye(experts.n_targets)).tolist())
+        return normalised(self.core.experts.log_evidences().tolist())
 
 
 class LogisticClassExperts:

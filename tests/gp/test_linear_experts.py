@@ -182,7 +182,13 @@ def test_evidence_is_forgotten_as_well():
     Phi, Y = drawn(400)
     experts, statistics = taught(Phi, Y, 0.9)
     assert experts.n == pytest.approx(10.0) == statistics.n
-    assert np.all(np.isfinite(experts.log_evidences(np.eye(T))))
+    assert np.all(np.isfinite(experts.log_evidences()))
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_no_directions_are_those_of_the_targets_bit_by_bit(n):
+    experts, _ = taught(*drawn(n), forgetting=0.9)
+    assert experts.log_evidences().tolist() == experts.log_evidences(np.eye(T)).tolist()
 
 
 # --- amplitude and noise
