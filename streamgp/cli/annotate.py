@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from streamgp.cli.options import Number, annotator_name, broker_option, config_argument, login_name
+from streamgp.cli.options import (
+    GivenPath,
+    Number,
+    annotator_name,
+    broker_option,
+    config_argument,
+    login_name,
+)
 
 
 @click.command()
@@ -44,7 +51,7 @@ from streamgp.cli.options import Number, annotator_name, broker_option, config_a
     "--truth",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="With --simulate: read the true labels from this log. Its column event_id, or else the "
     "row number, names the event. Without this option they come from the events: from `truth`, "
     "or else from the label.",

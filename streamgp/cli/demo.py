@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamgp.cli.options import (
+    GivenPath,
     WholeNumber,
     annotator_name,
     check_picture,
@@ -48,7 +49,7 @@ SkepticalClassifier.
 )
 @click.option(
     "--picture",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     metavar="FILE",
     help="Draw the learning curves to this file: .png, .svg or .pdf. Needs matplotlib "
     f"(pip install matplotlib).  [default: {DEFAULT_PICTURE}, if matplotlib is installed]",

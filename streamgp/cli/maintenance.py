@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from streamgp.cli.options import Number, WholeNumber, broker_option, config_argument, path_to
+from streamgp.cli.options import (
+    GivenPath,
+    Number,
+    WholeNumber,
+    broker_option,
+    config_argument,
+    path_to,
+)
 
 if TYPE_CHECKING:
     from streamgp.apps.deployment.deployment import Deployment
@@ -203,7 +210,7 @@ def _visited(
     "learner_file",
     required=True,
     metavar="NEW.toml",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="File with the changes: any of preset, seed, warm_up, rescale, [learner], [temporal], "
     "[drift_test], [query], [challenge], [review], [reservoir] and [budget]. Each replaces the one "
     "in CONFIG.toml. Other sections are ignored.",
@@ -281,7 +288,7 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
 
 @click.command()
 @config_argument
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=GivenPath())
 @broker_option
 def backup(config_file: Path, directory: Path, broker: str | None) -> None:
     """Write what the workers have learned to files in DIR, which must be new or empty.
@@ -304,7 +311,7 @@ def backup(config_file: Path, directory: Path, broker: str | None) -> None:
 
 @click.command()
 @config_argument
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=GivenPath())
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @broker_option
 def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -> None:
@@ -528,7 +535,7 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=GivenPath())
 def migrate(directory: Path) -> None:
     """Move the topics of a broker file://DIR from files into a database.
 

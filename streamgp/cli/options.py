@@ -63,9 +63,29 @@ log_format_option = click.option(
 """Format of the log, for every command that runs until it is stopped."""
 
 
-config_argument = click.argument(
-    "config_file", metavar="CONFIG.toml", type=click.Path(path_type=Path)
-)
+class GivenPath(click.Path):
+    """A path; an empty text, which comes from an unset shell variable, is refused.
+
+    Examples
+    --------
+    >>> GivenPath().convert("rooms.csv", None, None).name
+    'rooms.csv'
+    >>> GivenPath().convert("", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: expected a path, got an empty text
+
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":  # it would mean the current directory
+            self.fail("expected a path, got an empty text", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+config_argument = click.argument("config_file", metavar="CONFIG.toml", type=GivenPath())
 """The argument of every command of a deployment."""
 
 broker_option = click.option(

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from streamgp.cli.init import directories
-from streamgp.cli.options import WholeNumber, features_option, ignore_option, path_to, target_option
+from streamgp.cli.options import (
+    GivenPath,
+    WholeNumber,
+    features_option,
+    ignore_option,
+    path_to,
+    target_option,
+)
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
@@ -18,7 +25,7 @@ _MOST_SEEDS = 1000
 
 
 @click.command()
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=GivenPath())
 @click.option(
     "--label",
     metavar="COLUMN",
@@ -59,7 +66,7 @@ _MOST_SEEDS = 1000
     "--config",
     "config_file",
     metavar="FILE.toml",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="Configuration file with learner, rules, budget, annotator and columns; `streamgp init` "
     "prints one. Options on the command line override it.",
 )
@@ -205,8 +212,8 @@ def replay(
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("file", metavar="FILE.html", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=GivenPath(file_okay=False))
+@click.argument("file", metavar="FILE.html", type=GivenPath())
 def report(directory: Path, file: Path) -> None:
     """Make a web page of a run.
 

@@ -9,6 +9,7 @@ import click
 
 from connectors.topics import ALL_TOPICS, TopicName
 from streamgp.cli.options import (
+    GivenPath,
     Number,
     WholeNumber,
     broker_option,
@@ -29,7 +30,7 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
     metavar="LOG...",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path, allow_dash=True),
+    type=GivenPath(allow_dash=True),
 )
 @click.option(
     "--label",

@@ -10,6 +10,7 @@ import click
 from streamgp.apps.console import tell
 from streamgp.apps.tune import MOST
 from streamgp.cli.options import (
+    GivenPath,
     Number,
     WholeNumber,
     check_output,
@@ -37,8 +38,8 @@ def _numbers(
 
 
 @click.command()
-@click.argument("log", type=click.Path(path_type=Path))
-@click.argument("configs", metavar="[FILE.toml]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("log", type=GivenPath())
+@click.argument("configs", metavar="[FILE.toml]...", nargs=-1, type=GivenPath())
 @click.option(
     "--label",
     metavar="COLUMN",
@@ -64,7 +65,7 @@ def _numbers(
     "--config",
     "config_file",
     metavar="FILE.toml",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="Configuration to start from. It is tried first; settings that are not tuned keep their "
     "values.",
 )

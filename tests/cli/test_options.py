@@ -61,3 +61,24 @@ def test_only_finite_numbers_within_the_bounds_are_taken(text: str, least: float
     assert isfinite(number)
     assert 0.0 <= number <= LARGEST
     assert number > 0.0 if least is None else number >= least
+
+
+def paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Parameter]]:
+    """Return every argument and option that takes a path."""
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            yield from paths(each, (*path, name))
+    for parameter in command.params:
+        if isinstance(parameter.type, click.Path):
+            yield " ".join([*path, parameter.name or ""]), parameter
+
+
+PATHS = dict(paths(cli, ()))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_unset_variable_is_not_the_current_directory(path: str) -> None:
+    parameter, context = PATHS[path], click.Context(cli)
+    value = [""] if parameter.multiple or parameter.nargs == -1 else ""
+    with pytest.raises(click.BadParameter, match="got an empty text"):
+        parameter.process_value(context, value)
