@@ -143,8 +143,9 @@ class EmbeddedTopics:
     def problems(self) -> list[str]:
         """Return what is wrong with the directory, one line each."""
         if not self.directory.is_dir():
-            there = "not a directory" if self.directory.exists() else "not there"
-            return [f"{self.directory} is {there}; make the topics with --create-topics"]
+            if os.path.lexists(self.directory):
+                return [f"{self.directory} is not a directory; name another place"]
+            return [f"{self.directory} is not there; make the topics with --create-topics"]
         try:
             path = database_in(self.directory)
             found = [

@@ -218,7 +218,8 @@ class Invites:
             file = msgspec.json.decode(data, type=_File)
         except msgspec.DecodeError as error:
             raise StateError(
-                f"{self.path} is not a file of invites ({error}); remove it, and invite again"
+                f"{self.path} is not a file of invites ({error}); name another one or, if it is "
+                "damaged, restore it from a backup, or remove it and invite again"
             ) from None
         if file.version != _VERSION:
             raise StateError(
