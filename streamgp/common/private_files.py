@@ -48,7 +48,7 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
         try:
             while rest:
                 rest = rest[file.write(rest) :]
-        except OSError:
+        except BaseException:  # Ctrl-C, too
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 os.unlink(os.path.realpath(path))
             raise
