@@ -20,7 +20,7 @@ def test_a_review_is_compared_with_none_and_with_more_labels(tmp_path):
     small = partial(review_numbers.measure, plan=SMALL)
     result, _ = document(tmp_path, "review_numbers", small, "--quick", "--seed", "2")
     check(result, "review_numbers", quick=True)
-    rows = result["rows"]
+    rows = [row for row in result["rows"] if "function" in row]
     assert [(row["wrong_answers"], row["function"], row["review"]) for row in rows] == [
         (rate, function, arm)
         for rate in SMALL.error_rates
@@ -38,8 +38,11 @@ def test_a_review_is_compared_with_none_and_with_more_labels(tmp_path):
     plain, reviewed, more = of_all
     assert reviewed["reviews"] > 0
     assert more["labels"] > plain["labels"]
+    seeds = [row for row in result["rows"] if "seed" in row and row["wrong_answers"]]
+    assert [row["seed"] for row in seeds] == [12, 12, 12]
+    assert [row["NMSE"] for row in seeds] == [row["NMSE"] for row in of_all]
     assert len(result["acceptance"]) == 5
-    assert "0.6 widened by 2 standard errors" in result["acceptance"][-1]["name"]
+    assert "0.9 widened by 2 standard errors" in result["acceptance"][-1]["name"]
 
 
 def test_an_old_number_is_wrong_if_it_was_off_by_more_than_the_truths_varied_when_asked():
@@ -96,18 +99,16 @@ def score(nmse, n_questions):
     )
 
 
-def scores(**changed):
-    arms = {"none": (1.0, 100), "leave one out": (0.5, 102), "none, more labels": (1.0, 110)}
-    return {arm: [score(*changed.get(arm, default))] * 2 for arm, default in arms.items()}
+ARMS = {"none": (1.0, 100), "leave one out": (0.5, 102), "none, more labels": (1.0, 110)}
 
 
 @pytest.mark.parametrize(
     ("error_rate", "changed", "n_missed"),
     [
         (0.2, {}, 0),
-        (0.2, {"leave one out": (0.61, 102)}, 1),
-        (0.1, {"leave one out": (0.61, 102)}, 0),
-        (0.1, {"leave one out": (0.81, 102)}, 1),
+        (0.2, {"leave one out": (0.91, 102)}, 1),
+        (0.1, {"leave one out": (0.91, 102)}, 0),
+        (0.1, {"leave one out": (1.01, 102)}, 1),
         (0.1, {"none, more labels": (1.0, 101)}, 1),
         (0.0, {}, 0),
         (0.0, {"leave one out": (0.5, 104)}, 1),
@@ -115,5 +116,19 @@ def scores(**changed):
     ],
 )
 def test_what_is_asked_of_the_runs(error_rate, changed, n_missed):
-    found = review_numbers.accepted(error_rate, scores(**changed), 0.0)
+    runs = {arm: [[score(*values)] * 2] for arm, values in (ARMS | changed).items()}
+    found = review_numbers.accepted(error_rate, runs, 0.0)
     assert sum(not a.ok for a in found) == n_missed
+
+
+def test_less_is_the_mean_over_functions_and_its_error_is_that_over_seeds():
+    """By hand: two functions, two seeds; less by .2 and .4 with the first seed, .0 and .2 then."""
+    runs = {arm: [[score(1.0, 100)] * 2] * 2 for arm in ARMS}
+    runs["leave one out"] = [[score(0.8, 100), score(1.0, 100)], [score(0.6, 100), score(0.8, 100)]]
+    row, *_ = review_numbers._compared("all", 0.2, runs)
+    assert row["with_review_less"] == pytest.approx(0.2)
+    assert row["with_review_less_se"] == pytest.approx(0.1)
+    assert row["with_review_lower"] == 3
+    first, second, *_ = review_numbers._by_seed([5, 6], 0.2, runs)[2:]
+    assert (first["seed"], first["NMSE"]) == (5, pytest.approx(0.7))
+    assert (second["seed"], second["NMSE"]) == (6, pytest.approx(0.9))
