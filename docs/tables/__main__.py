@@ -110,6 +110,36 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         {"log": "mean", "asks": "l2fm alone"},
         "{whole_log_advantage:.1p} points more of the log are right in the end",
     ),
+    *(
+        (page, "review_numbers", {"function": "all", "wrong_answers": 0.2, "review": arm}, words)
+        for page, arm, words in (
+            (
+                "docs/numbers.md",
+                "none, more labels",
+                "than with more labels in {with_review_lower} of {runs} runs",
+            ),
+            ("docs/numbers.md", "leave one out", "wrong in the end in {many_wrong_kept} run,"),
+            ("docs/numbers.md", "none", "without a review in {many_wrong_kept},"),
+            ("docs/numbers.md", "none, more labels", "with more labels in {many_wrong_kept}."),
+            ("docs/measured.md", "leave one out", "squared error is {NMSE:.3f} of the variance"),
+            ("docs/measured.md", "none, more labels", "but no review {NMSE:.3f}."),
+            ("docs/decisions/old-labels.md", "leave one out", "with a review is {NMSE:.3f},"),
+            ("docs/decisions/old-labels.md", "none, more labels", "and none {NMSE:.3f};"),
+        )
+    ),
+    *(
+        (
+            "docs/numbers.md",
+            "review_numbers",
+            {"function": function, "wrong_answers": 0.1, "review": arm},
+            words,
+        )
+        for function, arm, words in (
+            ("skewed targets", "leave one out", "with skewed targets, {NMSE:.3f} instead"),
+            ("skewed targets", "none, more labels", "instead of {NMSE:.3f} with more labels;"),
+            ("all", "none, more labels", "lower in {with_review_lower} of {runs} runs."),
+        )
+    ),
 )
 """Sentences with numbers from files that their page does not show: page, benchmark, row, words.
 

@@ -348,6 +348,34 @@ TABLES = {
             },
         },
     ),
+    "review-numbers": Table(
+        measured="review_numbers",
+        head="wrong answers",
+        rows={"{wrong_answers:.0%}": {"function": "all"}},
+        columns={
+            **{
+                f"{title}: {what}": ({"review": review}, template)
+                for title, review in {
+                    "without": "none",
+                    "with": "leave one out",
+                    "more labels": "none, more labels",
+                }.items()
+                for what, template in {
+                    "NMSE (median)": "{NMSE:.3f} ({NMSE_median:.3f})",
+                    "wrong kept": "{wrong_kept:.1%}",
+                    "questions": "{questions:.0f}",
+                }.items()
+            },
+            "of a review (about wrong numbers)": (
+                {"review": "leave one out"},
+                "{reviews:.1f} ({reviews_justified:.1f})",
+            ),
+            "gain over more labels": (
+                {"review": "none, more labels"},
+                "{with_review_less:+.3f} ± {with_review_less_se:.3f}",
+            ),
+        },
+    ),
     "beliefs": Table(
         measured="beliefs",
         head="wrong answers",
