@@ -187,7 +187,9 @@ def sources() -> Iterator[tuple[str, str, str]]:
 
 def main() -> None:
     """Write the pages, or print where their numbers come from."""
-    if sys.argv[1:] == ["--list"]:
+    if sys.argv[1:] not in ([], ["--list"]):
+        sys.exit(f"expected --list or nothing, got {' '.join(sys.argv[1:])}")
+    if sys.argv[1:]:
         for place, what, source in sources():
             print(f"{place:32} {what:26} {source}")
         return
