@@ -13,10 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import pytest
+
 from connectors.annotation.desk import AnnotationDesk
 from connectors.topics import Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
+from streamgp.apps.page import program
 from streamgp.apps.page.access import Door
 from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.live import LiveDesk
@@ -200,9 +203,11 @@ class Served:
         self._thread = threading.Thread(target=self._run, name="served")
 
     def _run(self) -> None:
-        asyncio.run(
-            run_server(self.page, self.live, self._socket, self._stop.is_set, self._ready.set)
-        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(program, "_LOOK_S", 0.01)  # tests wait for each start and each end
+            asyncio.run(
+                run_server(self.page, self.live, self._socket, self._stop.is_set, self._ready.set)
+            )
 
     def __enter__(self) -> Served:
         self._thread.start()
