@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,10 @@ def test_budgets_go_on_where_a_replay_was_cut(
     whole = replay(log, text, "--key", "who", "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     out, state = tmp_path / "out", tmp_path / "state"
-    monkeypatch.setattr("streamgp.apps.replay.checkpoint.Keeper.is_due", lambda _self: True)
+    every_fifth = itertools.cycle((False, False, False, False, True))
+    monkeypatch.setattr(
+        "streamgp.apps.replay.checkpoint.Keeper.is_due", lambda _self: next(every_fifth)
+    )
     from streamgp.apps.replay import run
 
     saves, now = [0], run._Saver.now
@@ -71,7 +75,7 @@ def test_budgets_go_on_where_a_replay_was_cut(
     def cut(self: Any) -> None:
         now(self)
         saves[0] += 1
-        if saves[0] % 90 == 0:
+        if saves[0] % 18 == 0:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(run._Saver, "now", cut)
@@ -80,7 +84,7 @@ def test_budgets_go_on_where_a_replay_was_cut(
         if result.exit_code == 0:
             break
     assert result.exit_code == 0, result.output
-    assert saves[0] > 180
+    assert saves[0] > 36
     for name in ("predictions.jsonl", "requests.jsonl", "consensus.jsonl"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
