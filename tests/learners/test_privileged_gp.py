@@ -138,16 +138,15 @@ def test_of_several_classes_the_noise_is_the_mean_of_their_tasks():
 
 
 def test_privileged_features_help_against_careless_answers():
-    wrong = {True: 0, False: 0}
-    for seed in range(3):
-        for told in wrong:
-            model = PrivilegedGPClassifier()
-            teach(model, ((x, y, p if told else None) for x, y, p in answers(150, seed)))
-            wrong[told] += sum(
-                model.predict_one(x) != ("yes" if x["a"] > 0.0 else "no")
-                for x, _, _ in answers(300, 70 + seed)
-            )
-    assert wrong[True] < wrong[False]
+    wrong = {}
+    for told in (True, False):
+        model = PrivilegedGPClassifier()
+        teach(model, ((x, y, p if told else None) for x, y, p in answers(150)))
+        wrong[told] = sum(
+            model.predict_one(x) != ("yes" if x["a"] > 0.0 else "no")
+            for x, _, _ in answers(300, 70)
+        )
+    assert wrong[True] < wrong[False] / 2  # 3 and 40; with two other seeds 4 and 19, 11 and 28
 
 
 def test_scales_of_privileged_features_do_not_matter():
