@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 
 from connectors.embedded.topics import EmbeddedTopics
 from streamgp import isgp
@@ -53,8 +54,10 @@ def test_table_of_the_demo_is_what_it_prints():
     [(command, promised)] = [(c, out) for c, out in TUTORIAL.outputs() if c == "streamgp demo\n"]
     # In this process: it has loaded River and what that needs.
     done = CliRunner().invoke(cli, [*command.split()[1:], "--no-picture"])
-    assert done.exit_code == 0
+    assert (done.exit_code, done.stderr) == (0, "")
     printed = done.stdout
+    assert max(map(cell_len, printed.splitlines())) <= 80
+    assert "…" not in printed
     shown = without_times(promised)
     if sys.version_info >= (3, 12):
         # `sum` rounds floats less since then, and River's adaptive random forest splits otherwise.

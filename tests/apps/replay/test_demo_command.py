@@ -47,7 +47,8 @@ def hide_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", find)
 
 
-def test_table_of_the_whole_log_fits_80_columns_and_cuts_no_name() -> None:
+@pytest.mark.usefixtures("short")  # that of the whole log is in the tutorial
+def test_table_fits_80_columns_and_cuts_no_name() -> None:
     result = demo("--no-picture")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
