@@ -1,7 +1,7 @@
 """Settings of all tests, and the broker that the Kafka tests share.
 
 Hypothesis draws the same examples each time, without a time limit; `--hypothesis-profile=nightly`
-draws more of them, and `search` draws new ones each time.
+draws more of them, `search` draws new ones each time, and with `-m quick` there are few.
 
 """
 
@@ -45,7 +45,15 @@ from tests.kafka_broker import Broker, Unavailable
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=BY_DAY)
 settings.register_profile("nightly", derandomize=True, deadline=None, max_examples=500)
 settings.register_profile("search", deadline=None, max_examples=2000)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=3)
 settings.load_profile("ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw few examples with `-m quick`; this is before the tests are imported."""
+    chosen = config.getoption("--hypothesis-profile", None)
+    if config.getoption("markexpr") == "quick" and not chosen:
+        settings.load_profile("quick")
 
 
 def restore_signals():
@@ -97,16 +105,30 @@ def needs_broker(item: pytest.Item) -> bool:
     return "request" in fixtures and any(str(value) == "kafka" for value in parameters)
 
 
-# Files and folders that are slow for their number of tests: they start programs or a browser.
+# Files and folders that are slow for their number of tests: most start programs or a browser.
 LONG = re.compile(
-    r"tests/(chaos|page|test_(docs|tutorial|notebooks|docker|deployment|observe|package)\.py"
-    r"|.*/test_(state_option|replay_environments|demo_command|kill_storm|send_lines|run_command)\.py)"
+    r"tests/(benchmarks|chaos|page"
+    r"|test_(conftest|deployment|docker|docs|examples|notebooks|observe|package|tutorial)\.py"
+    r"|.*/test_(demo_command|forget_command|fuzz|hostile_records|kill_storm|migration"
+    r"|replay_environments|run_command|send_lines|sqlite|state_option)\.py)"
 )
 
 
 def start_order(item: pytest.Item) -> tuple[bool, bool]:
     """Put first what would keep one worker busy after the others have finished."""
     return not needs_broker(item), not LONG.match(item.nodeid)
+
+
+def mark_quick(items: list[pytest.Item]) -> None:
+    """Mark one row of each test that starts no broker and is in no file that takes long."""
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name in seen or needs_broker(item) or item.get_closest_marker("nightly"):
+            continue
+        if not LONG.match(name):
+            seen.add(name)
+            item.add_marker(pytest.mark.quick)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks select
@@ -116,6 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Not so with several workers: these tests mostly wait, and the others compute meanwhile.
 
     """
+    mark_quick(items)
     items.sort(key=start_order if hasattr(config, "workerinput") else needs_broker)
     for item in filter(needs_broker, items):
         item.add_marker(pytest.mark.kafka)

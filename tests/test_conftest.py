@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from tests.helpers import laws
 from tests.kafka_broker import Unavailable, _cache
 
 TESTS = Path(__file__).parent
@@ -51,9 +53,11 @@ def test_every_test_has_a_deadline(pytestconfig) -> None:
     assert 0.0 < float(pytestconfig.getini("timeout")) <= 600.0
 
 
-def collected(expression: str) -> list[str]:
-    """Return the tests of some files that pytest would run; most of these need a broker."""
-    names = ("connectors/test_broker_contract.py", "apps/worker/test_start_kafka.py")
+OF_BROKERS = ("connectors/test_broker_contract.py", "apps/worker/test_start_kafka.py")
+
+
+def collected(expression: str, names: tuple[str, ...] = OF_BROKERS) -> list[str]:
+    """Return the tests of some files that pytest would run."""
     options = ("-p", "no:cacheprovider", "--collect-only", "-v", "-m", expression)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in names)],
@@ -71,6 +75,23 @@ def test_what_needs_a_broker_comes_last_and_can_be_left_out() -> None:
     assert everything[: len(without)] == without
     assert all(name.endswith("[memory]") for name in without)
     assert all(name.endswith(("[kafka]", "[6]")) for name in everything[len(without) :])
+
+
+def test_one_row_of_each_test_is_quick_but_none_with_a_broker_or_in_a_long_file() -> None:
+    text = (TESTS / "test_presets.py").read_text()
+    assert "parametrize" in text
+    functions = re.findall(r"^def (test_\w+)", text, re.M)
+    quick = collected("quick", ("test_presets.py", "test_package.py", *OF_BROKERS))
+    assert [row.partition("[")[0] for row in quick[: len(functions)]] == functions
+    assert {row.rpartition("[")[2] for row in quick[len(functions) :]} == {"memory]"}
+
+
+@pytest.mark.parametrize(("by_profile", "drawn"), [(3, 6), (15, 30), (500, 600)])
+def test_a_law_draws_fewer_examples_where_the_profile_does(monkeypatch, by_profile, drawn) -> None:
+    settings = Mock(default=Mock(max_examples=by_profile))
+    monkeypatch.setattr(laws, "settings", settings)
+    laws.examples(30)
+    settings.assert_called_once_with(max_examples=drawn)
 
 
 def test_what_takes_long_is_run_when_it_is_named() -> None:

@@ -6,5 +6,8 @@ BY_DAY = 15  # the examples of the profile "ci"
 
 
 def examples(n: int) -> settings:
-    """Return settings that draw `n` examples for every 25 of the profile, but at least `n`."""
-    return settings(max_examples=max(n, n * settings.default.max_examples // 25))
+    """Return settings that draw `n` examples by day, more by night, fewer with `-m quick`."""
+    drawn = settings.default.max_examples
+    if drawn < BY_DAY:
+        return settings(max_examples=max(1, n * drawn // BY_DAY))
+    return settings(max_examples=max(n, n * drawn // 25))
