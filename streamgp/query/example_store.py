@@ -1076,6 +1076,9 @@ class NumberExampleStore(ExampleStore[Distribution]):
             return _NOTHING_KNOWN
         if not self._options:
             answer = Normal(mu=float(answer), sigma=self._usual_error)
+        elif not (type(answer.mu) is type(answer.sigma) is float):
+            # Those of River's BayesianLinearRegression are of numpy, which no state record takes.
+            answer = Normal(mu=float(answer.mu), sigma=float(answer.sigma))
         if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):
             if not self._examples:
                 # Some scalers return nothing finite for the first event, as nothing came before it.

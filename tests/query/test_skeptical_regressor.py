@@ -4,6 +4,7 @@ import math
 import pickle
 import random
 
+import msgspec
 import numpy as np
 import pytest
 from river import (
@@ -98,6 +99,12 @@ def restarted(model):
     state = json.loads(json.dumps(model.state()))
     fresh.load_state(state, model.examples())
     return fresh
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_its_state_holds_plain_values_whatever_the_learner(name):
+    state = taught(name).state()
+    assert msgspec.json.decode(msgspec.json.encode(state)) == json.loads(json.dumps(state))
 
 
 @pytest.mark.parametrize("name", ["GP", "linear", "Bayesian"])
