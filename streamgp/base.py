@@ -95,7 +95,7 @@ def check_kind(y: Label, known: Label) -> None:
 
     Raises
     ------
-    ValueError
+    MixedLabelsError
         If one is a boolean, an integer or another number, and the other is not.
 
     Examples
@@ -103,11 +103,11 @@ def check_kind(y: Label, known: Label) -> None:
     >>> check_kind(1, 1)
     >>> check_kind(True, 1)
     Traceback (most recent call last):
-    ValueError: equal labels must be of one type, got True where 1 is known; Python takes ...
+    streamgp.base.MixedLabelsError: equal labels must be of one type, got True where 1 ...
 
     """
     if y.__class__ is not known.__class__ and _kind(y) is not _kind(known):
-        raise ValueError(
+        raise MixedLabelsError(
             f"equal labels must be of one type, got {y!r} where {known!r} is known; Python takes "
             "True, 1 and 1.0 for one class, so give all labels as booleans, all as whole numbers, "
             "or all as texts"
@@ -234,6 +234,10 @@ class Posterior(FrozenStruct, frozen=True, kw_only=True):
 
 Belief: TypeAlias = Posterior | Mapping[Label, float]
 """A posterior, or plain class probabilities from a learner without one."""
+
+
+class MixedLabelsError(ValueError):
+    """A label equals a known class of another type, as True and 1 do, and can never be learned."""
 
 
 class LearnerFailedError(RuntimeError):

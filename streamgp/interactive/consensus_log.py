@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamgp.base import Doubt
+from streamgp.base import Doubt, MixedLabelsError
 from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive.learner import (
     HoldsExamples,
@@ -161,13 +161,16 @@ class Consensus:
     ) -> Challenge | None:
         """Challenge an answer; None if it is credible, or the model suggests nothing else."""
         event, model, context = record.event, self.model, label.context
-        decision = model.challenge_one(
-            event.x,
-            label.y,
-            annotator=context.annotator,
-            event_id=event.event_id,
-            **self.accepted.of("challenge_one", context),
-        )
+        try:
+            decision = model.challenge_one(
+                event.x,
+                label.y,
+                annotator=context.annotator,
+                event_id=event.event_id,
+                **self.accepted.of("challenge_one", context),
+            )
+        except MixedLabelsError:
+            return None  # nothing has failed: the model refuses to learn it, too
         if not decision.ask:
             return None
         suggested = predicted_target(model, event.x, alone=True)

@@ -504,7 +504,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         Raises
         ------
-        ValueError
+        MixedLabelsError
             If the label equals a known class of another type, as True and 1 do.
 
         """

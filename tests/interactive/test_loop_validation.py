@@ -119,16 +119,39 @@ def test_what_was_decoded_is_taken_as_what_a_caller_hands_over(x, y):
     assert found[0] == found[1]
 
 
-def test_a_label_that_equals_a_class_of_another_type_is_rejected():
+def booleans_for_ones(n_mixed=0):
+    """A loop that knows the class 1, has asked about event `asked`, and is then told True."""
     loop = InteractiveLoop(isgp(seed=1))
     loop.on_event(Event(event_id="1", x={"a": 1.0}, occurred_at=1.0, y=1), now=1.0)
-    loop.on_event(Event(event_id="2", x={"a": 2.0}, occurred_at=2.0), now=2.0)
+    loop.on_event(Event(event_id="asked", x={"a": 2.0}, occurred_at=2.0), now=2.0)
+    said = []
+    for n in range(n_mixed):
+        event = Event(event_id=f"mixed {n}", x={"a": 3.0}, occurred_at=3.0, y=True)
+        said.append(loop.on_event(event, now=3.0))
+    return loop, said
+
+
+def test_a_label_that_equals_a_class_of_another_type_is_unlearnable():
+    loop, [[prediction, refused]] = booleans_for_ones(1)
+    assert (prediction.event_id, prediction.y) == ("mixed 0", 1)
     before = loop.model.state(), loop.model.examples()
+    answer = Answer(answer_id="a", event_id="asked", y=True, annotator="ann", answered_at=3.0)
+    [also_refused] = loop.on_answer(answer, now=3.0)
     words = "equal labels must be of one type, got True where 1 is known; .* all as texts$"
-    event = Event(event_id="3", x={"a": 3.0}, occurred_at=3.0, y=True)
-    answer = Answer(answer_id="a", event_id="2", y=True, answered_at=3.0)
-    for [refused] in (loop.on_event(event, now=3.0), loop.on_answer(answer, now=3.0)):
-        assert re.search(words, refused.reason)
+    for rejection in (refused, also_refused):
+        assert rejection.fault == "unlearnable"
+        assert re.search(words, rejection.reason)
     assert (loop.model.state(), loop.model.examples()) == before
-    [learned] = loop.on_answer(Answer(answer_id="b", event_id="2", y=1, answered_at=3.0), now=3.0)
+    corrected = Answer(
+        answer_id="b", event_id="asked", y=1, annotator="ann", answered_at=3.0, supersedes="a"
+    )
+    [learned] = loop.on_answer(corrected, now=3.0)
+    assert learned.y == 1
+
+
+def test_labels_of_another_type_keep_no_other_input_from_being_tried():
+    loop, _ = booleans_for_ones(30)
+    [learned] = loop.on_answer(
+        Answer(answer_id="b", event_id="asked", y=1, answered_at=3.0), now=3.0
+    )
     assert learned.y == 1
