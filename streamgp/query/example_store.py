@@ -278,11 +278,17 @@ class ExampleStore(ABC, Generic[B]):
             check_features(x)
         try:
             seen = self._seen(x)
-            belief = self._believed(self.learner, seen)
+            belief = self._believed(self._learner_to_ask, seen)
         except _FOREIGN as error:
             raise self._refusal(error) from error
         self._memo = x, dict(x), seen, belief
         return seen, belief
+
+    @property
+    def _learner_to_ask(self) -> Any:
+        # River's ARFClassifier makes its trees for the features of the first event that it sees,
+        # even if it only predicts it; a learner that is taught again sees the first example first.
+        return self.learner if self._examples or self._is_restorable else self._template.clone()
 
     def leave_one_out(self) -> Mapping[str, B]:
         """Return the belief about each example by all the others, by event id."""

@@ -6,7 +6,15 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
+from river import (
+    compose,
+    feature_extraction,
+    forest,
+    linear_model,
+    naive_bayes,
+    preprocessing,
+    stats,
+)
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.base import SettledAnswer
@@ -42,6 +50,17 @@ def test_a_belief_is_asked_for_once_and_forgotten_after_any_change():
         change()
         assert taught.belief(x) is not belief
         belief = taught.belief(x)
+
+
+def test_what_is_predicted_before_the_first_label_changes_nothing_of_what_is_learned():
+    template = forest.ARFClassifier(n_models=3, seed=1)
+    asked, silent = (ClassExampleStore(template, NoScaling()) for _ in range(2))
+    assert not asked.belief(dict.fromkeys("abcdefghi", 1.0))
+    for n in range(40):
+        x = {"a": n % 7 - 3.0, "b": n % 5 - 2.0}
+        for taught in (asked, silent):
+            taught.teach(x, x["a"] > x["b"], f"e{n}")
+        assert asked.belief(x) == silent.belief(x)
 
 
 @pytest.mark.parametrize("other", [{"on": 1}, {"on": 1.0}])
