@@ -189,6 +189,28 @@ def test_weights_repeat_a_prediction_and_reverting_undoes_it(kind, kept, others,
     assert weighted.get() == pytest.approx(repeated.get(), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("before", [[0.1, 0.7, 0.3], [1e6, -3e5, 2.2], [0.1] * 3])
+@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1])
+def test_targets_in_a_window_that_have_become_equal_have_no_spread(before, value):
+    for kind in (NMSE, NPLL):
+        metric, alone = utils.Rolling(kind, window_size=5), kind()
+        for y in [value + one for one in before] * 7 + [value] * 30:
+            metric.update(y, normal(value + 1.0))
+        scored(alone, [(value, normal(value + 1.0))] * 5)
+        assert metric.get() == pytest.approx(alone.get(), abs=1e-5)
+
+
+@given(pairs_of, st.sampled_from([1.0, 1e5]))
+def test_a_spread_that_is_more_than_rounding_counts_after_an_outlier(pairs, outlier):
+    metric, alone = NMSE(), NMSE()
+    for y in (0.0, 1.0, outlier, *(y for y, _ in pairs)):
+        metric.update(y, 0.5)
+    for y in (outlier, *(y for y, _ in pairs)):
+        metric.revert(y, 0.5)
+    scored(alone, [(0.0, 0.5), (1.0, 0.5)])
+    assert metric.get() == pytest.approx(alone.get(), rel=0.1)
+
+
 def test_they_stand_beside_metrics_of_river_and_in_windows():
     rng = random.Random(0)
     stream = [({"a": a}, a * a) for a in (rng.gauss(0.0, 1.0) for _ in range(60))]

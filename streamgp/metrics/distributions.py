@@ -9,6 +9,7 @@ predictor that knows only their mean and variance scores the same whatever the t
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Protocol, runtime_checkable
@@ -20,6 +21,9 @@ from streamgp.common.normal import GaussianMixture, is_inside, mean_distance
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_number
 from streamgp.metrics.metric import WeightedMetric
+
+# Relative error of the few operations that a removal takes.
+_ROUNDING = 8.0 * sys.float_info.epsilon
 
 
 class Density(Distribution, Protocol):
@@ -73,7 +77,7 @@ class NMSE(WeightedMetric):
     """
 
     def __init__(self) -> None:
-        self._targets = Moments()
+        self._targets = _Targets()
         self._squares = 0.0
 
     def works_with(self, model: base.Estimator) -> bool:
@@ -92,7 +96,7 @@ class NMSE(WeightedMetric):
             _check(y_pred, "mu")
             step = y_true - y_pred.mu
         self._squares += weight * step * step
-        _count(self._targets, y_true, weight)
+        self._targets.count(y_true, weight)
 
 
 class NPLL(DistributionMetric):
@@ -114,7 +118,7 @@ class NPLL(DistributionMetric):
     """
 
     def __init__(self) -> None:
-        self._targets = Moments()
+        self._targets = _Targets()
         self._log_densities = 0.0
 
     def get(self) -> float:
@@ -128,7 +132,7 @@ class NPLL(DistributionMetric):
     def _note(self, y_true: float, y_pred: Density, weight: float) -> None:
         _check(y_pred, "log_density")
         self._log_densities += weight * y_pred.log_density(y_true)
-        _count(self._targets, y_true, weight)
+        self._targets.count(y_true, weight)
 
 
 class CRPS(DistributionMetric):
@@ -214,12 +218,32 @@ class IntervalCoverage(DistributionMetric):
         self._n += weight
 
 
-def _count(targets: Moments, y: float, weight: float) -> None:
-    """Count a target, or uncount it if the weight is negative."""
-    if weight > 0:
-        targets.add(y, weight)
-    else:
-        targets.remove(y, -weight)
+class _Targets(Moments):
+    """Moments of targets, of which a spread that may be nothing but rounding counts as none.
+
+    What is removed leaves its rounding errors behind: of an outlier, those of its square.
+    """
+
+    # rounding  a bound of the error of m2, in units of it
+    __slots__ = ("rounding",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounding = 0.0
+
+    @property
+    def variance(self) -> float:
+        return 0.0 if self.m2 <= self.rounding else super().variance
+
+    def count(self, y: float, weight: float) -> None:
+        """Count a target, or uncount it if the weight is negative."""
+        if weight > 0:
+            self.add(y, weight)
+            return
+        distance = abs(y - self.mean)
+        products = self.m2 + abs(weight) * distance * (abs(y) + distance)
+        self.remove(y, -weight)
+        self.rounding = self.rounding + _ROUNDING * products if self.n else 0.0
 
 
 def _crps(y: float, distribution: Distribution) -> float:
