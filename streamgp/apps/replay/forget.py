@@ -168,7 +168,8 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
         return
     mode = path.stat().st_mode & 0o777
     summary.pop("drifts", None)  # of all keys together, the forgotten ones included
-    summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}
+    # Notes on the log quote its cells, those of the forgotten included.
+    summary |= {"notes": [], **counts_of(counter), "keys": counts_of_keys(counter)}
     write_snapshot(path, laid_out(summary).encode())
     path.chmod(mode)
 
