@@ -43,8 +43,6 @@ class Progress:
     budget_left
         Number of questions that may still be asked; None if no budget tells, or each key has its
         own.
-    unsent
-        Number of answers that have not reached the broker; set by the caller.
 
     """
 
@@ -57,7 +55,6 @@ class Progress:
     kept: int
     changed: int
     budget_left: QuestionsLeft | None = None
-    unsent: int = 0
 
 
 @dataclass(slots=True)

@@ -224,7 +224,9 @@ class CardMaker:
             suggested=suggested,
             suggested_share=share,
             std=std,
-            why=self.why(request, shares),
+            why=explain.why(
+                request, shares, is_new=self.averages.is_unlike_all(request.key, request.x)
+            ),
             expert={
                 "reason": request.reason,
                 "score": request.score,
@@ -242,11 +244,6 @@ class CardMaker:
             range=self.value_range,
             budget_left=budget_left,
         )
-
-    def why(self, request: Request, shares: Shares | None) -> Why:
-        """Return why a question is asked; see `connectors.annotation.explain`."""
-        is_new = self.averages.is_unlike_all(request.key, request.x)
-        return explain.why(request, shares, is_new=is_new)
 
     def _given_at(self, challenge: Challenge) -> float:
         # A challenge has the time of the answer that it doubts, except in a review of older labels.

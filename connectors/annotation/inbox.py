@@ -47,8 +47,6 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
-__all__ = ["AnnotationInbox", "CannotUndoError", "Question", "Undone"]
-
 RequestKey: TypeAlias = tuple[str | None, str]
 """A key and a request id."""
 

@@ -12,7 +12,7 @@ from streamgp.apps.annotate.commands import Command, UnclearLineError, line_of
 from streamgp.apps.annotate.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
-    from connectors.annotation.inbox import Question
+    from connectors.annotation.open_questions import Question
     from streamgp.apps.annotate.question_view import View
 
 

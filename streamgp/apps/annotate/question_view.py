@@ -19,8 +19,8 @@ from rich.text import Text
 
 from connectors.annotation import explain
 from connectors.annotation.explain import Averages
-from connectors.annotation.inbox import Question
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import typed_label
 from streamgp.apps.annotate.choices import ANOTHER, CHANGE, KEEP, Choice
 from streamgp.apps.console import number, span

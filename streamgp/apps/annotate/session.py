@@ -16,9 +16,10 @@ import click
 
 from connectors.annotation.explain import Averages
 from connectors.annotation.feed import DeskFeed
-from connectors.annotation.inbox import AnnotationInbox, CannotUndoError, Question, key_of
+from connectors.annotation.inbox import AnnotationInbox, key_of
 from connectors.annotation.label_text import shown_label
-from connectors.annotation.open_questions import Order
+from connectors.annotation.open_questions import Order, Question
+from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack

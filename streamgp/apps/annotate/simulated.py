@@ -19,7 +19,8 @@ import click
 from msgspec.structs import replace
 
 from connectors.annotation.feed import DeskFeed, Told, understood
-from connectors.annotation.inbox import AnnotationInbox, Question
+from connectors.annotation.inbox import AnnotationInbox
+from connectors.annotation.open_questions import Question
 from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer

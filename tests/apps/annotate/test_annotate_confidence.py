@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from connectors.annotation.explain import Averages
-from connectors.annotation.inbox import Question
+from connectors.annotation.open_questions import Question
 from connectors.wire.codec import decode
 from connectors.wire.signatures import signature
 from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence

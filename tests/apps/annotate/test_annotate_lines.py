@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.annotation.explain import Averages
-from connectors.annotation.inbox import Question
+from connectors.annotation.open_questions import Question
 from connectors.topics import BrokerError, RefusedError
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import line_of

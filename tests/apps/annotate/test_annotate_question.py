@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from connectors.annotation.explain import CODES, TEXTS, Averages
-from connectors.annotation.inbox import Question
+from connectors.annotation.open_questions import Question
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.question_view import View, cut

@@ -22,7 +22,7 @@ import pytest
 from rich.console import Console
 
 from connectors.annotation.explain import Averages
-from connectors.annotation.inbox import Question
+from connectors.annotation.open_questions import Question
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate import session

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.inbox import AnnotationInbox, CannotUndoError, Question
-from connectors.annotation.open_questions import rank_of
-from connectors.annotation.own_answers import N_KEPT, OwnAnswers
+from connectors.annotation.inbox import AnnotationInbox
+from connectors.annotation.open_questions import Question, rank_of
+from connectors.annotation.own_answers import N_KEPT, CannotUndoError, OwnAnswers
 from streamgp.base import Neighbour
 from streamgp.interactive import (
     Answer,
