@@ -9,7 +9,7 @@ the checkpoint can be truncated.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -293,13 +293,16 @@ class Keeper:
     def is_due(self) -> bool:
         return perf_counter() >= self._next
 
-    def save(self, cut: Cut) -> None:
-        """Save durably; the earlier checkpoint is replaced."""
-        write(self._directory, self._origin, cut)
+    def save_if_due(self, now: Callable[[], Cut]) -> None:
+        if self.is_due():
+            self.save(now)
 
-    def rest(self, cost_s: float) -> None:
-        """Postpone the next save in proportion to the cost of this one."""
-        self._next = perf_counter() + max(_SHORTEST_PAUSE_S, _PAUSE_PER_COST * cost_s)
+    def save(self, now: Callable[[], Cut]) -> None:
+        """Save the state that `now` returns durably, in place of the earlier checkpoint."""
+        start = perf_counter()
+        write(self._directory, self._origin, now())
+        end = perf_counter()
+        self._next = end + max(_SHORTEST_PAUSE_S, _PAUSE_PER_COST * (end - start))
 
     def close(self) -> None:
         """Release the directory for other processes."""

@@ -171,7 +171,6 @@ class CountingSink:
         return own
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Count a message and pass it on."""
         for statistics in self._statistics_for(message):
             if isinstance(message, Answer):
                 statistics.answer(message)
@@ -201,12 +200,9 @@ class CountingSink:
         self._to_come = dict(self._first)
 
     def _statistics_for(self, message: Input | Message) -> tuple[RunStatistics, ...]:
+        own = self.by_key.get(message.key)  # None for a row whose key could not be read
         if isinstance(message, Rejected) and message.key is not None:
-            own: RunStatistics | None = self._of(
-                message.key
-            )  # one of its rows may be the key's first
-        else:
-            own = self.by_key.get(message.key)  # None for a row whose key could not be read
+            own = self._of(message.key)  # one of its rows may be the key's first
         return (self.statistics,) if own is None else (self.statistics, own)
 
     def _of(self, key: str | None) -> RunStatistics:
@@ -256,7 +252,6 @@ class Played:
 
 
 def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> Row:
-    """Return the row of the table for one run."""
     return Row(
         name=name,
         n_events=statistics.n_events,
@@ -343,6 +338,17 @@ def play(
     return Game(loop, log, annotator, sink).play(on_event=on_event)
 
 
+class _SavedLog(AnnotatedLog):
+    """An annotated log that reports when everything polled from it has been processed."""
+
+    on_commit: Callable[[], None] | None = None
+
+    def commit(self) -> None:
+        super().commit()
+        if self.on_commit is not None:
+            self.on_commit()
+
+
 class Game:
     """A log replayed through a loop, with an annotator who answers its questions.
 
@@ -375,7 +381,7 @@ class Game:
         self._loop = loop
         asks_twice = isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
         self._counter = CountingSink(sink, target, asks_twice=asks_twice)
-        self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
+        self._source = _SavedLog(log, self._counter, AnswerQueue(annotator))
         self._last_at: float | None = None
 
     def play(
@@ -405,9 +411,10 @@ class Game:
                 if on_event is not None:
                     on_event(counter.statistics.n_events)
 
+        self._source.on_commit = on_commit
         result = run(
             self._loop,
-            self._source if on_commit is None else _Committing(self._source, on_commit),
+            self._source,
             self._source,
             on_input=on_input,
             last_at=self._last_at,
@@ -449,28 +456,6 @@ class Game:
             if on_event is not None:
                 on_event(n)
         self._last_at = state["last_at"]
-
-
-class _Committing:
-    """A source that reports when everything polled from it has been processed."""
-
-    def __init__(self, source: Source, on_commit: Callable[[], None]) -> None:
-        self._source = source
-        self._on_commit = on_commit
-
-    def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        return self._source.poll(timeout_s)
-
-    @property
-    def exhausted(self) -> bool:
-        return self._source.exhausted
-
-    def commit(self) -> None:
-        self._source.commit()
-        self._on_commit()
-
-    def close(self) -> None:
-        self._source.close()
 
 
 class EventSource:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -35,7 +36,7 @@ from streamgp.base import State
 from streamgp.common.printable import HiddenLabels, printable
 from streamgp.config import build
 from streamgp.config.settings import Config
-from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Prediction, Rejected
+from streamgp.interactive import Input, Message, Prediction, Rejected
 from streamgp.interactive.state.snapshot import INCONSISTENT
 
 # --- Input and output files of a replay.
@@ -287,14 +288,20 @@ class _Replay:
                     cut,
                     lambda n: show(f"{number(n, 'event')} again", log.source.progress),
                 )
-            save = _Saver(keeper, loop, game, sink)
+
+            def now() -> Cut:
+                # The files first: a state must not refer to more than they contain.
+                sizes = sink.sync()
+                around = {"game": game.state(), "sink": sink.state()}
+                return Cut(loop=loop.snapshot(with_environment=False), game=around, sizes=sizes)
+
             with seldom_collected():
                 played = game.play(
                     on_event=lambda n: show(number(n, "event"), log.source.progress),
-                    on_commit=save.if_due,
+                    on_commit=None if keeper is None else partial(keeper.save_if_due, now),
                 )
-            if played.result.whole:
-                save.now()
+            if keeper is not None and played.result.whole:
+                keeper.save(now)
             played = replace(
                 played,
                 reliability=reliability_of(loop, played.by_key),
@@ -347,37 +354,6 @@ class _Replay:
             tell("Error: the learner could not learn a single label; see the reasons above")
             return 2
         return 0
-
-
-class _Saver:
-    """Saves a game when the keeper says so; without one, nothing is saved."""
-
-    def __init__(
-        self,
-        keeper: Keeper | None,
-        loop: InteractiveLoop | KeyedLoops,
-        game: Game,
-        sink: ReplaySink,
-    ) -> None:
-        self._keeper = keeper
-        self._loop = loop
-        self._game = game
-        self._sink = sink
-
-    def if_due(self) -> None:
-        if self._keeper is not None and self._keeper.is_due():
-            self.now()
-
-    def now(self) -> None:
-        if self._keeper is None:
-            return
-        start = perf_counter()
-        # The files first: a state must not refer to more than they contain.
-        sizes = self._sink.sync()
-        game = {"game": self._game.state(), "sink": self._sink.state()}
-        loop = self._loop.snapshot(with_environment=False)
-        self._keeper.save(Cut(loop=loop, game=game, sizes=sizes))
-        self._keeper.rest(perf_counter() - start)
 
 
 def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from streamgp.apps.replay.checkpoint import Cut, Keeper
 from streamgp.cli.main import cli
 
 PER_KEY = 'rule = "at_most_per"\nn = 2\nspan_s = 50\n'
@@ -65,20 +67,16 @@ def test_budgets_go_on_where_a_replay_was_cut(
     assert whole.exit_code == 0, whole.output
     out, state = tmp_path / "out", tmp_path / "state"
     every_fifth = itertools.cycle((False, False, False, False, True))
-    monkeypatch.setattr(
-        "streamgp.apps.replay.checkpoint.Keeper.is_due", lambda _self: next(every_fifth)
-    )
-    from streamgp.apps.replay import run
+    monkeypatch.setattr(Keeper, "is_due", lambda _self: next(every_fifth))
+    saves, save = [0], Keeper.save
 
-    saves, now = [0], run._Saver.now
-
-    def cut(self: Any) -> None:
-        now(self)
+    def cut(self: Keeper, now: Callable[[], Cut]) -> None:
+        save(self, now)
         saves[0] += 1
         if saves[0] % 18 == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(run._Saver, "now", cut)
+    monkeypatch.setattr(Keeper, "save", cut)
     for _ in range(20):
         result = replay(log, text, "--key", "who", "--out", out, "--state", state)
         if result.exit_code == 0:

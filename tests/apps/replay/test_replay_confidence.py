@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from streamgp.apps.replay.checkpoint import Cut, Keeper
 from streamgp.cli.main import cli
 from streamgp.metrics import CalibrationError, Overconfidence
 
@@ -53,18 +55,16 @@ def test_a_rule_that_learns_goes_on_where_a_replay_was_cut(
     whole = replay(log, learner, "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     out, state = tmp_path / "out", tmp_path / "state"
-    monkeypatch.setattr("streamgp.apps.replay.checkpoint.Keeper.is_due", lambda _self: True)
-    from streamgp.apps.replay import run
+    monkeypatch.setattr(Keeper, "is_due", lambda _self: True)
+    saves, save = [0], Keeper.save
 
-    saves, now = [0], run._Saver.now
-
-    def cut(self: Any) -> None:
-        now(self)
+    def cut(self: Keeper, now: Callable[[], Cut]) -> None:
+        save(self, now)
         saves[0] += 1
         if saves[0] % 90 == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(run._Saver, "now", cut)
+    monkeypatch.setattr(Keeper, "save", cut)
     for _ in range(20):
         result = replay(log, learner, "--out", out, "--state", state)
         if result.exit_code == 0:

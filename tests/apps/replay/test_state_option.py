@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -141,9 +141,9 @@ def crash_after(monkeypatch: pytest.MonkeyPatch) -> Any:
         due = every and n % every == 0
         return bool(due)
 
-    def save(self: checkpoint.Keeper, cut: checkpoint.Cut) -> None:
+    def save(self: checkpoint.Keeper, now: Callable[[], checkpoint.Cut]) -> None:
         nonlocal due
-        saved(self, cut)
+        saved(self, now)
         if due:
             due = 0
             raise CrashError
