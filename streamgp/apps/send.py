@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 from msgspec.structs import replace as changed
@@ -27,6 +27,7 @@ from streamgp.apps.console import (
     DONE,
     LOST_BROKER,
     WRONG_USE,
+    Show,
     StatusLine,
     Stop,
     number,
@@ -36,7 +37,14 @@ from streamgp.apps.console import (
     tell,
 )
 from streamgp.apps.deployment.deployment import Deployment, visit
-from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, name_of, open_rows, prefixes
+from streamgp.apps.recorded_logs import (
+    N_REASONS_SHOWN,
+    Notes,
+    name_of,
+    open_rows,
+    prefixes,
+    tell_rejected,
+)
 from streamgp.config.load import with_options
 from streamgp.config.settings import Config, WorkerConfig, replay_part
 from streamgp.config.validation import ConfigError
@@ -52,9 +60,6 @@ MOST_IN_FLIGHT = 1000
 UNSAFE_FOR_S = 0.25
 _NAP_S = 0.05
 _TOLD_S = 5.0
-
-Say: TypeAlias = Callable[[str, float], None]
-"""Called with a line about the progress, and the share done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +147,7 @@ class EventProducer:
         self._flushed_at = clock()
         self._start: tuple[float, float] | None = None
 
-    def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Say) -> None:
+    def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Show) -> None:
         """Send rows until there are no more, or `should_stop` returns true.
 
         Raises
@@ -168,7 +173,7 @@ class EventProducer:
             raise
         self._flush()
 
-    def _wait_for(self, row: RowRead, should_stop: Callable[[], bool], say: Say) -> bool:
+    def _wait_for(self, row: RowRead, should_stop: Callable[[], bool], say: Show) -> bool:
         """Wait until a row is due, and report a long wait; return whether it is due."""
         speed, event = self._pace.speed, row.message
         if speed is None or isinstance(event, Rejected):
@@ -209,7 +214,7 @@ class EventProducer:
     def _reject(self, reason: str) -> None:
         self.n_rejected += 1
         if len(self.reasons) < N_REASONS_SHOWN:
-            self.reasons.append(reason)
+            self.reasons.append(f"rejected {reason}")
 
     def _flush(self) -> None:
         if self._n_unsafe:
@@ -261,9 +266,9 @@ def send_logs(
         except (BrokerError, TableError) as error:
             with suppress(BrokerError):
                 writer.close()
-            _say_rejected(producer)
+            tell_rejected(producer.reasons, producer.n_rejected)
             return _cut_by(error, producer, first)
-        _say_rejected(producer)
+        tell_rejected(producer.reasons, producer.n_rejected)
         return _end(producer, stop, first, time.monotonic() - started_at)
 
 
@@ -320,7 +325,7 @@ def _columns(
 
 
 @contextmanager
-def _shown() -> Iterator[Say]:
+def _shown() -> Iterator[Show]:
     """Show a bar on a terminal, elsewhere a line from time to time."""
     if sys.stderr.isatty():
         with progress() as show:
@@ -328,14 +333,6 @@ def _shown() -> Iterator[Say]:
     else:
         line = StatusLine()
         yield lambda text, _share: line.show(lambda: text)
-
-
-def _say_rejected(producer: EventProducer) -> None:
-    for reason in producer.reasons:
-        tell(f"rejected {reason}")
-    more = producer.n_rejected - len(producer.reasons)
-    if more:
-        tell(f"rejected {number(more, 'more row')}")
 
 
 def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int:

@@ -154,7 +154,7 @@ def test_rows_that_cannot_be_sent_are_counted_with_reasons(folder: Folder) -> No
         "rejected row 2: line 3: 'wap1' must be a number, got 'warm'",
     ]
     assert lines[-2:] == [
-        "rejected 145 more rows",
+        "and 145 more rejected",
         "150 events sent (rows 1 to 300), 150 rows rejected in some s",
     ]
     assert len(folder.events()) == 150
@@ -357,7 +357,7 @@ def test_rows_that_cannot_be_read_do_not_set_the_pace() -> None:
     bad = Rejected(subject="row 1", fault="malformed", reason="line 2: no", at=1e9)
     run(one, iter([RowRead(number=1, message=bad, share=0.0), *rows(5.0, 6.0)]))
     assert [at for at, _ in writer.sent] == pytest.approx([1000.0, 1001.0])
-    assert (one.n_rejected, one.reasons) == (1, ["row 1: line 2: no"])
+    assert (one.n_rejected, one.reasons) == (1, ["rejected row 1: line 2: no"])
 
 
 def test_no_more_than_so_many_rows_are_unsafe_at_once() -> None:
