@@ -17,7 +17,6 @@ from streamgp.cli.options import (
     check_picture,
     given_options,
     login_name,
-    path_to,
 )
 from streamgp.cli.page import address_of, bind_option, check_installed
 
@@ -57,8 +56,7 @@ SkepticalClassifier.
 @click.option("--no-picture", is_flag=True, help="Do not draw the learning curves.")
 @click.option(
     "--write",
-    callback=path_to("file", may_be_stdout=True),
-    type=click.Path(),
+    type=GivenPath("file"),
     metavar="FILE.csv",
     help="Only write the log to this file (- for standard output), to try other commands on. It "
     "has a column time (a reading every minute) and the names of the rooms. An existing file with "

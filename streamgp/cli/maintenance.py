@@ -17,7 +17,6 @@ from streamgp.cli.options import (
     WholeNumber,
     broker_option,
     config_argument,
-    path_to,
 )
 
 if TYPE_CHECKING:
@@ -480,7 +479,7 @@ def _directories_and_files(
 @click.argument(
     "place",
     metavar="DIR|CONFIG.toml",
-    callback=path_to("directory or file"),
+    type=GivenPath("directory or file", refuses_dash=True, readable=False),
     shell_complete=_directories_and_files,
 )
 @click.argument("key")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,13 @@ log_format_option = click.option(
 class GivenPath(click.Path):
     """A path; an empty text, which comes from an unset shell variable, is refused.
 
+    Parameters
+    ----------
+    what
+        What is there, for messages.
+    refuses_dash
+        Whether - is refused, as for something to be written that may not be standard output.
+
     Examples
     --------
     >>> GivenPath().convert("rooms.csv", None, None).name
@@ -76,12 +83,21 @@ class GivenPath(click.Path):
 
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, what: str = "path", *, refuses_dash: bool = False, **options: Any) -> None:
         super().__init__(path_type=Path, **options)
+        self._what = what
+        self._refuses_dash = refuses_dash
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":  # it would mean the current directory
-            self.fail("expected a path, got an empty text", param, ctx)
+            self.fail(f"expected a {self._what}, got an empty text", param, ctx)
+        if value == "-" and self._refuses_dash:
+            self.fail(
+                f"expected a {self._what}, got -, which has no meaning here; for a {self._what} of "
+                "that name give ./-",
+                param,
+                ctx,
+            )
         return super().convert(value, param, ctx)
 
 
@@ -155,25 +171,6 @@ class WholeNumber(click.IntRange):
     """
 
     name = "whole number"
-
-
-def path_to(
-    what: str, *, may_be_stdout: bool = False
-) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
-    """Return a callback that checks the path of something to be written."""
-
-    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-        # An empty text would mean the current directory; it comes from an unset shell variable.
-        if value == "":
-            raise click.BadParameter(f"expected a {what}, got an empty text")
-        if value == "-" and not may_be_stdout:
-            raise click.BadParameter(
-                f"expected a {what}, got -, which has no meaning here; for a {what} of that name "
-                "give ./-"
-            )
-        return None if value is None else Path(value)
-
-    return path
 
 
 def check_picture(path: Path, *, read: Sequence[Path]) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamgp.cli.options import (
+    GivenPath,
     annotator_name,
     broker_option,
     config_argument,
     log_format_option,
-    path_to,
 )
 from streamgp.config.validation import parse_bind
 
@@ -37,8 +37,7 @@ invites_option = click.option(
     "--invites",
     "invites_file",
     metavar="FILE",
-    type=click.Path(),
-    callback=path_to("file"),
+    type=GivenPath("file", refuses_dash=True),
     help="File that holds the invites.  [default: invites.json in the workers' state directory]",
 )
 """File in which invites are kept, for every command that reads them."""

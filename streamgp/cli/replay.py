@@ -13,7 +13,6 @@ from streamgp.cli.options import (
     WholeNumber,
     features_option,
     ignore_option,
-    path_to,
     target_option,
 )
 from streamgp.config.load import consistent, load, with_options
@@ -93,7 +92,7 @@ _MOST_SEEDS = 1000
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
-    callback=path_to("directory"),
+    type=GivenPath("directory", refuses_dash=True, readable=False),
     shell_complete=directories,
     metavar="DIR",
     help="Write predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, rejected.jsonl, "
@@ -102,15 +101,14 @@ _MOST_SEEDS = 1000
 )
 @click.option(
     "--report",
-    callback=path_to("file"),
-    type=click.Path(),
+    type=GivenPath("file", refuses_dash=True),
     metavar="FILE.html",
     help="Write a self-contained web page: numbers, curves, confusion matrix and every challenge. "
     "Works without --out.",
 )
 @click.option(
     "--state",
-    callback=path_to("directory"),
+    type=GivenPath("directory", refuses_dash=True, readable=False),
     shell_complete=directories,
     metavar="DIR",
     help="Save the run in this directory every few seconds. After Ctrl-C, a crash or a power "

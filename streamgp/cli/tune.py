@@ -17,7 +17,6 @@ from streamgp.cli.options import (
     check_picture,
     features_option,
     ignore_option,
-    path_to,
 )
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
@@ -111,8 +110,7 @@ def _numbers(
 )
 @click.option(
     "--output",
-    callback=path_to("file"),
-    type=click.Path(),
+    type=GivenPath("file", refuses_dash=True),
     metavar="FILE.toml",
     help="Write the best configuration to this file, for `streamgp replay LOG --config FILE.toml`.",
 )
@@ -125,8 +123,7 @@ def _numbers(
 )
 @click.option(
     "--picture",
-    callback=path_to("file"),
-    type=click.Path(),
+    type=GivenPath("file", refuses_dash=True),
     metavar="FILE",
     help="With --compare: draw the learning curves to this file: .png, .svg or .pdf. Needs "
     "matplotlib (pip install matplotlib).",
