@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -202,7 +201,7 @@ def static_files() -> dict[str, tuple[bytes, str, str]]:
         if path.is_file() and not path.name.startswith("."):
             data = path.read_bytes()
             tag = f'"{sha256(data).hexdigest()[:32]}"'
-            files[path.relative_to(_FILES).as_posix()] = (data, _kind_of(path), tag)
+            files[path.relative_to(_FILES).as_posix()] = (data, _KINDS[path.suffix], tag)
     return files
 
 
@@ -214,8 +213,3 @@ _KINDS = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
-
-
-def _kind_of(path: Path) -> str:
-    guessed = mimetypes.guess_type(path.name)[0]
-    return _KINDS.get(path.suffix, guessed or "application/octet-stream")

@@ -117,12 +117,6 @@ class Invites:
         self._look()
         return self._trouble
 
-    @property
-    def seen(self) -> tuple[int, int, int] | None:
-        """Version of the file now; it differs once the file has changed."""
-        self._look()
-        return self._seen
-
     def person(self, token: str) -> Person | None:
         """Return the annotator to whom a token belongs, or None."""
         self._look()

@@ -234,8 +234,7 @@ def _read(path: Path) -> dict[str, Preferences]:
     for annotator, preferences in found.items():
         try:
             _check(preferences)
-        except (
-            BadPreferencesError
-        ) as error:  # the file was edited, or this machine knows fewer time zones
+        # The file was edited, or this machine knows fewer time zones.
+        except BadPreferencesError as error:
             raise StateError(f"{path}: {annotator!r}: {error}; correct the entry") from None
     return found

@@ -494,7 +494,6 @@ class Page:
     # --- the view of the herald
 
     def is_gone(self, person: Person, card_id: str) -> bool:
-        """Return whether a card can no longer be answered by an annotator."""
         desk = self._desk_or_none()
         return desk is not None and not desk.is_open(person.name, card_id, self._clock())
 
@@ -508,7 +507,6 @@ class Page:
         return {"why": printable(why), **({} if code is None else {"code": code})}
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
-        """Return the id of the card after another one, None if there is none."""
         desk = self._desk_or_none()
         if desk is None or self._pause(person) is not None:
             return None
@@ -553,12 +551,10 @@ class Page:
         return [name for name in names if name in seen]
 
     def stats_mark(self) -> object:
-        """Return the number of points of the accuracy curve, None without a curve."""
         accuracy = self._settings.accuracy
         return None if accuracy is None else len(accuracy())
 
     def may_stay(self, person: Person) -> bool:
-        """Return whether an annotator still has access."""
         return self._invites is None or self._invites.holds(person)
 
     # --- internal

@@ -90,11 +90,9 @@ class Stream:
             self.tell("progress", progress)
 
     def end(self) -> None:
-        """Send nothing more."""
         self._queue.put_nowait(None)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the bytes for the browser."""
         yield b"retry: 1000\n\n"
         while True:
             try:
@@ -133,7 +131,6 @@ class Herald:
         return stream
 
     def close(self, stream: Stream) -> None:
-        """No longer notify a stream."""
         self._streams.discard(stream)
         if all(other.person.name != stream.person.name for other in self._streams):
             self._given.pop(stream.person.name, None)

@@ -80,14 +80,14 @@ function rest() {
   return resting(...whyNone(), go);
 }
 
-function resting(name, values = {}, go = null) {
+function resting(name, values = {}, below = null) {
   return element(
     "section",
     { class: `rest ${name}` },
     restDrawing(name),
     element("h2", { tabindex: "-1" }, text(`rest.${name}.title`, values)),
     element("p", {}, text(`rest.${name}`, values)),
-    go,
+    below,
   );
 }
 
@@ -339,7 +339,8 @@ async function start() {
   try {
     me = await whoAmI();
   } catch (error) {
-    byId("main").replaceChildren(stranger(error));
+    const why = error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) }));
+    byId("main").replaceChildren(resting("stranger", {}, why));
     return;
   }
   remember("me", me);
@@ -369,17 +370,6 @@ async function start() {
 function heard(kind, data) {
   if (kind === "stats") refreshStats();
   else desk.hear(kind, data);
-}
-
-function stranger(error) {
-  return element(
-    "section",
-    { class: "rest stranger" },
-    restDrawing("stranger"),
-    element("h2", { tabindex: "-1" }, text("rest.stranger.title")),
-    element("p", {}, text("rest.stranger")),
-    error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) })),
-  );
 }
 
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});

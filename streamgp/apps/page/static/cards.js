@@ -19,8 +19,6 @@ export function cardView(card, desk) {
 /** Return why a question is asked, as texts and nodes; labels are included only where allowed. */
 export function why(card, revealed) {
   const reason = card.why;
-  if (reason === null || reason === undefined) return [];
-  if (typeof reason === "string") return [reason];
   if (revealed && "first" in reason) {
     const values = { first: labelNode(reason.first), first_share: likelihood(reason.first_share) };
     if (!("second" in reason)) return parts("why.shares.one", values);
@@ -189,6 +187,26 @@ class View {
   note() {
     const { flag, note } = this.state;
     return flag ? element("p", { class: "flagged" }, text("flag.set"), note === "" ? "" : `: ${note}`) : "";
+  }
+
+  /** Whether there is a suggestion, and it is still hidden. */
+  get isHiding() {
+    return (this.card.suggested ?? null) !== null && !this.state.shown.has("suggestion");
+  }
+
+  suggestion() {
+    return this.state.shown.has("suggestion") ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null;
+  }
+
+  hintButton() {
+    return this.isHiding ? [button(text("hint"), { key: "h", class: "command", on: () => this.reveal() })] : [];
+  }
+
+  reveal() {
+    if (!this.isHiding) return;
+    this.state.shown.add("suggestion");
+    this.reason.replaceChildren(...why(this.card, true));
+    this.choose();
   }
 
   decline(reason = null) {
@@ -407,28 +425,9 @@ class LabelView extends View {
     return [this.suggestion(), none, this.picker.node].filter(Boolean);
   }
 
-  suggestion() {
-    const { suggested } = this.card;
-    if (suggested === null || suggested === undefined || !this.state.shown.has("suggestion")) return null;
-    return element("p", { class: "suggestion" }, suggestionOf(this.card));
-  }
-
-  reveal() {
-    const { suggested } = this.card;
-    if (suggested === null || suggested === undefined) return;
-    this.state.shown.add("suggestion");
-    this.reason.replaceChildren(...why(this.card, true));
-    this.choose();
-  }
-
   commandButtons() {
-    const { suggested } = this.card;
-    const buttons = super.commandButtons();
-    buttons.unshift(button(text("new"), { key: "n", class: "command", on: () => this.askNew("") }));
-    if (suggested !== null && suggested !== undefined && !this.state.shown.has("suggestion")) {
-      buttons.push(button(text("hint"), { key: "h", class: "command", on: () => this.reveal() }));
-    }
-    return buttons;
+    const add = button(text("new"), { key: "n", class: "command", on: () => this.askNew("") });
+    return [add, ...super.commandButtons(), ...this.hintButton()];
   }
 
   askNew(written) {
@@ -565,25 +564,16 @@ class NumberForm {
 class NumberView extends View {
   choices() {
     this.form = new NumberForm(this.card, (reply) => this.reply({ action: "number", ...reply }));
-    const isShown = this.state.shown.has("suggestion");
-    return [isShown ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null, this.form.node].filter(Boolean);
+    return [this.suggestion(), this.form.node].filter(Boolean);
   }
 
   commandButtons() {
-    const { suggested } = this.card;
-    const buttons = super.commandButtons();
-    if (suggested !== null && suggested !== undefined && !this.state.shown.has("suggestion")) {
-      buttons.push(button(text("hint"), { key: "h", class: "command", on: () => this.reveal() }));
-    }
-    return buttons;
+    return [...super.commandButtons(), ...this.hintButton()];
   }
 
   reveal() {
-    const { suggested } = this.card;
-    if (suggested === null || suggested === undefined) return;
     const written = [this.form.value.value, this.form.std.value];
-    this.state.shown.add("suggestion");
-    this.choose();
+    super.reveal();
     [this.form.value.value, this.form.std.value] = written;
   }
 
