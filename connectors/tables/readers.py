@@ -123,7 +123,6 @@ class BinaryFile:
         )
 
     def close(self) -> None:
-        """Close the file."""
         self._raw.close()
 
 
@@ -250,10 +249,25 @@ class _Lines:
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
+class _TextTable:
+    """A table whose rows are lines of text."""
+
+    def __init__(self, file: BinaryFile) -> None:
+        self._file = file
+        self._lines = _Lines(file)
+
+    @property
+    def progress(self) -> float:
+        return self._file.progress
+
+    def close(self) -> None:
+        self._file.close()
+
+
 _SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
 
 
-class CsvTable:
+class CsvTable(_TextTable):
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
     If it does not split the first rows like the header, another one of the three may. A first line
@@ -264,8 +278,7 @@ class CsvTable:
     typed = False
 
     def __init__(self, file: BinaryFile) -> None:
-        self._file = file
-        self._lines = _Lines(file)
+        super().__init__(file)
         self._columns, self.unnamed = self._read_header()
         self.columns: list[str] | None = self._columns
 
@@ -337,25 +350,15 @@ class CsvTable:
             else:
                 yield Row(number, start, end, dict(zip(columns, cells, strict=True)))
 
-    @property
-    def progress(self) -> float:
-        """Share of the file that has been read."""
-        return self._file.progress
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class JsonTable:
+class JsonTable(_TextTable):
     """Rows of JSON lines: one object on each line."""
 
     typed = True
     decimal_comma = False
 
     def __init__(self, file: BinaryFile) -> None:
-        self._file = file
-        self._lines = _Lines(file)
+        super().__init__(file)
         self.columns: list[str] | None = None
         self.unnamed: list[str] = []
 
@@ -392,15 +395,6 @@ class JsonTable:
                 yield Row(number, at, at, cells)
             else:
                 yield BadRow(number, at, at, f"is not a JSON object: {line.strip()!r:.80}")
-
-    @property
-    def progress(self) -> float:
-        """Share of the file that has been read."""
-        return self._file.progress
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def _delimiter_of(header: str, rows: list[str]) -> str:
@@ -507,7 +501,6 @@ class ParquetTable:
             raise
 
     def rows(self) -> Rows:
-        """Read the rows."""
         names = self.columns or []
         batches = self._parquet.iter_batches(batch_size=_BATCH)
         while True:
@@ -533,11 +526,9 @@ class ParquetTable:
 
     @property
     def progress(self) -> float:
-        """Share of the rows that have been read."""
         return self._n_read / self._n_rows if self._n_rows else 1.0
 
     def close(self) -> None:
-        """Close the file."""
         self._bytes.close()
         self._file.close()
 
@@ -560,7 +551,6 @@ def _cell(value: Any) -> Any:
 
 
 def _first(error: Exception) -> str:
-    """Return the first line of an error."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
