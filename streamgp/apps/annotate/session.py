@@ -286,13 +286,7 @@ class Answering:
                 if command is not None and not self._execute(command):
                     return
 
-    def finish(self, timeout_s: float) -> int:
-        """Wait for the last answers to be sent; return how many were not."""
-        return self._sender.finish(timeout_s)
-
     def close(self) -> None:
-        """Close the session without sending the remaining answers."""
-        self._sender.close()
         self._live.close()
 
     def n_open(self) -> int:
@@ -367,7 +361,6 @@ class Answering:
         return idle_s is not None and view.now - self._idle_at >= idle_s
 
     def _execute(self, command: Command) -> bool:
-        """Execute a command; return whether to go on."""
         if command.kind == "quit":
             return False
         if command.kind == "undo":
@@ -416,12 +409,9 @@ class Answering:
 
     def _known_of(self, command: Command) -> dict[str, float] | None:
         """Return the privileged information of an answer, None if there is none."""
-        known = {}
-        if command.response_s is not None and self._settings.notes_response_time:
-            known[RESPONSE_S] = command.response_s
-        if command.confidence is not None:
-            known[CONFIDENCE] = command.confidence
-        return known or None
+        took_s = command.response_s if self._settings.notes_response_time else None
+        known = {RESPONSE_S: took_s, CONFIDENCE: command.confidence}
+        return {name: value for name, value in known.items() if value is not None} or None
 
     def _undo(self) -> None:
         if self._live.is_behind:
@@ -506,11 +496,11 @@ def by_hand(
             except (RefusedError, UnclearLineError) as error:
                 refusal = " ".join(str(error).split())
             n_open = answering.n_open()
-            n_unsent = answering.finish(SOON_S)
+            n_unsent = sender.finish(SOON_S)
             if n_unsent:
                 n = number(n_unsent, "answer")
                 tell(f"sending {n}, for {SEND_FOR_S:.0f} s at most")
-                n_unsent = answering.finish(SEND_FOR_S)
+                n_unsent = sender.finish(SEND_FOR_S)
             answering.close()
         tell(f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left")
         lost = refusal or answering.lost

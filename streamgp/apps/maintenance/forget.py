@@ -8,7 +8,7 @@ positions; this module only checks whether that has happened.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, va
 from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
 from streamgp.apps.console import INTERRUPTED, confirm, number, progress, tell
-from streamgp.apps.deployment.deployment import Deployment, visit, write_all
+from streamgp.apps.deployment.deployment import Deployment, all_of, visit, write_all
 from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
 
@@ -138,7 +138,8 @@ def forget_in_topics(
 
 
 def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wait_s: float) -> None:
-    _read(reader, traces, until=lambda: reader.caught_up, what="looking for the key")
+    for record in all_of(reader, what="looking for the key"):
+        traces.take(record)
     if not traces.left:
         raise click.ClickException(
             f"no worker of group {there.group} has learned anything of the key "
@@ -170,12 +171,11 @@ def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s
         )
         raise click.exceptions.Exit(NOT_YET)
     end = time.monotonic() + wait_s
-    _read(
-        reader,
-        traces,
-        until=lambda: not traces.left or time.monotonic() >= end,
-        what="waiting for the worker",
-    )
+    with progress() as show:
+        while traces.left and time.monotonic() < end:
+            for record in reader.poll(_PATIENCE_S):
+                traces.take(record)
+            show("waiting for the worker", 0.0)
     if traces.left:
         click.echo(
             f"request sent: {'Flink' if traces.on_flink else 'the worker'} has not forgotten "
@@ -196,16 +196,6 @@ def interruptible(request: str) -> Iterator[None]:
             "the command again to see whether it was"
         )
         raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def _read(reader: Reader, traces: Traces, *, until: Callable[[], bool], what: str) -> None:
-    n = 0
-    with progress() as show:
-        while not until():
-            for record in reader.poll(_PATIENCE_S):
-                n += 1
-                traces.take(record)
-            show(f"{what}: {number(n, 'record')}", 0.0)
 
 
 def _still_there(there: Deployment) -> str:

@@ -108,8 +108,9 @@ def sit(town: Town, person: Person, topics: Any = None, **options: Any) -> Answe
     settings = SessionSettings(**{"annotator": "ann", "keyed": town.keyed, **options})
     answering = Answering(found, settings, person, sender, clock=town.clock)
     answering.run(lambda: False)
-    assert answering.finish(20.0) == 0
+    assert sender.finish(20.0) == 0
     answering.close()
+    sender.close()
     return answering
 
 
@@ -416,8 +417,9 @@ def test_what_is_asked_to_stop_stops() -> None:
     sender = AnswerSender(lambda: town.topics.writer("annotate"))
     answering = Answering(town.topics, SessionSettings(annotator="ann"), Person(), sender)
     answering.run(lambda: True)
-    assert answering.finish(20.0) == 0
+    assert sender.finish(20.0) == 0
     answering.close()
+    sender.close()
 
 
 def test_learned_examples_are_what_was_said() -> None:
