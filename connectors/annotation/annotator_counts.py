@@ -108,7 +108,6 @@ class AnnotatorCounts:
         self._count_decision(asked)
 
     def forget(self, key: str | None) -> None:
-        """Forget the challenges of a key."""
         self._contested.forget(key)
         self._decided.forget(key)
 

@@ -137,7 +137,6 @@ class Averages:
                     means.setdefault(name, _Mean()).add(value)
 
     def forget(self, key: str | None) -> None:
-        """Forget a key."""
         self._of.pop(key, None)
 
     def mean(self, key: str | None, label: Label, name: FeatureName) -> float | None:

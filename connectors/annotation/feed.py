@@ -132,7 +132,6 @@ class TopicFeed:
         return [found for record in records if (found := self._understand(record)) is not None]
 
     def close(self) -> None:
-        """Close the connections to the topics."""
         for reader in (self._learned, self._said, *self._predictions):
             if reader is not None:
                 reader.close()
@@ -186,7 +185,6 @@ class DeskFeed:
 
     @property
     def n_read(self) -> int:
-        """Records read so far."""
         return self._feed.n_read
 
     @property
@@ -210,7 +208,6 @@ class DeskFeed:
         return [each.message for each in received]
 
     def close(self) -> None:
-        """Close the connections to the topics."""
         self._feed.close()
 
     def _turn_over(self) -> None:

@@ -161,7 +161,6 @@ class _Queues:
         self._of: dict[str | None, dict[Audience, _Queue]] = {}
 
     def of(self, only_key: str | None) -> dict[Audience, _Queue]:
-        """Return the queues of a key; None for all."""
         return self._all if only_key is None else self._of.get(only_key, {})
 
     def add(self, body: _Body) -> None:
@@ -314,7 +313,6 @@ class OpenQuestions:
         return min((queue.by_age[0][0][1] for queue in queues), default=inf)
 
     def get(self, key: str | None, event_id: str, request_id: str) -> Question | None:
-        """Return the open question of a request, or None."""
         body = self._bodies.get((key, event_id), {}).get(request_id)
         return None if body is None or body.over else body.question
 
@@ -409,7 +407,6 @@ class OpenQuestions:
         return None if past is None else past.over.get(request_id)
 
     def remove(self, event: EventKey, request_id: str) -> Question | None:
-        """Remove and return a question."""
         bodies = self._bodies.get(event, {})
         body = bodies.pop(request_id, None)
         if body is None:

@@ -46,8 +46,6 @@ class Moment:
 
 @dataclass(slots=True)
 class _Event:
-    """Everything known about an event."""
-
     got: float = -inf  # when the last of this was written to the topics
     occurred_at: float = inf
     of_request: bool = False  # whether `occurred_at` is certain
@@ -351,7 +349,6 @@ class Timeline:
 
 
 def typed_label(label: Label) -> Typed:
-    """Return a label with the name of its type."""
     return type(label).__name__, label
 
 

@@ -483,7 +483,6 @@ class EmbeddedReader:
             self._database.move_reader(self._group, self._offsets)
 
     def close(self) -> None:
-        """Close the connection."""
         self._database.close()
 
     def _read(self) -> list[Record]:
@@ -544,7 +543,6 @@ class EmbeddedWriter:
             self._n_records = self._n_bytes = 0
 
     def close(self) -> None:
-        """Flush and close the connection."""
         try:
             self.flush()
         finally:

@@ -35,7 +35,6 @@ _LOADED_WITHIN_MS = 60_000
 
 
 def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
-    """Return the record in a row of the source."""
     topic, partition, offset, at, headers, key, value = row
     return Record(
         topic=roles[topic],
@@ -49,7 +48,6 @@ def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
 
 
 def row_of(record: Outgoing, names: Mapping[TopicName, str]) -> Row:
-    """Return a record to write as a row of the sink."""
     headers = dict(record.headers)
     return Row(record.partition, names[record.topic], record.key, record.value, headers)
 
@@ -87,7 +85,6 @@ class FlinkStore:
             self._maps[topic].put(key, value)
 
     def clear(self) -> None:
-        """Drop everything."""
         for records in self._maps.values():
             records.clear()
 
@@ -131,7 +128,6 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._roles = {name: topic for topic, name in names.items()}
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Start with no live loop."""
         use_one_thread()
         self._settings = self._make_settings()
         self._store = FlinkStore(runtime_context)
@@ -232,12 +228,10 @@ class LoadFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._shared = dict(shared)
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Start with no state."""
         self._store = FlinkStore(runtime_context)
         self._later = int(1e3 * time.time()) + _LOADED_WITHIN_MS
 
     def process_element(self, value: Row, ctx: Any) -> Iterable[Row]:
-        """Store one record."""
         record = record_of(value, self._roles)
         self._store.put(record.topic, record.key or b"", record.value)
         if record.value is not None:

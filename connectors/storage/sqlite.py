@@ -139,7 +139,6 @@ class SqliteFile:
         self._begin()
 
     def close(self) -> None:
-        """Commit and close the file."""
         if self._connection is not None:
             self.rows("COMMIT")
             self._abandon()
@@ -202,7 +201,6 @@ class SqliteFile:
         self.commit()
 
     def _abandon(self) -> None:
-        """Close without a commit."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

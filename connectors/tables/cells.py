@@ -196,7 +196,6 @@ def float_of_text(cell: str) -> float | None:
 
 
 def integer_of_text(cell: str) -> float | None:
-    """Return the number in text, as an integer if it is one."""
     if len(cell) < 18 and "_" not in cell:
         try:
             return int(cell)
@@ -352,7 +351,6 @@ def _check_range(number: float) -> None:
 
 
 def key_of(cell: Any) -> str:
-    """Return a key as text."""
     key = _in_words(cell)
     if key is None:
         raise ValueError(f"must be a key (text or integer), got {cell!r:.60}")

@@ -127,7 +127,7 @@ class LogSource:
         )
         self._limit = limit
         self._in_order = in_order
-        self._notes = notes if notes is not None else _say_nothing
+        self._notes = (lambda _line: None) if notes is None else notes
         self._n_polled = 0
         self._error: TableError | None = None
         self._ended = False
@@ -228,10 +228,6 @@ class LogSource:
         self._table.close()
 
 
-def _say_nothing(note: str) -> None:
-    pass
-
-
 class WindowedLog:
     """Events of windows over a log's rows, in the order in which rows close them.
 
@@ -291,24 +287,20 @@ class WindowedLog:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every row was polled."""
         return self._log.exhausted
 
     @property
     def n_rows(self) -> int:
-        """Number of rows polled so far."""
         return self._log.n_rows
 
     @property
     def progress(self) -> float:
-        """Share of the file that has been read, from 0 to 1."""
         return self._log.progress
 
     def commit(self) -> None:
         """Do nothing: a file can always be read again from the start."""
 
     def close(self) -> None:
-        """Close the file."""
         self._log.close()
 
 

@@ -87,7 +87,6 @@ class Lines:
             self._fd = None
 
     def drop(self) -> None:
-        """Drop the first line."""
         self._unread = self._unread.partition(b"\n")[2]
         self.n_dropped += 1
 
@@ -130,7 +129,6 @@ class LineFace:
         self._watch.close()
 
     def show(self, view: View) -> None:
-        """Print what is new."""
         for new, old in zip((view.note, view.trouble), self._said, strict=True):
             if new is not None and new != old:
                 self._print(new)

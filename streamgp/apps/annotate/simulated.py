@@ -218,7 +218,6 @@ class Counts:
     n_declined: int = 0
 
     def note(self, answer: Answer, *, is_challenge: bool) -> None:
-        """Count an answer."""
         self.n_answered += 1
         self.n_challenges += is_challenge
         self.n_declined += answer.declined
@@ -390,7 +389,6 @@ class Simulation:
 
     @property
     def n_waiting(self) -> int:
-        """Number of scheduled answers."""
         return len(self._scheduled)
 
     @property

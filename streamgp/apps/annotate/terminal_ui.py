@@ -154,7 +154,6 @@ class Keys:
             os.write(self._out, _PASTE_ON)
 
     def release(self) -> None:
-        """Restore the terminal."""
         if self._were is not None:
             with suppress(OSError, termios.error):  # the terminal is gone
                 os.write(self._out, _PASTE_OFF)
@@ -311,11 +310,9 @@ class ScreenFace:
         self._deaf_until = time.monotonic() + DEAF_S
 
     def _drop_entry(self) -> None:
-        """Discard an unfinished entry."""
         self._typed = self._near = self._unrated = None
 
     def release(self) -> None:
-        """Restore the terminal."""
         if self._is_held:
             self._is_held = False
             with suppress(OSError):  # the terminal is gone
@@ -499,7 +496,6 @@ class ScreenFace:
         return None
 
     def _most(self, view: View) -> int:
-        """Return how many features fit."""
         around = Group(*self._parts(view, most=0))
         n_lines = len(self._console.render_lines(around, pad=False))
         return max(1, self._console.size.height - n_lines - _LINES_OF_TABLE)

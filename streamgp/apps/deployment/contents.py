@@ -65,7 +65,6 @@ class Learned:
 
     @property
     def name(self) -> str:
-        """Name for people."""
         return self.entity or "all keys"
 
 
@@ -303,7 +302,6 @@ class InputProgress:
         )
 
     def look(self) -> None:
-        """Query the group's progress."""
         self.n_workers = self._topics.n_members(self._group)
         self.backlog = self._topics.backlog(self._group)
         waiting = {place: each.position for place, each in self.backlog.items() if each.n_waiting}

@@ -185,14 +185,11 @@ _CURE = "--create-topics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """A configuration with its topics."""
-
     config: WorkerConfig
     topics: Topics
 
     @property
     def url(self) -> str:
-        """Address of the topics."""
         assert self.config.broker is not None  # checked when it was opened
         return self.config.broker.url
 
@@ -210,7 +207,6 @@ class Deployment:
         return self.topics.n_members(self.group)
 
     def name_of(self, topic: TopicName) -> str:
-        """Return the name of a topic on the broker."""
         return self.config.topics.names()[topic]
 
 

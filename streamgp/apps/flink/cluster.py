@@ -124,7 +124,6 @@ class FlinkJob:
         return None if error is None else reason_in(str(error))
 
     def cancel(self) -> None:
-        """Cancel it at once."""
         self._client.cancel().result()
 
     def stop_with_savepoint(self, directory: str | None, *, drain: bool) -> Any:

@@ -227,8 +227,6 @@ def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Builder of the jobs."""
-
     config: WorkerConfig
     source: str
     client: Mapping[str, str]

@@ -122,7 +122,6 @@ class Wanted:
 
     @property
     def is_all(self) -> bool:
-        """Whether no field is set."""
         return self == Wanted()
 
     def fits(self, step: Step) -> bool:

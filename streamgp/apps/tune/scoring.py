@@ -372,7 +372,6 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Share of events predicted correctly."""
         return self.n_right / self.n
 
     @property

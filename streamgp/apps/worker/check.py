@@ -53,8 +53,6 @@ _LOOK_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check."""
-
     verdict: Verdict
     what: str
     text: str

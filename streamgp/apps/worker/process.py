@@ -206,7 +206,6 @@ class Pipes:
         return self._all_in.is_set() and self._n_waiting() == 0
 
     def close(self) -> None:
-        """Write the remaining outputs."""
         self._closing.set()
         self._printer.join()
         self._reader.close()
@@ -253,7 +252,6 @@ class Pipes:
 
 
 def line_of(record: Record) -> bytes:
-    """Return the output line of a record."""
     value = record.value or b""
     if record.topic != "dead-letters":
         return value
