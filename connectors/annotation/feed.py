@@ -149,8 +149,8 @@ class TopicFeed:
         return Received(message, record.partition, record.at)
 
 
-class DeskFeed:
-    """Reads the topics into one desk, from their start, as `TopicFeed` does.
+class DeskFeed(TopicFeed):
+    """Reads the topics into one desk, from their start.
 
     Parameters
     ----------
@@ -159,7 +159,6 @@ class DeskFeed:
 
     """
 
-    # _feed    reads the topics
     # _turned  time of the last `turn_over` of the desk; None while it catches up
     def __init__(
         self,
@@ -172,25 +171,16 @@ class DeskFeed:
         signatures: Signatures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._desk = desk
-        self._clock = clock
-        self._turned: float | None = None
-        self._feed = TopicFeed(
+        super().__init__(
             topics,
             keyed=keyed,
             only_key=only_key,
             with_predictions=with_predictions,
             signatures=signatures,
         )
-
-    @property
-    def n_read(self) -> int:
-        return self._feed.n_read
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether everything that was there at the start has been read."""
-        return self._feed.caught_up
+        self._desk = desk
+        self._clock = clock
+        self._turned: float | None = None
 
     def read_on(self, timeout_s: float) -> list[Told]:
         """Read the next messages into the desk and return them; wait at most for the timeout.
@@ -201,14 +191,11 @@ class DeskFeed:
             If the broker can no longer be used.
 
         """
-        received = self._feed.read(timeout_s)
+        received = self.read(timeout_s)
         for each in received:
             hand_over(self._desk, each)
         self._turn_over()
         return [each.message for each in received]
-
-    def close(self) -> None:
-        self._feed.close()
 
     def _turn_over(self) -> None:
         # While old records are read, the end of a question may come long before the question.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connectors.annotation.feed import TURN_S
 from connectors.topics import Outgoing, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
 from streamgp.apps.console import Stop, clock_time, number, seen, span, steady
@@ -257,9 +258,6 @@ def _percent(share: float | None) -> str:
 # --- Following the topics, for `streamgp watch`.
 
 
-_TURN_S = 60.0
-
-
 class Follower:
     """Reads the topics of a deployment into a `Watching`, and shows it.
 
@@ -326,7 +324,7 @@ class Follower:
             for record in records:
                 self.watching.take(record, is_old=self._is_old and is_history, now=now)
         now = self._clock()
-        if now - self._turned >= _TURN_S:
+        if now - self._turned >= TURN_S:
             self._turned = now
             self.watching.desk.turn_over()
 
