@@ -14,7 +14,7 @@ from itertools import islice
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.demo_data import ACTIVITIES, RATE_HZ, WINDOW_S, walk, walk_windows
-from streamgp.apps.replay.engine import EventSource, play
+from streamgp.apps.replay.engine import EventSource, Game
 from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.interactive.messages import Input, LabelRequest, Message, Prediction
@@ -106,12 +106,11 @@ def run_learners(
             if on_progress is not None:
                 on_progress(name, (before + n) / (len(learners) * len(events)))
 
-        played = play(
+        played = Game(
             InteractiveLoop(build(seed)),
             EventSource(events),
             SimulatedAnnotator(error_rate=ERROR_RATE, classes=ROOMS, seed=seed),
-            on_event=on_event,
-        )
+        ).play(on_event=on_event)
         interrupted = played.result.interrupted
         curve = played.points.curve(name)
         runs.append(LearnerRun(row=played.row(name), curve=curve, interrupted=interrupted))
@@ -167,12 +166,12 @@ def raw_demo(seed: int = 1, *, n_windows: int = 240) -> str:
         if len(events) == n_windows:
             break
     timeline = _Timeline([], [], {})
-    played = play(
+    played = Game(
         InteractiveLoop(isgp(seed=seed)),
         EventSource(events),
         SimulatedAnnotator(error_rate=_WALK_ERROR_RATE, classes=ACTIVITIES, seed=seed),
-        sink=timeline,
-    )
+        timeline,
+    ).play()
     truth = [str(event.truth)[0] for event in events]
     lines = [
         f"{windows.n_rows} rows of acceleration, {RATE_HZ} a second, make {len(events)} windows of "

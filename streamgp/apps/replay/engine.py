@@ -326,18 +326,6 @@ def baseline_rows(statistics: RunStatistics) -> list[Row]:
     ]
 
 
-def play(
-    loop: Loop,
-    log: Source,
-    annotator: Annotator,
-    *,
-    sink: Sink | None = None,
-    on_event: Callable[[int], None] | None = None,
-) -> Played:
-    """Run a game from its start to its end; see `Game`."""
-    return Game(loop, log, annotator, sink).play(on_event=on_event)
-
-
 class _SavedLog(AnnotatedLog):
     """An annotated log that reports when everything polled from it has been processed."""
 

@@ -10,7 +10,7 @@ import click
 
 from streamgp.apps.console import DONE, INTERRUPTED, progress, tell
 from streamgp.apps.recorded_logs import Notes, open_log
-from streamgp.apps.replay.engine import Played, play
+from streamgp.apps.replay.engine import Game, Played
 from streamgp.apps.replay.run import EndingLog, ReplaySink
 from streamgp.common.printable import path_text
 from streamgp.config import build
@@ -135,13 +135,9 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
                     show(name, (before + log.source.progress) / len(configs))
 
                 sink = sinks[name] = ReplaySink(None)
-                played = play(
-                    build.build_loop(config, source=str(file)),
-                    log,
-                    build.build_annotator(config),
-                    sink=sink,
-                    on_event=on_event,
-                )
+                loop = build.build_loop(config, source=str(file))
+                game = Game(loop, log, build.build_annotator(config), sink)
+                played = game.play(on_event=on_event)
             if played.statistics.n_events or played.result.interrupted:
                 runs.append((name, played))
             if log.error is not None or played.result.interrupted:

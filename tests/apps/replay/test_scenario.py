@@ -9,7 +9,7 @@ import pytest
 
 from streamgp import isgp
 from streamgp.apps.replay.demo import room_events
-from streamgp.apps.replay.engine import CountingSink, EventSource, Played, play
+from streamgp.apps.replay.engine import CountingSink, EventSource, Game, Played
 from streamgp.interactive import (
     Event,
     Input,
@@ -45,13 +45,13 @@ class Recorder:
 def recorded() -> tuple[Played, list[Input | Message]]:
     """A replay, and all that was counted in it, in order."""
     recorder = Recorder()
-    played = play(
+    game = Game(
         KeyedLoops(isgp(seed=1)),
         EventSource(EVENTS),
         SimulatedAnnotator(error_rate=0.2, decline_rate=0.1, seed=1),
-        sink=recorder,
-        on_event=lambda n: recorder.kept.append(EVENTS[n - 1]),
+        recorder,
     )
+    played = game.play(on_event=lambda n: recorder.kept.append(EVENTS[n - 1]))
     return played, recorder.kept
 
 
