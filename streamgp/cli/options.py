@@ -187,22 +187,30 @@ def check_picture(path: Path, *, read: Sequence[Path]) -> None:
     check_output(path, read=read)
 
 
-def check_output(path: Path, *, read: Sequence[Path]) -> None:
+def check_output(path: Path, *, read: Sequence[Path], makes_directory: bool = False) -> None:
     """Check before the work that a file can be written.
+
+    Parameters
+    ----------
+    read
+        Files that are needed, and must not be replaced. They need not exist yet.
+    makes_directory
+        Whether its directory is created when the file is written.
 
     Raises
     ------
     click.ClickException
-        If it is a directory, or would replace one of the input files `read`.
+        If it is a directory, or would replace one of these files.
     StateError
         If it cannot be written.
 
     """
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory; name a file")
-    if any(os.path.realpath(path) == os.path.realpath(file) for file in read):
-        raise click.ClickException(f"{path} would be overwritten; name another file")
-    check_writable(path)
+    for file in read:
+        if os.path.realpath(path) == os.path.realpath(file):
+            raise click.ClickException(f"{file} would be overwritten; name another file")
+    check_writable(path, makes_directory=makes_directory)
 
 
 def given_options() -> list[click.Parameter]:

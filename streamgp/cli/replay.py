@@ -11,6 +11,7 @@ from streamgp.cli.init import directories
 from streamgp.cli.options import (
     GivenPath,
     WholeNumber,
+    check_output,
     features_option,
     ignore_option,
     target_option,
@@ -187,9 +188,11 @@ def replay(
             "give --out DIR as well"
         )
     if report is not None:
-        from streamgp.apps.replay.results import check_report
+        from streamgp.apps.replay.results import FILE_NAMES
 
-        check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
+        read = [log, *([] if config_file is None else [config_file])]
+        read += [] if out is None else [out / name for name in FILE_NAMES]
+        check_output(report, read=read, makes_directory=True)
     from streamgp.apps.replay.run import replay_log
 
     # Errors about the learner name the file: no option sets it.
@@ -224,8 +227,8 @@ def report(directory: Path, file: Path) -> None:
       streamgp replay rooms.csv --label room --out results
       streamgp report results rooms.html
     """
-    from streamgp.apps.replay.results import check_report, write_report
+    from streamgp.apps.replay.results import FILE_NAMES, write_report
 
-    check_report(file, out=directory, read=[])
+    check_output(file, read=[directory / name for name in FILE_NAMES], makes_directory=True)
     write_report(directory, file)
     click.echo(f"report: {file}")

@@ -8,9 +8,8 @@ otherwise the same log and seed give the same bytes.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +18,7 @@ import click
 import msgspec
 
 from connectors.jsonl import FILES, read_messages
-from connectors.storage.snapshots import check_writable, state_error, write_snapshot
+from connectors.storage.snapshots import state_error, write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
 from streamgp.apps.console import number
@@ -441,34 +440,6 @@ def _check(directory: Path, what: str, found: int, expected: int) -> None:
             f"{directory} holds {found} {what} and its {SUMMARY} tells of {expected}: damaged, or "
             "of two runs; run `streamgp replay` again"
         )
-
-
-def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
-    """Check before the work that a page can be written.
-
-    Parameters
-    ----------
-    out
-        Directory of the run's files, or None. It need not exist yet.
-
-    Raises
-    ------
-    click.ClickException
-        If it is a directory, or would replace a needed file: one of those files, or an input file,
-        `read`.
-    StateError
-        If the page cannot be written.
-
-    """
-    if path.is_dir():
-        raise click.ClickException(f"{path} is a directory; name a file for the report")
-    needed = [*read, *([] if out is None else [out / name for name in FILE_NAMES])]
-    for file in needed:
-        if os.path.realpath(path) == os.path.realpath(file):
-            raise click.ClickException(
-                f"{file} would be overwritten by the report; name another file"
-            )
-    check_writable(path, makes_directory=True)
 
 
 def write_report(directory: Path, path: Path) -> None:

@@ -156,7 +156,7 @@ def test_page_never_replaces_what_it_is_made_from(log: Path, out: Path, command:
         "report": (out, out / "consensus.jsonl"),
     }[command]
     assert wrong(command, *arguments) == (
-        f"{out / 'consensus.jsonl'} would be overwritten by the report; name another file"
+        f"{out / 'consensus.jsonl'} would be overwritten; name another file"
     )
     assert (out / "consensus.jsonl").read_bytes() == before
 
@@ -168,7 +168,7 @@ def test_page_never_replaces_the_log_or_the_configuration(log: Path, tmp_path: P
     link.symlink_to(log)
     for file, page in ((log, log), (log, link), (config, config)):
         assert wrong("replay", log, "--config", config, "--report", page) == (
-            f"{file} would be overwritten by the report; name another file"
+            f"{file} would be overwritten; name another file"
         )
     assert log.read_text().startswith("near")
 
@@ -179,7 +179,7 @@ def test_page_that_cannot_be_written_is_refused_before_the_run(
     def run(page: Path) -> str:
         return wrong("replay", log, "--label", "room", "--report", page)
 
-    assert run(tmp_path) == f"{tmp_path} is a directory; name a file for the report"
+    assert run(tmp_path) == f"{tmp_path} is a directory; name a file"
     below = log / "page.html"
     assert run(below) == f"cannot write {below}: {log} is not a directory"
     page = tmp_path / "deep" / "page.html"
