@@ -94,7 +94,12 @@ class Signatures:
         given = [value for name, value in headers if name == HEADER]
         if not given:
             return f"{what}, and has no header {HEADER}; sign it with the key of {who}"
+        try:
+            signed = [signature(message, key) for key in keys]
+        except ValueError as error:
+            # Numbers such as 1e15 are written longer: what could be read can be too large to write.
+            return f"{what}, and cannot be: {error}"
         # In constant time: nobody must see how much of a guess was right.
-        if any(hmac.compare_digest(given[0], signature(message, key)) for key in keys):
+        if any(hmac.compare_digest(given[0], each) for each in signed):
             return None
         return f"{what}, and this signature is not that of {who}; sign it with their key"

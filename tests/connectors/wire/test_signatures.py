@@ -93,6 +93,17 @@ def test_what_is_not_signed_by_its_annotator_is_unauthorised(message, headers, r
     assert reason in rejected.reason
 
 
+def test_an_answer_that_is_too_large_to_sign_once_it_is_written_is_unauthorised():
+    many = b",".join([b"1e15"] * 200_000)
+    value = encode(ANSWER).removesuffix(b"}") + b',"privileged":{"trace":[' + many + b"]}}"
+    place = {"topic": "answers", "partition": 0, "offset": 7, "at": 9.0}
+    record = Record(key=b"k", value=value, headers=[SIGNATURES.header(ANSWER)], **place)
+    rejected = read(record, keyed=True, signatures=SIGNATURES)
+    assert isinstance(rejected, Rejected)
+    assert rejected.fault == "unauthorised"
+    assert "and cannot be: message must have at most 1048576 bytes, got" in rejected.reason
+
+
 def test_what_is_signed_by_its_annotator_is_read():
     assert received(ANSWER, [SIGNATURES.header(ANSWER)]) == ANSWER
     assert received(CANCEL, [("signature", signature(CANCEL, KEYS["eve"]))]) == CANCEL
