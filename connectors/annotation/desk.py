@@ -290,7 +290,9 @@ class AnnotationDesk:
 
     # --- replies of annotators
 
-    def reply(self, annotator: str, reply: Reply, now: float) -> Accepted:
+    def reply(
+        self, annotator: str, reply: Reply, now: float, *, only_key: str | None = None
+    ) -> Accepted:
         """Process a reply.
 
         Parameters
@@ -298,6 +300,9 @@ class AnnotationDesk:
         reply
             The reply. It also counts if the card is leased to another annotator who has not
             answered.
+        only_key
+            The only key that the annotator may see, None for all. What is typed is then not
+            compared with the labels of other keys, which its result would reveal.
 
         Raises
         ------
@@ -318,7 +323,7 @@ class AnnotationDesk:
             self._check_same(known[0], reply, (key, request_id))
             return Accepted(answer=known[0], partition=known[1], again=True)
         question = self._waiting_question(annotator, reply.card, now)
-        y = self._label_of(reply, question.request)
+        y = self._label_of(reply, question.request, only_key)
         return self._answer(question, y, annotator, now, answer_id, **details_of(reply))
 
     def undo(self, annotator: str, answer_id: str, now: float) -> Accepted:
@@ -580,8 +585,12 @@ class AnnotationDesk:
             self._note_answer(answer, partition)
         return Accepted(answer=answer, partition=partition)
 
-    def _label_of(self, reply: Reply, request: Request) -> Label | None:
-        known = [*self.labels(request.key), *self.labels_elsewhere(request.key)]
+    def _label_of(
+        self, reply: Reply, request: Request, only_key: str | None = None
+    ) -> Label | None:
+        known = self.labels(request.key)
+        if only_key is None:
+            known += self.labels_elsewhere(request.key)
         label = label_of(reply, request, known, of_numbers=self._of_numbers)
         if label is None or reply.action in ("keep", "change"):
             return label

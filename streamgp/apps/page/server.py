@@ -375,6 +375,7 @@ class Page:
                 why_not=body.why_not,
             ),
             self._clock(),
+            only_key=person.key,
         )
         await self._live.save([accepted])
         response = self._accept(person, accepted, answer_id=body.answer_id)

@@ -279,6 +279,15 @@ def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites
     assert browser.post("/api/answers/b2/revise", {"label": "den"}).body["error"] == "card_gone"
 
 
+def test_an_invite_for_a_key_does_not_reveal_labels_of_others_to_who_types_them(
+    served: Served, invites: Invites
+) -> None:
+    ann, ben = person(served, invites), person(served, invites, "ben", key="q")
+    assert ann.answer("k/e1/label", "Hall", "a1").status == 200
+    assert ben.answer("q/other/label", "hall", "b1").status == 200
+    assert [answer.y for answer in answers(served.topics)] == ["Hall", "hall"]
+
+
 def test_an_invite_for_a_key_tells_of_those_only_who_see_the_key(
     served: Served, invites: Invites
 ) -> None:
@@ -378,7 +387,7 @@ def test_what_fails_inside_is_reported_without_what_was_said(
 ) -> None:
     browser = person(served, invites)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ArithmeticError(SECRET_LABEL)
 
     monkeypatch.setattr(served.live.board.desk, "reply", fail)
