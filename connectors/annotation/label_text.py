@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from math import isfinite
 from unicodedata import combining, normalize
 
 from connectors.annotation.timeline import typed_label
@@ -14,6 +13,7 @@ from connectors.wire.explain import LARGEST, SMALLEST
 from connectors.wire.inbound import MAX_NAME
 from streamgp.base import Label
 from streamgp.common.printable import printable
+from streamgp.interactive.validation import LARGEST_LABEL
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|true|false|nan|inf(inity)?", re.I)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -96,8 +96,10 @@ def _without_case(text: str) -> str:
 
 
 def can_be_written(number: float) -> bool:
-    """Return whether a message can hold a number: finite, or an integer of 64 bits."""
-    return SMALLEST <= number <= LARGEST if isinstance(number, int) else isfinite(number)
+    """Return whether workers take a number: an integer of 64 bits, or one not too large."""
+    if isinstance(number, int):
+        return SMALLEST <= number <= LARGEST
+    return abs(number) <= LARGEST_LABEL
 
 
 # Separators before the precision of a number.
@@ -143,7 +145,7 @@ def _float(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if isfinite(number) and "_" not in text else None
+    return number if can_be_written(number) and "_" not in text else None
 
 
 def _names(known: Sequence[Label]) -> str:

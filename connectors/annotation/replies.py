@@ -11,6 +11,7 @@ from connectors.annotation.timeline import is_same
 from streamgp.base import Label
 from streamgp.common.printable import hidden_characters
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
+from streamgp.interactive.validation import LARGEST_LABEL
 
 Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
 
@@ -126,8 +127,11 @@ def check(reply: Reply) -> None:
         If one cannot be used.
 
     """
-    if reply.std is not None and reply.action != "number":
-        raise BadReplyError(f"std is {reply.std!r}", "a positive number, with action number")
+    std = reply.std
+    if std is not None and not (reply.action == "number" and std <= LARGEST_LABEL):
+        raise BadReplyError(
+            f"std is {std!r}", f"a number above 0, at most {LARGEST_LABEL:.0e}, with action number"
+        )
     if len(reply.shown) > _MAX_SHOWN:
         raise BadReplyError("shown is too long", f"at most {_MAX_SHOWN} short names")
 
@@ -195,7 +199,9 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
     """
     if of_numbers:
         if isinstance(value, bool | str) or not can_be_written(value):
-            raise BadReplyError(f"number is {value!r:.80}", "a finite number")
+            raise BadReplyError(
+                f"number is {value!r:.80}", f"a number of at most {LARGEST_LABEL:.0e} in size"
+            )
         return float(value)
     if isinstance(value, str):
         if any(is_same(value, label) for label in known):
@@ -208,7 +214,10 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
             _check_new(label)
         return label
     if not isinstance(value, bool | int | float) or not can_be_written(value):
-        raise BadReplyError(f"label is {value!r:.80}", "a string, a number or a boolean")
+        raise BadReplyError(
+            f"label is {value!r:.80}",
+            f"a string, a boolean or a number, at most {LARGEST_LABEL:.0e} in size",
+        )
     if any(is_same(value, label) for label in known) or isinstance(value, bool):
         return value
     alike = (y for y in known if not isinstance(y, bool | str) and y == value)

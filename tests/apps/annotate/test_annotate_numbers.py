@@ -124,7 +124,9 @@ def test_a_simulated_annotator_measures(town: Town) -> None:
     assert all(0.0 < abs(y - NUMBERS[name]) < 0.5 and std == 0.1 for name, y, std in found)
 
 
-@pytest.mark.parametrize("text", ["", "many", "1_000", "nan", "inf", "5 +- 0", "5 +- -1", "5 ± x"])
+@pytest.mark.parametrize(
+    "text", ["", "many", "1_000", "nan", "inf", "1e101", "5 +- 0", "5 +- 1e101", "5 +- -1", "5 ± x"]
+)
 def test_what_is_no_number_is_refused_as_such(text: str) -> None:
     with pytest.raises(ValueError, match="is no number; write one as"):
         parse_number(text)

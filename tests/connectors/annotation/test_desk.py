@@ -407,11 +407,15 @@ def test_everything_that_is_known_of_an_answer_goes_with_it() -> None:
         ({"action": "keep"}, "action 'keep' for a question that is no challenge; expected label"),
         ({"action": "label"}, "action 'label'; expected label with a value in 'label'"),
         ({"action": "number", "number": 1.0}, "action 'number'; expected label with"),
-        ({"label": float("nan")}, "label is nan; expected a string, a number or a boolean"),
-        ({"label": 2**63}, "label is 9223372036854775808; expected a string, a number or a bool"),
+        ({"label": float("nan")}, "label is nan; expected a string, a boolean or a number"),
+        ({"label": 2**63}, "label is 9223372036854775808; expected a string, a boolean or"),
+        ({"label": 1e101}, r"label is 1e\+101; .* a number, at most 1e\+100 in size"),
         ({"label": 10**400}, "label is 1000000000"),
         ({"label": " "}, "label is ' '; expected a label has at least one character"),
-        ({"label": "x", "std": 1.0}, "std is 1.0; expected a positive number, with action number"),
+        (
+            {"label": "x", "std": 1.0},
+            "std is 1.0; expected a number above 0, .* with action number",
+        ),
         ({"label": "x", "shown": 17 * ("a",)}, "shown is too long; expected at most 16 short"),
     ],
 )
@@ -461,6 +465,22 @@ def test_labels_of_other_keys_are_offered_but_to_those_who_see_one_key_alone() -
     assert answer.y == "2"
 
 
+def test_who_sees_one_key_alone_learns_no_label_of_another_by_typing() -> None:
+    def typed(elsewhere: Any, only_key: str | None) -> Any:
+        line = LabelledExample(
+            event_id="e5", sequence=5, key="b", x={}, y=elsewhere, origin="asked", learned_at=1.0
+        )
+        desk = desk_with(line, request("e1", key="a"), keyed=True)
+        reply = Reply(card="a/e1/label", answer_id="c1", action="label", label="den")
+        answer = desk.reply("ann", reply, 121.0, only_key=only_key).answer
+        return None if answer is None else answer.y
+
+    assert (typed("Den", None), typed("Den", "a")) == ("Den", "den")
+    with pytest.raises(BadReplyError, match="the labels here are 7"):
+        typed(7, None)
+    assert typed(7, "a") == "den"
+
+
 def test_challenges_are_kept_changed_or_answered_by_another_label() -> None:
     said = {}
     for action in ("keep", "change", "label", "decline"):
@@ -493,6 +513,20 @@ def test_numbers_are_asked_with_unit_and_range() -> None:
     answer = desk.reply("ann", reply, 121.0).answer
     assert answer is not None
     assert (repr(answer.y), answer.std) == ("21.0", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"number": -1e101}, r"number is -1e\+101; expected a number of at most 1e\+100 in size"),
+        ({"number": 1.0, "std": 1e101}, r"std is 1e\+101; expected a number above 0, at most 1e"),
+    ],
+)
+def test_a_number_that_the_workers_would_refuse_is_refused(fields: Any, what: str) -> None:
+    desk = desk_with(request("e1"), of_numbers=True)
+    with pytest.raises(BadReplyError, match=what):
+        desk.reply("ann", Reply(card="e1/label", answer_id="c1", action="number", **fields), 121.0)
+    assert desk.progress("ann", 121.0).waiting == 1
 
 
 CAFE, CAFE_OF_TWO = "caf\u00e9", "cafe\u0301"
