@@ -157,9 +157,8 @@ class AnnotationInbox:
             question = Question(request=message, partition=partition, delayed_s=delayed_s)
             self._take_request(question, at)
         elif isinstance(message, Answer):
-            event = (message.key, message.event_id)
             # Workers refuse more of them, and each costs the time of all before it.
-            if self._takes_more(event) and not self._is_foreign(message):
+            if self._takes_more(message) and not self._is_foreign(message):
                 self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
             event = (message.key, message.event_id)
@@ -453,8 +452,6 @@ class AnnotationInbox:
             is_theirs = is_theirs and not self.is_quarantined(name, key)
             if not is_theirs or now > standing.occurred_at + self._horizon_s:
                 continue
-            if not self._takes_more((key, standing.event_id)):
-                continue
             answer = Answer(
                 answer_id=derived_id(f"{standing.answer_id}/rename"),
                 request_id=standing.request_id,
@@ -466,6 +463,8 @@ class AnnotationInbox:
                 answered_at=max(now, nextafter(standing.answered_at, inf)),
                 supersedes=standing.answer_id,
             )
+            if not self._takes_more(answer):
+                continue
             self._take_answer(answer, now)
             renamed.append((answer, standing.partition))
         return renamed
@@ -493,7 +492,7 @@ class AnnotationInbox:
 
     def _check_used(self, answer: Answer, *, n_more: int = 1) -> None:
         """Check that the workers accept so many corrections from who gave an answer."""
-        if not self._takes_more((answer.key, answer.event_id), n_more):
+        if not self._takes_more(answer, n_more):
             raise CannotUndoError(
                 f"the label of event {answer.event_id} was changed too often", "too_often"
             )
@@ -503,10 +502,16 @@ class AnnotationInbox:
                 "set_aside",
             )
 
-    def _takes_more(self, event: EventKey, n_more: int = 1) -> bool:
-        """Return whether the workers take so many more answers about an event."""
-        said_by = self._said_by.get(event, ())
-        n_said = max((len(self._own[name].said(event)) for name in said_by), default=0)
+    def _takes_more(self, answer: Answer, n_more: int = 1) -> bool:
+        """Return whether the workers take so many more answers like one about its event."""
+        event = (answer.key, answer.event_id)
+        threads = (self._own[name].said(event) for name in self._said_by.get(event, ()))
+        said = (each.annotator for each in max(threads, key=len, default=()))
+        n_said = self._people.n_said(
+            [name for name in said if not self.is_quarantined(name, answer.key)],
+            answer.annotator,
+            is_second=answer.request_id in second_ids(answer.event_id),
+        )
         return n_said + n_more <= 1 + self._people.max_corrections
 
     def _whose(self, annotator: str | None) -> OwnAnswers:

@@ -232,6 +232,14 @@ class Record(msgspec.Struct, eq=False):
         """Annotators of the accepted answers, each once."""
         return list(dict.fromkeys(name for name, _ in self.answers if name is not None))
 
+    def is_second_of(self, annotator: str | None) -> bool:
+        """Whether the second question is put to an annotator, or was answered by them."""
+        second = self.second
+        if second is None or annotator is None:
+            return False
+        is_open = self.state == "compared" and second.to is None
+        return annotator == second.annotator or (is_open and annotator not in self.speakers)
+
     def last_answer_of(self, annotator: str | None) -> str | None:
         """Return the id of an annotator's last answer, except that to the second question.
 

@@ -9,7 +9,7 @@ judge it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -129,9 +129,15 @@ def excess_of_answer(
     record: Record,
     answer: Answer,
     people: People,
+    quarantined: Collection[str],
 ) -> str | None:
     """Say how an answer exceeds the limits, None if it does not."""
-    excess = _excess(len(record.answers), "max_corrections", people.max_corrections, "corrections")
+    n, most = len(record.answers), people.max_corrections
+    if n > most:
+        said_by = [name for name, _ in record.answers if name not in quarantined]
+        is_second = record.is_second_of(answer.annotator)
+        n = people.n_said(said_by, answer.annotator, is_second=is_second)
+    excess = _excess(n, "max_corrections", most, "corrections")
     if excess is not None:
         return excess
     if known is not None:

@@ -481,7 +481,9 @@ class InteractiveLoop(RestartableLoop):
 
     def _process_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
         """Process an answer that fits a conversation."""
-        excess = excess_of_answer(self.model, self._known, record, answer, self.people)
+        excess = excess_of_answer(
+            self.model, self._known, record, answer, self.people, self.quarantined
+        )
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
         named = self._moderator.quarantine.names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
@@ -44,7 +44,7 @@ class People:
         Limits of what one loop learns: labels, names of features, annotators. An input that
         adds one more is rejected as `excessive`.
     max_corrections
-        Number of answers to one event beyond the first.
+        Number of answers to one event beyond the first; see `n_said`.
     max_early_answers
         In a worker, number of answers of one key that may wait for their events.
     overlap
@@ -110,6 +110,29 @@ class People:
             or annotator == owner
             or (annotator is not None and annotator in self.supervisors)
         )
+
+    def n_said(
+        self, said_by: Collection[str | None], annotator: str | None, *, is_second: bool
+    ) -> int:
+        """Return the number of answers about an event that count against `max_corrections`.
+
+        These are all answers, since an annotator may use many names. For a supervisor, and for an
+        annotator who is asked a second question, they are only their own: nobody can keep these
+        from correcting a label by changing it often.
+
+        Parameters
+        ----------
+        said_by
+            Annotators of the answers so far, without those of annotators in quarantine.
+        annotator
+            The annotator of the next answer.
+        is_second
+            Whether that is an answer to the second question.
+
+        """
+        if annotator is not None and (is_second or annotator in self.supervisors):
+            return sum(name == annotator for name in said_by)
+        return len(said_by)
 
     def may_be_quarantined(self, annotator: str) -> bool:
         """Whether the answers of an annotator may be withheld from the learner."""

@@ -14,6 +14,7 @@ from streamgp.interactive import (
     Rejected,
     event_store,
 )
+from streamgp.interactive.quarantine import Quarantine
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, NeverAsk, NeverChallenge
@@ -115,6 +116,55 @@ def test_one_correction_too_many_is_rejected():
         supersedes = f"c{n - 1}" if n else None
         given = outcome(loop.on_answer(answer(1, y, answer_id=f"c{n}", supersedes=supersedes), 1.0))
         assert given == (y if n < 3 else too_many(3, "corrections", 2, "max_corrections"))
+
+
+def changed_often(loop):
+    """Let an annotator use up all corrections of an event; return what was learned."""
+    lines = []
+    for n in range(1 + loop.people.max_corrections):
+        before = f"c{n - 1}" if n else None
+        given = answer(1, f"lie {n}", by="mal", answer_id=f"c{n}", supersedes=before)
+        messages = loop.on_answer(given, 1.0)
+        lines += [each for each in messages if isinstance(each, LabelledExample)]
+    assert lines[-1].y == f"lie {loop.people.max_corrections}"
+    return lines
+
+
+def test_a_supervisor_can_correct_a_label_however_often_it_was_changed():
+    loop = loop_with(max_corrections=2, supervisors=frozenset(["eve"]))
+    loop.on_event(event(1), 1.0)
+    changed_often(loop)
+    refused, before = too_many(3, "corrections", 2, "max_corrections"), "c2"
+    for n in range(4):
+        given = answer(1, f"true {n}", by="eve", answer_id=f"e{n}", supersedes=before)
+        assert outcome(loop.on_answer(given, 2.0)) == (f"true {n}" if n < 3 else refused)
+        before = given.answer_id
+
+
+def test_a_second_question_can_be_answered_however_often_the_label_was_changed():
+    loop = loop_with(max_corrections=2, overlap=1.0)
+    loop.on_event(event(1), 1.0)
+    changed_often(loop)
+    second = answer(1, "hall", by="bob", answer_id="s1", request_id="e1/label/second")
+    [line] = loop.on_answer(second, 2.0)
+    assert line.origin == "aggregated"
+    refused = too_many(3, "corrections", 2, "max_corrections")
+    for n, y in enumerate(["den", "spa", "hall"]):
+        given = answer(1, y, by="bob", answer_id=f"s{n + 2}", supersedes=f"s{n + 1}")
+        found = loop.on_answer(given, 3.0)
+        assert found[0].origin == "aggregated" if n < 2 else outcome(found) == refused
+
+
+def test_answers_of_annotators_in_quarantine_do_not_count_as_corrections():
+    loop = loop_with(max_corrections=2)
+    loop.on_event(event(1), 1.0)
+    lines = changed_often(loop)
+    loop.retract("mal", lines, 2.0)
+    refused = too_many(3, "corrections", 2, "max_corrections")
+    label = answer(1, by="bob", answer_id="b1")
+    assert outcome(loop.on_answer(label, 3.0)) == refused
+    loop._moderator.quarantine = Quarantine(names=("mal",))
+    assert outcome(loop.on_answer(label, 3.0)) == "hall"
 
 
 def test_limits_must_be_positive():

@@ -509,6 +509,22 @@ def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> No
     assert [answer.answer_id for answer in desk.latest("ann", 9)] == ["a2"]
 
 
+def test_others_cannot_keep_a_supervisor_from_renaming_by_changing_a_label_often() -> None:
+    people = People(max_corrections=2, supervisors=frozenset(["eve"]))
+    desk = AnnotationInbox(everyone=True, people=people)
+    desk.take(request())
+    said = [
+        Answer(answer_id=f"a{n}", event_id="e1", request_id="e1/label", y=f"room {n}",
+               annotator="ann", answered_at=110.0 + n, supersedes=f"a{n - 1}" if n else None)
+        for n in range(3)
+    ]  # fmt: skip
+    for answer in said:
+        desk.take(answer)
+    assert desk.rename(None, "room 2", "den", 120.0, annotator="ann") == []
+    [(renamed, _)] = desk.rename(None, "room 2", "den", 120.0, annotator="eve", of_everyone=True)
+    assert (renamed.annotator, renamed.supersedes) == ("eve", "a2")
+
+
 def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
     desk = desk_with(request(), annotator="ann", people=People(supervisors=frozenset(["bob"])))
     said(desk, "hall", 110.0)
