@@ -67,6 +67,10 @@ class Signatures:
         self._supervisors = tuple(supervisors)
         self._knows_all = knows_all
 
+    def can_sign(self, annotator: str) -> bool:
+        """Return whether there is a key of an annotator."""
+        return self._key_of(annotator) is not None
+
     def header(self, answer: Answer) -> tuple[str, bytes]:
         """Return the header that signs an answer.
 

@@ -157,6 +157,10 @@ class LiveDesk:
         """Whether the topics have been read once."""
         return self._board is not None
 
+    def can_send(self, annotator: str) -> bool:
+        """Return whether an annotator's answers can be signed, if they have to be."""
+        return self._signatures is None or self._signatures.can_sign(annotator)
+
     @property
     def n_unsent(self) -> int:
         """Number of accepted answers that the broker has not confirmed."""
@@ -221,14 +225,13 @@ class LiveDesk:
         answer_id = answer.answer_id
         if answer_id in self._unsafe or accepted.again:
             return self._unsafe.get(answer_id)
+        # First: what cannot be sent must not be waited for.
+        record = self._outbound.message(answer, accepted.partition)
         future: asyncio.Future[None] = self._loop.create_future()
         self._unsafe[answer_id] = future
         self._recent.append((answer, accepted.partition))
         self.board.note(answer)
-        self._sender.send(
-            self._outbound.message(answer, accepted.partition),
-            partial(self._post, partial(self._confirm, answer_id)),
-        )
+        self._sender.send(record, partial(self._post, partial(self._confirm, answer_id)))
         return future
 
     def _confirm(self, answer_id: str) -> None:

@@ -354,7 +354,7 @@ class Page:
     async def answer(self, request: Request) -> Response:
         """Accept an answer; it is in the topic when this returns."""
         start = time.perf_counter()
-        person = person_of(request)
+        person = self._answering(request)
         body = await read_body(request, AnswerBody)
         self._check_key(person, body.card)
         sure, took_s = body.confidence, body.response_s
@@ -384,7 +384,7 @@ class Page:
 
     async def undo(self, request: Request) -> Response:
         """Take back an answer, and reopen its question."""
-        person, answer_id = person_of(request), request.path_params["answer_id"]
+        person, answer_id = self._answering(request), request.path_params["answer_id"]
         await read_body(request, NoBody)
         past = self._own(person, answer_id)
         accepted = self._desk.undo(person.name, answer_id, self._clock())
@@ -395,7 +395,7 @@ class Page:
 
     async def revise(self, request: Request) -> Response:
         """Replace an earlier label or number."""
-        person, answer_id = person_of(request), request.path_params["answer_id"]
+        person, answer_id = self._answering(request), request.path_params["answer_id"]
         body = await read_body(request, ReviseBody)
         label = body.label if body.number is None else body.number
         if label is None or (body.label is not None and body.number is not None):
@@ -407,7 +407,7 @@ class Page:
 
     async def rename(self, request: Request) -> Response:
         """Rename a label in all its examples."""
-        person = person_of(request)
+        person = self._answering(request)
         body = await read_body(request, RenameBody)
         if person.key is not None and body.key != person.key:
             raise other_key()
@@ -559,6 +559,21 @@ class Page:
         return self._invites is None or self._invites.holds(person)
 
     # --- internal
+
+    def _answering(self, request: Request) -> Person:
+        """Return the annotator of a request, unless the workers would refuse all their answers.
+
+        Before the desk takes the answer: it would wait for the broker, and nobody else be asked.
+        """
+        person = person_of(request)
+        if not self._live.can_send(person.name):
+            raise Refused(
+                401,
+                "no_token",
+                "there is no key to sign the answers of this annotator with",
+                "a link as `streamgp invite` prints it, which creates the key",
+            )
+        return person
 
     @property
     def _desk(self) -> AnnotationDesk:

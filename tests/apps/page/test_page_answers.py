@@ -411,6 +411,40 @@ def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_sign
     assert [getattr(each, "y", None) for each in read_back] == [None, "hall", None]
 
 
+def test_who_has_no_key_any_more_answers_nothing_and_keeps_nobody_else_from_answering(
+    tmp_path: Path,
+) -> None:
+    keys = {"ann": b"a" * 32, "bob": b"b" * 32}
+    topics, invites = MemoryTopics(), Invites(tmp_path / "invites.json")
+    write(topics, request("e1"))
+    with Served(topics, invites=invites, signatures=Signatures(keys.get)) as served:
+        ann, bob = served.browser(), served.browser()
+        ann.join(invites.invite("ann"))
+        bob.join(invites.invite("bob"))
+        card = ann.card()["id"]
+        del keys["ann"]
+        rename = {"key": "k", "old": "hall", "new": "den"}
+        for refused in (
+            ann.answer(card, "hall", "1"),
+            ann.post("/api/answers/1/undo", {}),
+            ann.post("/api/answers/1/revise", {"label": "den"}),
+            ann.post("/api/labels/rename", rename),
+        ):
+            assert (refused.status, refused.body["error"]) == (401, "no_token")
+        keys["ann"] = b"c" * 32
+        assert ann.answer(card, "hall", "1").status == 200
+        del keys["ann"]
+        assert bob.get("/api/next").body["progress"]["unsent"] == 0
+        write(topics, request("e2"))
+        assert ann.card()["id"] == "k/e2/label"
+        assert ann.answer("k/e2/label", "hall", "2").status == 401
+        assert bob.answer("k/e2/label", "hall", "3").status == 200
+    assert [(given.annotator, given.event_id) for given in answers(topics)] == [
+        ("ann", "e1"),
+        ("bob", "e2"),
+    ]
+
+
 def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) -> None:
     topics, invites = MemoryTopics(), Invites(tmp_path / "invites.json")
     topics.create()
