@@ -17,8 +17,9 @@ from io import BytesIO
 from math import ceil, floor, log10
 from pathlib import Path
 
+from streamgp.common.printable import cut, printable
 from streamgp.common.private_files import write_private
-from streamgp.report.html import count, percent
+from streamgp.report.html import N_SHOWN, count, percent
 
 WIDTH, HEIGHT = 1000, 400
 N_NUMBERS = 11
@@ -197,11 +198,11 @@ def _n(value: float) -> str:
 def _sentence(
     line: Line, of: str, show: Callable[[float], str], across: Callable[[float], str]
 ) -> str:
-    points = line.points()
+    points, name = line.points(), cut(printable(line.name), N_SHOWN)
     if not points:
-        return f"{line.name}: nothing."
+        return f"{name}: nothing."
     (first, start), (last, end) = points[0], points[-1]
-    return f"{line.name}: {show(start)} at {across(first)}, {show(end)} at {across(last)} {of}."
+    return f"{name}: {show(start)} at {across(first)}, {show(end)} at {across(last)} {of}."
 
 
 def _last(line: Line, show: Callable[[float], str]) -> str:

@@ -313,32 +313,42 @@ def test_configuration_of_any_shape_has_a_page() -> None:
 HOSTILE = "</style></title><script>alert(\"x\")</script>' onload='x"
 
 
-def test_texts_of_strangers_are_never_markup() -> None:
-    hostile = run(
-        log=HOSTILE,
-        configuration={HOSTILE: {HOSTILE: HOSTILE}, "x": [HOSTILE]},
-        notes=[HOSTILE],
-        keys=[(HOSTILE, COUNTS)],
+def everywhere(text: str) -> Run:
+    """Return a run with a text wherever one comes from outside."""
+    return run(
+        log=text,
+        configuration={text: {text: text}, "x": [text]},
+        notes=[text],
+        keys=[(text, COUNTS)],
         n_keys=1,
-        confusion=Confusion(labels=[HOSTILE], counts=[[1]]),
-        annotators=[replace(run().annotators[0], name=HOSTILE)],
-        estimates=[Estimate(name=HOSTILE, n_answers=[0, 1], estimate=[0.2, 0.3])],
+        confusion=Confusion(labels=[text], counts=[[1]]),
+        annotators=[replace(run().annotators[0], name=text)],
+        estimates=[Estimate(name=text, n_answers=[0, 1], estimate=[0.2, 0.3])],
         challenges=[
             contested(
-                HOSTILE,
-                key=HOSTILE,
-                given=HOSTILE,
-                suggested=HOSTILE,
-                annotator=HOSTILE,
-                y=HOSTILE,
-                examples=[Example(event_id=HOSTILE, y=HOSTILE, distance=1.0)],
+                text,
+                key=text,
+                given=text,
+                suggested=text,
+                annotator=text,
+                y=text,
+                examples=[Example(event_id=text, y=text, distance=1.0)],
             )
         ],
-        refusals=[Refusal(subject=HOSTILE, reason=HOSTILE)],
+        refusals=[Refusal(subject=text, reason=text)],
     )
-    tree = checked(page(hostile))
+
+
+def test_texts_of_strangers_are_never_markup() -> None:
+    tree = checked(page(everywhere(HOSTILE)))
     assert tree.text.count(HOSTILE) >= 17
-    assert "<script" not in page(hostile)
+    assert "<script" not in page(everywhere(HOSTILE))
+
+
+def test_texts_of_strangers_hold_nothing_that_cannot_be_seen() -> None:
+    found = page(everywhere("a\u202eb\u200bc\x1b[31m"))
+    assert found.count("a\\u202eb\\u200bc\\x1b[31m") >= 17
+    assert not {"\u202e", "\u200b", "\x1b"} & set(found)
 
 
 def test_long_labels_keep_the_page_small() -> None:
