@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -164,11 +165,21 @@ def read_snapshot(path: str | Path) -> bytes | None:
     """
     path = check_path("path", path)
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise StateError(f"cannot read {path}: it is no file; remove it")
+            return file.read()
     except FileNotFoundError:
         return None
+    except StateError:
+        raise
     except OSError as error:
         raise state_error(f"cannot read {path}", error) from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe in its place would be waited for, and no signal would end that."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def file_version(path: str | Path) -> tuple[int, int, int] | None:

@@ -431,3 +431,11 @@ def test_what_others_own_is_refused_before_the_work(tmp_path, monkeypatch):
     path.touch()
     with pytest.raises(StateError, match=f"{path} is not writable$"):
         check_writable(path)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(StateError, match=f"cannot read {path}: it is no file; remove it"):
+            read_snapshot(path)
