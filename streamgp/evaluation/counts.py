@@ -93,6 +93,15 @@ class Confusion:
         scores = (2 * self._cells.get((c, c), 0) / margins[c] for c in self._labels)
         return sum(scores) / len(self._labels)
 
+    def never_predicted(self) -> dict[Label, int]:
+        """Return the number of events of each class that was never predicted, in their order."""
+        predicted = {label for _, label in self._cells}
+        missed = dict.fromkeys((y for y in self._labels if y not in predicted), 0)
+        for (truth, _), n in self._cells.items():
+            if truth in missed:
+                missed[truth] += n
+        return missed
+
     def summary(self) -> dict[str, Any]:
         """Return the matrix as plain JSON values: rows are true labels, columns predicted ones."""
         labels = list(self._labels)

@@ -60,6 +60,7 @@ TIMING = "timing.json"
 FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
 
 N_KEYS_SHOWN = 20
+N_CLASSES_SHOWN = 5
 
 # Largest share of events without a prediction that the text does not mention.
 _MOST_UNSCORED = 0.05
@@ -255,6 +256,7 @@ def _counts(played: Played) -> str:
         f"{run.n_declined} declined, "
         f"{run.n_expired} expired, {run.n_rejected} rejected\n"
         f"{number(run.n_learned, 'label')} learned; {_challenge_counts(run)}{_unmeasured(run)}"
+        f"{_never_predicted(run)}"
     )
 
 
@@ -290,6 +292,17 @@ def _unmeasured(run: RunStatistics) -> str:
         f"\n{run.n_known} of the events {'has' if run.n_known == 1 else 'have'} a label; "
         f"{measures}, challenge precision and wrong labels are measured on these only"
     )
+
+
+def _never_predicted(run: RunStatistics) -> str:
+    """Return a note on the classes that were never predicted, which accuracy hides if rare."""
+    missed = sorted(run.confusion.never_predicted().items(), key=lambda item: -item[1])
+    if not missed:
+        return ""
+    shown = [f"{_on_one_line(str(y))} ({number(n, 'event')})" for y, n in missed[:N_CLASSES_SHOWN]]
+    others = len(missed) - len(shown)
+    more = f", and {others} more" if others else ""
+    return f"\nnever predicted: {', '.join(shown)}{more}"
 
 
 def _annotators(played: Played) -> list[str]:

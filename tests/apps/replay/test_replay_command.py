@@ -801,6 +801,27 @@ def test_answers_that_all_come_after_the_last_event_are_the_reason_why_nothing_i
     assert said not in replay(log, "--label", "room", "--ignore", "phone,at").stdout
 
 
+def test_classes_that_were_never_predicted_are_named_as_accuracy_hides_them(
+    tmp_path: Path,
+) -> None:
+    lines = [f"{i % 7},0,a,{i},{'attic' if i % 100 == 99 else 'den'}" for i in range(500)]
+    lines[298] = "3,0,a,298,\x1broof"
+    log = write(tmp_path / "log.csv", lines)
+    arguments = [log, "--label", "room", "--ignore", "phone,at"]
+    said = replay(*arguments).stdout
+    assert "\nnever predicted: attic (5 events), \\x1broof (1 event)\n" in said
+    assert "never predicted" not in replay(*arguments, "--limit", 90).stdout
+
+
+def test_of_many_classes_that_were_never_predicted_some_are_named(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", (f"{i % 7},0,a,{i},r{i % 20}" for i in range(40)))
+    config = tmp_path / "few.toml"
+    config.write_text('[budget]\nrule = "at_most"\nn = 1\n')
+    said = replay(log, "--label", "room", "--ignore", "phone,at", "--config", config).stdout
+    assert "\nnever predicted: r1 (2 events), r2 (2 events), " in said
+    assert ", and 14 more\n" in said
+
+
 def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> None:
     turned = {"den": "hall", "hall": "den"}
     lines = [line.rsplit(",", 1) for line in rows(1000)]
