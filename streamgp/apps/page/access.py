@@ -40,7 +40,7 @@ COOKIE_AGE_S = 400 * 86_400
 """The longest that browsers keep a cookie."""
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
-    "frame-ancestors 'none'",
+    "form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",

@@ -198,7 +198,8 @@ def test_every_response_has_the_headers_of_security(served: Served) -> None:
     for path in ("/", "/static/app.js", "/api/me", "/api/next", "/healthz", "/nothing", "/join/no"):
         headers = served.browser().get(path).headers
         assert headers["content-security-policy"] == (
-            "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+            "default-src 'self'; object-src 'none'; base-uri 'none'; "
+            "form-action 'none'; frame-ancestors 'none'"
         )
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
