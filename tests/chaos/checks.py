@@ -227,7 +227,8 @@ class Letters:
     n_waiting
         Number of answers that were excused.
     unlearnable
-        For each hostile key, the ids of answers whose label was refused when its challenge expired.
+        For each hostile key, the ids of answers whose label was refused when its challenge expired,
+        and of events whose own label was.
 
     Examples
     --------

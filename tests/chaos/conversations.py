@@ -79,7 +79,7 @@ class Talk:
         When it occurred.
     unlearnable
         Ids of answers whose label the learner refused when the challenge of it expired; the event's
-        id for the label that came with it.
+        id for the label that came with it, whenever that was refused.
 
     Attributes
     ----------
@@ -220,11 +220,15 @@ class Talk:
         self._stand(answer)
         contested = f"{self._event_id}/challenge/{self._challenges + 1}"
         given = answer["y"], answer.get("answered_at", 0.0)
+        is_unlearnable = answer["answer_id"] in self._unlearnable
         if self._asked.contested.get(contested) != given:
-            self._learn("learned")
+            if is_unlearnable:
+                self._leave_unlearned()
+            else:
+                self._learn("learned")
             return True
         self._challenges += 1
-        if self._asked.expired[contested] and answer["answer_id"] in self._unlearnable:
+        if self._asked.expired[contested] and is_unlearnable:
             self._leave_unlearned()
         elif self._asked.expired[contested]:
             self._learn("kept")

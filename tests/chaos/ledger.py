@@ -287,7 +287,7 @@ class Ledger:
     # --- judging
 
     def _judge_hostile(self) -> int:
-        """Expect a dead letter for each hostile event except one that was predicted.
+        """Expect a dead letter for each hostile event except one that was predicted with its label.
 
         Returns
         -------
@@ -298,7 +298,10 @@ class Ledger:
         for name, records in self._hostile.items():
             dead = [record for record in records if self._letters.has(record)]
             silent = [record for record in records if not self._letters.has(record)]
-            if not silent:
+            if any(map(self._letters.is_unlearnable, dead)):
+                # It was predicted; only the label that came with it is unusable.
+                self._letters.unlearnable[name[0]].add(name[1])
+            elif not silent:
                 if self._n_predictions.get(name):
                     dead.pop()  # it was predicted, so one of the dead letters is needless
                 else:

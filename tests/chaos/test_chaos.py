@@ -267,6 +267,13 @@ def test_a_correction_that_the_learner_refuses_leaves_the_label_as_it_was():
     assert talk.n_lines == 2
 
 
+def test_a_label_that_comes_with_its_event_and_is_refused_has_no_line():
+    talk = Talk("e", True, Asked(), unlearnable={"e"})
+    assert (talk.state, talk.n_lines) == ("declined", 0)
+    assert talk.answer({"answer_id": "a1", "supersedes": "e", "y": "hall"}) == "accepted"
+    assert talk.n_lines == 1
+
+
 def test_a_label_that_the_learner_refuses_when_its_challenge_expires_has_no_line():
     asked = Asked()
     asked.ask("e/challenge/1", 90.0, given=True)
