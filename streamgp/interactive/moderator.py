@@ -605,7 +605,7 @@ class Moderator(SavedModerator):
                 annotators[record.event.event_id] = record.label.annotator
                 if record.label.std is not None:
                     stds[record.event.event_id] = record.label.std
-        # Learners of classes do not take them.
+        # A learner of a user may be about classes only.
         stated = {"stds": stds} if stds and "stds" in parameters(model.review_one) else {}
         doubt = model.review_one(annotators, now=now, **stated)
         self.journal.call(model.note_review, doubt, now=now)
