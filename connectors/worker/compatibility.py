@@ -212,7 +212,7 @@ def check_alone(record: Record, group: str) -> None:
     """
     ours = source_of(group)
     theirs = next((v.decode(errors="replace") for k, v in record.headers if k == "ce_source"), ours)
-    # Other programs' records with headers of CloudEvents are no lines, and nobody's group.
+    # Other programs' records with headers of CloudEvents are no lines, and of no group.
     if theirs != ours and theirs.startswith(source_of("")):
         raise OtherGroupError(
             f"{theirs!r:.80} writes what it learns into the same topics as {ours!r} "

@@ -117,8 +117,8 @@ class People:
         """Return the number of answers about an event that count against `max_corrections`.
 
         These are all answers, since an annotator may use many names. For a supervisor, and for an
-        annotator who is asked a second question, they are only their own: nobody can keep these
-        from correcting a label by changing it often.
+        annotator who is asked a second question, they are only their own: no other annotator can
+        keep these from correcting a label by changing it often.
 
         Parameters
         ----------

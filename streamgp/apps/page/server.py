@@ -563,7 +563,8 @@ class Page:
     def _answering(self, request: Request) -> Person:
         """Return the annotator of a request, unless the workers would refuse all their answers.
 
-        Before the desk takes the answer: it would wait for the broker, and nobody else be asked.
+        Before the desk takes the answer: the desk would wait for the broker, and ask no other
+        annotator.
         """
         person = person_of(request)
         if not self._live.can_send(person.name):

@@ -641,9 +641,9 @@ def test_a_foreign_configuration_is_reported(small: Small) -> None:
     )
 
 
-def test_a_directory_of_topics_is_recovered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    """A deployment whose topics are in a directory, with labels of ann."""
     small = Small(tmp_path, monkeypatch)
     monkeypatch.undo()
     config = small.config_file
@@ -651,6 +651,12 @@ def test_a_directory_of_topics_is_recovered(
     with directory_of_topics(small):
         small.topics.create()
         with_labels(small, keys=("ann",))
+    return small
+
+
+def test_a_directory_of_topics_is_recovered(in_directory: Small) -> None:
+    small = in_directory
+    with directory_of_topics(small):
         link = small.topics.client(group="streamgp", instance="hand", max_records=1)
         link.commit([state_records.state("ann", "head", None, 0)])
         link.close()
@@ -820,16 +826,9 @@ def test_an_overwritten_record_of_the_partition_is_written_anew(small: Small, ke
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
 
 
-def test_a_foreign_record_in_a_directory_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = Small(tmp_path, monkeypatch)
-    monkeypatch.undo()
-    config = small.config_file
-    config.write_text(config.read_text().replace("kafka://nowhere", f"file://{tmp_path}/topics"))
+def test_a_foreign_record_in_a_directory_is_removed(in_directory: Small) -> None:
+    small = in_directory
     with directory_of_topics(small):
-        small.topics.create()
-        with_labels(small, keys=("ann",))
         link = small.topics.client(group="streamgp", instance="hand", max_records=1)
         keys: list[tuple[TopicName, bytes]] = [("state", b"p1"), ("consensus", b"ann\x1fe3\x1f0")]
         link.commit(
