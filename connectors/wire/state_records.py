@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -426,7 +427,7 @@ class History:
     # _parts      for each entity the parts by name; a value of None is kept, as it must be merged
     # _apart      likewise what is not a part: by its prefix in `APART`, for each entity
     # _lines      for each entity the lines by record key; nulls are not kept
-    # _nulls      for each entity the offsets of nulls that no worker has written
+    # _nulls      for each entity the offsets and times of nulls that no worker has written
     # _strays     by key the offset of a record of state whose key has too many parts, if it is
     #             the last
 
@@ -436,7 +437,7 @@ class History:
         self._parts: dict[str, dict[str, _Kept]] = {}
         self._apart: dict[str, dict[str, dict[str, _Kept]]] = {prefix: {} for prefix in APART}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
-        self._nulls: dict[str, list[int]] = {}
+        self._nulls: dict[str, list[tuple[int, float]]] = {}
         self.foreign: dict[bytes | None, int] = {}
         self._strays: dict[bytes | None, int] = {}
 
@@ -471,7 +472,7 @@ class History:
             case "consensus", (entity, _, _):
                 self._take_line(entity, record.key or b"", kept)
                 if is_request(record):
-                    self._nulls.setdefault(entity, []).append(record.offset)
+                    self._nulls.setdefault(entity, []).append((record.offset, record.at))
             case _:
                 # Any producer may write to `consensus`. A record under a key that no line has is
                 # not a label: the worker that reads it as an input makes a dead letter of it, and
@@ -603,9 +604,13 @@ class History:
         """Return the record keys of these lines."""
         return list(self._lines.get(entity, {}))
 
-    def n_nulls(self, entity: str, start: int) -> int:
-        """Return how many nulls from an offset on delete lines and were not written by a worker."""
-        return sum(offset >= start for offset in self._nulls.get(entity, ()))
+    def n_nulls(self, entity: str, start: int, after: float = inf) -> int:
+        """Return how many nulls delete lines and were not written by a worker.
+
+        Counted are those from an offset on, and those written after a time.
+        """
+        nulls = self._nulls.get(entity, ())
+        return sum(offset >= start or at > after for offset, at in nulls)
 
     def unreadable(self) -> list[Unreadable]:
         """Return all records of which a method raises `HistoryError`, and the foreign ones.

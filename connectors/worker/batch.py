@@ -470,9 +470,9 @@ class Deletions:
         A broker that has lost a group's positions delivers all nulls again; they must not take back
         examples that have since been added under the same names.
         """
-        if record.offset < partition.n_heeded:
+        if partition.is_heeded(record):
             return False
-        partition.n_heeded = record.offset + 1
+        partition.note_heeded(record)
         self.heeded_in.add(partition.number)
         return True
 

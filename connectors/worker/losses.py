@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 from connectors.topics import Place
@@ -99,7 +100,7 @@ class Losses:
 
     """
 
-    # _n_heeded     offset up to which others' nulls are accounted for in the state
+    # _heeded       offset and time up to which others' nulls are accounted for in the state
     # _n_failed     by entity, the number of others' nulls that could not be carried out
     # _n_learners   number of learners checked
     # _n_lines      number of their lines
@@ -114,7 +115,7 @@ class Losses:
         self._is_unsigned = configuration is None
         self._is_on_flink = is_on_flink(configuration)
         forgotten = forgotten_in(history)
-        self._n_heeded = int(forgotten.get("heeded", 0))
+        self._heeded = heeded_in(forgotten)
         self._n_failed = failed_in(forgotten)
         self._n_learners = self._n_lines = 0
 
@@ -186,7 +187,7 @@ class Losses:
             return "behind"
         # What others delete is missing from the log until a worker has read the null, and for ever
         # if the learner could not forget the example.
-        n_deleted = self._history.n_nulls(entity, self._n_heeded) + self._n_failed.get(entity, 0)
+        n_deleted = self._history.n_nulls(entity, *self._heeded) + self._n_failed.get(entity, 0)
         return "short" if len(examples_in(lines)) + n_deleted < n_learned else None
 
 
@@ -243,6 +244,21 @@ def forgotten_in(history: History) -> dict[str, Any]:
 
     """
     return history.part("", FORGOTTEN) or {}
+
+
+def heeded_in(forgotten: Mapping[str, Any]) -> tuple[int, float]:
+    """Return up to which offset and time nulls were processed, from the record `forgotten`.
+
+    If `consensus` loses its end, later nulls get offsets that were processed; their times show that
+    these were not. The time is infinite if it is not recorded, as by earlier versions.
+
+    Examples
+    --------
+    >>> heeded_in({"n": 0, "heeded": 7, "heeded_at": 12.5}), heeded_in({"n": 0, "heeded": 7})
+    ((7, 12.5), (7, inf))
+
+    """
+    return int(forgotten.get("heeded", 0)), float(forgotten.get("heeded_at", inf))
 
 
 def failed_in(forgotten: Mapping[str, Any]) -> dict[str, int]:

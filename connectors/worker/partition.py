@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
@@ -24,7 +25,14 @@ from connectors.worker.compatibility import (
     environment_in,
 )
 from connectors.worker.early_answers import EarlyAnswers
-from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in, forgotten_in
+from connectors.worker.losses import (
+    FORGOTTEN,
+    RECOVER,
+    Losses,
+    failed_in,
+    forgotten_in,
+    heeded_in,
+)
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
@@ -227,6 +235,8 @@ class Partition:
         recovered: earlier snapshots cannot be merged.
     n_heeded
         The offset up to which others' records in the topic `consensus` have been processed.
+    heeded_at
+        The latest time of those records; infinite if it is not known.
     n_failed
         By entity, the number of nulls for which its learner failed: it still holds the labels.
     is_signed
@@ -261,6 +271,7 @@ class Partition:
         with_store = settings.keyed and settings.max_keys is not None
         self._files = LocalFiles(number, directory, with_store=with_store, note=note)
         self.environment: Mapping[str, Any] | None
+        self.heeded_at: float
         self._reset()
         try:
             self._load(now)
@@ -351,9 +362,7 @@ class Partition:
             "saved_at": now,
             "spans": self._settings.arguments,
             "starts": dict(self.starts),
-            "n_forgotten": self.n_forgotten,
-            "n_heeded": self.n_heeded,
-            "n_failed": dict(self.n_failed),
+            "forgotten": self.heeded(),
             "early": self.early.state(),
             "revisions": self.revisions.state(),
         }
@@ -390,7 +399,19 @@ class Partition:
     def heeded(self) -> dict[str, Any]:
         """Return the record `forgotten` of the topic `state`: what nulls have taken back."""
         value: dict[str, Any] = {"n": self.n_forgotten, "heeded": self.n_heeded}
+        if self.heeded_at < inf:
+            value["heeded_at"] = self.heeded_at
         return {**value, "failed": dict(self.n_failed)} if self.n_failed else value
+
+    def is_heeded(self, record: Record) -> bool:
+        """Return whether a null of another producer was processed before."""
+        return record.offset < self.n_heeded and record.at <= self.heeded_at
+
+    def note_heeded(self, record: Record) -> None:
+        """Record that a null of another producer is processed."""
+        self.n_heeded = record.offset + 1
+        known = self.heeded_at if self.heeded_at < inf else record.at
+        self.heeded_at = max(known, record.at)
 
     # --- internal
 
@@ -406,6 +427,7 @@ class Partition:
         self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
+        self.heeded_at = inf
         self.n_failed: Counter[str] = Counter()
         self.is_signed = False
         self.environment = None
@@ -429,9 +451,7 @@ class Partition:
                 self.windows.take_over(body["windows"])
             self.revisions.load_state(body["revisions"])
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
-            self.n_forgotten = int(body["n_forgotten"])
-            self.n_heeded = int(body["n_heeded"])
-            self.n_failed = Counter(body["n_failed"])
+            self._load_forgotten(body["forgotten"])
         except (*INCONSISTENT, StateError) as error:
             raise SnapshotError(str(error)) from error
         self.environment = {} if snapshot.environment is None else snapshot.environment
@@ -472,6 +492,7 @@ class Partition:
             self.windows.take_over(history.windows())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
         # The log may have lost its end since, and what comes next has the offsets of what was lost.
+        # What came since then but before this start is known by its time.
         self.n_heeded = min(self.n_heeded, self._restored_to)
 
     def _take_over_forgotten(self, forgotten: Mapping[str, Any]) -> None:
@@ -483,10 +504,13 @@ class Partition:
             raise SnapshotError(
                 "snapshot holds a key that was forgotten since, or state was recovered since"
             )
-        self.n_forgotten = n_forgotten
-        self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
         if forgotten:
-            self.n_failed = Counter(failed_in(forgotten))
+            self._load_forgotten(forgotten)
+
+    def _load_forgotten(self, forgotten: Mapping[str, Any]) -> None:
+        self.n_forgotten = int(forgotten.get("n", self.n_forgotten))
+        self.n_heeded, self.heeded_at = heeded_in(forgotten)
+        self.n_failed = Counter(failed_in(forgotten))
 
     def _fingerprint(self) -> str:
         return str(self._settings.configuration["fingerprint"])

@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.kafka.topics import KafkaTopics
 from connectors.topics import Outgoing, TopicName
 from connectors.wire.state_records import line_of
 from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from streamgp.apps.maintenance.forget import NOT_YET
 from streamgp.apps.worker.check import check_deployment
 from streamgp.apps.worker.process import run_worker
-from streamgp.cli.maintenance import backup, recover, restore
+from streamgp.cli.maintenance import backup, forget, recover, restore
 from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
@@ -113,6 +115,16 @@ class Deployed:
 
     def recover(self) -> Result:
         return CliRunner().invoke(recover, [str(self.config), "--yes"])
+
+    def left_of(self, key: str) -> list[bytes]:
+        """Return the keys of the records of a key in the topics of labels and state."""
+        with closing(open_topics(load_deployed(self.config))) as topics:
+            newest = {r.key: r.value for r in everything(topics, "state", "consensus")}
+        return [
+            name
+            for name, value in newest.items()
+            if value is not None and name is not None and name.startswith(f"{key}\x1f".encode())
+        ]
 
     def sequences(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -232,3 +244,40 @@ def test_a_state_topic_that_was_cut_is_noticed_without_a_snapshot(deployed: Depl
     status, said = deployed.check()
     assert status == console.WRONG_USE
     assert "deleted, emptied or cut" in said
+
+
+def test_a_key_is_forgotten_after_consensus_has_lost_its_end(deployed: Deployed) -> None:
+    """The request gets an offset at which workers have seen another null."""
+    with closing(open_topics(load_deployed(deployed.config))) as topics:
+        lines = [record for record in everything(topics, "consensus") if record.value is not None]
+        places = {record.key: record.partition for record in lines}
+        writer = topics.writer("test")
+        for key, number in places.items():  # nulls that change nothing
+            absent = (key or b"").rpartition(b"\x1f")[0] + b"7\x1f0"
+            writer.send(Outgoing(topic="consensus", partition=number, key=absent, value=None))
+        writer.close()
+    assert deployed.work() == console.DONE
+    deployed.wait_until_nobody_works()
+    deployed.delete("consensus")
+    assert deployed.check(create_topics=True)[0] == console.WRONG_USE
+    with closing(open_topics(load_deployed(deployed.config))) as topics:
+        writer = topics.writer("test")
+        for line in lines:
+            writer.send(
+                Outgoing(
+                    topic="consensus",
+                    partition=line.partition,
+                    key=line.key,
+                    value=line.value,
+                    headers=line.headers,
+                )
+            )
+        writer.close()
+        assert isinstance(topics, KafkaTopics)
+        topics.set_positions(
+            f"{deployed.prefix}group", {("consensus", number): 0 for number in range(2)}
+        )
+    found = CliRunner().invoke(forget, [str(deployed.config), "key0", "--yes"])
+    assert found.exit_code == NOT_YET, found.output
+    assert deployed.work() == console.DONE
+    assert deployed.left_of("key0") == []

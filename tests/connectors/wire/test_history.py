@@ -116,11 +116,12 @@ def test_nulls_that_no_worker_has_written_are_counted_from_an_offset_on():
         key = consensus_key("ann", f"e{offset}", 0)
         history.take(
             Record(
-                topic="consensus", partition=3, offset=offset, key=key, value=None, at=0.0,
-                headers=headers,
+                topic="consensus", partition=3, offset=offset, key=key, value=None,
+                at=10.0 - offset, headers=headers,
             )
         )  # fmt: skip
     assert [history.n_nulls("ann", start) for start in range(5)] == [3, 2, 1, 1, 0]
+    assert [history.n_nulls("ann", 9, after) for after in (6.5, 7.0, 9.0, 10.0)] == [3, 2, 1, 0]
     assert history.n_nulls("bob", 0) == 0
 
 

@@ -415,6 +415,40 @@ def test_what_is_deleted_after_the_log_has_lost_its_end_is_taken_back():
     assert labels(topics)[0] == 1
 
 
+def lose_end(topics, n):
+    """Restore `consensus` from a copy that lacks its last records, and set the group back."""
+    records = topics._logs._records["consensus", 0]
+    lost = [records.pop() for _ in range(n)]
+    topics._logs._ends["consensus", 0] = min(record.offset for record in lost)
+    [group] = topics._groups.values()
+    group.positions["consensus", 0] = 0
+
+
+@pytest.mark.parametrize("restarts", ["at once", "first"])
+@pytest.mark.parametrize("n_lost", [1, 2])
+def test_a_key_is_forgotten_after_the_log_has_lost_its_end(n_lost, restarts):
+    """The request gets an offset at which workers have seen another one."""
+    now = [0.0]
+    topics = MemoryTopics(clock=lambda: now[0])
+    put(topics, event(1, y="home"), event(1, key="bob", y="work"))
+    work(topics)
+    for key in (b"bob\x1fe7\x1f0", b"bob\x1fe8\x1f0"):  # nulls that change nothing
+        raw(topics, "consensus", key=key, value=None)
+        work(topics)
+    lose_end(topics, n_lost)
+    if restarts == "first":
+        work(topics)
+    now[0] = 50.0
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    assert not {
+        key: value
+        for topic in ("state", "consensus")
+        for key, value in newest(topics, topic).items()
+        if value is not None and key.startswith(b"ann")
+    }
+
+
 def test_what_is_written_over_a_line_while_no_worker_runs_is_reported_at_the_start():
     topics = MemoryTopics()
     put(topics, event(1, y="home"))

@@ -80,7 +80,7 @@ def held(partition):
         "early": partition.early.state(),
         "revisions": sorted(partition.revisions.state()),
         "forgotten": partition.n_forgotten,
-        "heeded": partition.n_heeded,
+        "heeded": (partition.n_heeded, partition.heeded_at),
         "failed": dict(partition.n_failed),
         "signed": partition.is_signed,
     }
