@@ -230,6 +230,8 @@ class Partition:
         Which lines of the consensus log are current.
     starts
         How far `state` and `consensus` are included: the offsets from which to continue reading.
+    positions
+        How far each input was read when the snapshot was taken, and since; empty without one.
     n_forgotten
         A number that changes, never to a previous value, whenever a key is forgotten or state is
         recovered: earlier snapshots cannot be merged.
@@ -362,6 +364,7 @@ class Partition:
             "saved_at": now,
             "spans": self._settings.arguments,
             "starts": dict(self.starts),
+            "positions": dict(self.positions),
             "forgotten": self.heeded(),
             "early": self.early.state(),
             "revisions": self.revisions.state(),
@@ -426,6 +429,7 @@ class Partition:
         self.windows = None if prototype is None else prototype.clone()
         self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
+        self.positions: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
         self.heeded_at = inf
         self.n_failed: Counter[str] = Counter()
@@ -451,6 +455,7 @@ class Partition:
                 self.windows.take_over(body["windows"])
             self.revisions.load_state(body["revisions"])
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
+            self.positions = {topic: int(at) for topic, at in body["positions"].items()}
             self._load_forgotten(body["forgotten"])
         except (*INCONSISTENT, StateError) as error:
             raise SnapshotError(str(error)) from error

@@ -57,15 +57,29 @@ REPEAT_S = 300.0
 
 
 class ProgressReports:
-    """Writes to a worker's log what keeps it from its inputs."""
+    """Writes to a worker's log what keeps it from its inputs.
+
+    Parameters
+    ----------
+    read_to
+        Returns how far a partition of a topic, by its name on the broker, was read at least
+        according to a snapshot; None if that is not known.
+
+    """
 
     # _said      when the warning about a partition was last written, with its topic's name
     # _asked_at  when the client was last asked
     # _away_at   when the warning about a broker that does not answer was last written
 
-    def __init__(self, client: WorkerClient, log: WorkerLog) -> None:
+    def __init__(
+        self,
+        client: WorkerClient,
+        log: WorkerLog,
+        read_to: Callable[[tuple[str, int]], int | None],
+    ) -> None:
         self._client = client
         self._log = log
+        self._read_to = read_to
         self._said: dict[Place, tuple[float, str]] = {}
         self._asked_at = 0.0
         self._away_at: float | None = None
@@ -115,6 +129,7 @@ class ProgressReports:
                     topic=each.topic,
                     partition=each.partition,
                     offset=each.offset,
+                    **self._skipped(each),
                     reason="another program has set where the group reads on",
                     consequence="if that is further on, the inputs skipped are never predicted",
                 )
@@ -133,6 +148,11 @@ class ProgressReports:
             self._log.info(
                 "begins", offsets=fresh, reason="the group has no position in these partitions"
             )
+
+    def _skipped(self, begun: OffsetReset) -> dict[str, int]:
+        """Return where a worker had read on, and the number of offsets skipped, if known."""
+        before = self._read_to((begun.topic, begun.partition))
+        return {} if before is None else {"was": before, "n": max(0, begun.offset - before)}
 
     def _say_stalled(self, stalled: dict[Place, StalledPartition]) -> None:
         now = monotonic()
@@ -297,7 +317,8 @@ class Session:
             n_partitions=topics.n_partitions,
             strict=settings.strict,
         )
-        self._progress = ProgressReports(client, self._log)
+        self._roles = {called: topic for topic, called in self._names.items()}
+        self._progress = ProgressReports(client, self._log, self._read_to)
         self._slow = SlowInputs(self._log, self._names)
         self._ahead_at: float | None = None
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
@@ -308,10 +329,11 @@ class Session:
         self._log.show_life()
         watch = Stopwatch()
         records = self._client.poll(self._wait())
-        self._progress.look()
         self._compare_clocks(records)
         watch.end("poll")
-        if self._follow_assignment() and not records:
+        is_new = self._follow_assignment()
+        self._progress.look()  # a snapshot may tell how far an input was read
+        if is_new and not records:
             return  # the assignment may have changed again: poll before timers fire
         batch = Batch(
             self._partitions,
@@ -371,6 +393,8 @@ class Session:
             self._metrics.note_batch(batch, watch.took_s, self._clock())
         for partition in self._partitions.values():
             partition.advance(ends)
+        for record in records:
+            self._partitions[record.partition].positions[record.topic] = record.offset + 1
         self._saver.note(batch.touched)
         if results.out or results.verdicts:  # not if only its own labelled examples were read
             partitions = {record.partition for record in records}
@@ -484,6 +508,12 @@ class Session:
         return True
 
     # --- reporting and waiting
+
+    def _read_to(self, place: tuple[str, int]) -> int | None:
+        """Return how far a partition was read at least, None if no snapshot tells."""
+        called, number = place
+        partition = self._partitions.get(number)
+        return None if partition is None else partition.positions.get(self._roles[called])
 
     def _place(self, record: Record | None) -> dict[str, str | int]:
         """Return a record's position on the broker, as fields of a log line; none for no record."""

@@ -217,7 +217,8 @@ def test_a_position_that_another_program_has_set_is_told_once(
 ):
     def told(link):
         caplog.clear()
-        ProgressReports(link, WorkerLog(None)).look()
+        before = {(kafka_prefix + "events", 0): 5}
+        ProgressReports(link, WorkerLog(None), before.get).look()
         return [record.fields for record in caplog.records if record.message == "position-set"]
 
     write(topics, *numbered("events", 20))
@@ -229,7 +230,7 @@ def test_a_position_that_another_program_has_set_is_told_once(
     with linked(topics, group) as link:
         [warning] = told(link)
         assert (warning["topic"], warning["partition"]) == (kafka_prefix + "events", 0)
-        assert warning["offset"] == 12
+        assert (warning["offset"], warning["was"], warning["n"]) == (12, 5, 7)
         assert told(link) == []
         copy_all(link, 8)
     time.sleep(QUICK["session_s"] + 1.0)

@@ -60,7 +60,7 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_reported(
     events, producer = kafka_prefix + "events", kafka_prefix + "producer"
     write(topics, *numbered("events", 4), *numbered("events", 3, partition=1))
     with linked(topics, group) as link:
-        reports = ProgressReports(link, WorkerLog(None))
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
         copy_all(link, 7)
         with open_transaction(kafka, producer, events):
             write(topics, *numbered("events", 5, start=10))
@@ -90,14 +90,14 @@ def test_a_stall_is_reported_again_now_and_then(
         linked(topics, group) as link,
         open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "answers"),
     ):
-        reports = ProgressReports(link, WorkerLog(None))
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
         watched(link, reports, lambda: len(said(caplog, "stuck")) >= 2)
 
 
 def test_a_partition_that_waits_for_a_slow_worker_is_not_stuck(topics, group, caplog):
     write(topics, *numbered("events", 30))
     with linked(topics, group, max_records=1) as link:
-        reports = ProgressReports(link, WorkerLog(None))
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
         until = time.monotonic() + 4.0
         while time.monotonic() < until:
             link.poll(0.1)
@@ -111,7 +111,7 @@ def test_an_idle_worker_is_not_stuck_behind_what_was_aborted(
     topics, group, kafka, kafka_prefix, caplog
 ):
     with linked(topics, group) as link:
-        reports = ProgressReports(link, WorkerLog(None))
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
         with open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events"):
             pass
         until = time.monotonic() + 4.0
@@ -138,7 +138,7 @@ def test_a_broker_that_is_away_from_an_idle_worker_is_reported_and_that_it_is_ba
         opened(broker.servers, kafka_prefix, timeouts=QUICK | {"look_s": 0.2}) as topics,
         linked(topics, group) as link,
     ):
-        reports = ProgressReports(link, WorkerLog(None))
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
         write(topics, *numbered("events", 2))
         copy_all(link, 2)
         assert link.silence() is None

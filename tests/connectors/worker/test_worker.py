@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import BrokerError
+from connectors.topics import BrokerError, OffsetReset
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
@@ -422,6 +422,24 @@ def test_a_restart_resumes_from_the_snapshot_with_the_same_messages(tmp_path, lo
         work(without)
     assert contents(with_disk) == contents(without)
     assert [fields["from_snapshot"] for fields in logged("restored")][2] == [0]
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+@pytest.mark.parametrize(("offset", "n"), [(9, 6), (1, 0)])
+def test_a_worker_with_a_snapshot_knows_how_many_inputs_another_program_has_skipped(
+    tmp_path, logged, monkeypatch, has_snapshot, offset, n
+):
+    topics = MemoryTopics()
+    put(topics, *[event(i) for i in range(3)])
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+        begun = [[OffsetReset(topic="events", partition=0, position=offset, offset=offset)]]
+        monkeypatch.setattr(MemoryWorkerClient, "begun", lambda _: begun.pop() if begun else [])
+        put(topics, event(4))
+        work(topics, state=state if has_snapshot else None)
+    [told] = logged("position-set")
+    expected = {"was": 3, "n": n} if has_snapshot else {}
+    assert {name: told[name] for name in ("was", "n") if name in told} == expected
 
 
 @pytest.mark.parametrize("leave", [True, False])
