@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Literal
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -52,6 +53,29 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 os.unlink(os.path.realpath(path))
             raise
+
+
+def others_can(path: Path) -> Literal["read", "write", None]:
+    """Return what users other than the owner and the group can do with a file, or in a directory.
+
+    The worse of the two; None for neither, or if nothing is there. That they can list a directory
+    does not count, but a directory that they cannot enter protects everything in it.
+
+    Examples
+    --------
+    >>> others_can(Path("/dev/null"))
+    'write'
+
+    """
+    try:
+        path = path.resolve(strict=True)
+        mode = path.stat().st_mode
+        is_open = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents)
+    except OSError:
+        return None
+    if is_open and mode & stat.S_IWOTH:
+        return "write"
+    return "read" if is_open and mode & stat.S_IROTH and not stat.S_ISDIR(mode) else None
 
 
 def make_directory(path: str | Path) -> None:

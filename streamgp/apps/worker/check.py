@@ -38,7 +38,8 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.common.environment import differences, differences_text
 from streamgp.common.printable import printable
-from streamgp.config.broker_url import KafkaAddress
+from streamgp.common.private_files import others_can
+from streamgp.config.broker_url import FileAddress, KafkaAddress
 from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.quarantine import Quarantine
@@ -96,6 +97,7 @@ def findings(
     yield from _of_memory(config)
     yield _of_state(Path(config.worker.state))
     yield from _of_security(config)
+    yield from _of_files(config_file, config)
     try:
         topics = open_topics(config)
     except (ConfigError, BrokerError) as error:
@@ -181,6 +183,39 @@ def _of_security(config: WorkerConfig) -> Iterator[Finding]:
             'the password crosses the network in plain text; write protocol = "SASL_SSL" or '
             'mechanism = "SCRAM-SHA-512"',
         )
+
+
+def _of_files(config_file: Path, config: WorkerConfig) -> Iterator[Finding]:
+    """Warn of secrets, stored data and settings that every user of the machine can access."""
+    assert config.broker is not None
+    security, address = config.broker.security, address_of(config)
+    # By their settings: a file's name may be a secret that was pasted there by mistake.
+    named = {
+        "people.keys_file": config.people.keys_file,
+        "broker.security.password_file": security.password_file,
+        "broker.security.key_file": security.key_file,
+        "broker.security.key_password_file": security.key_password_file,
+    }
+    found = [
+        (f"the file of {name}", others_can(Path(file)))
+        for name, file in named.items()
+        if file is not None
+    ]
+    directories = [Path(config.worker.state)]
+    if isinstance(address, FileAddress):
+        directories.append(address.directory)
+    for path in (config_file, *directories):
+        found.append((str(path), "write" if others_can(path) == "write" else None))
+    for directory in directories:
+        with suppress(OSError):
+            found += [(str(path), others_can(path)) for path in sorted(directory.iterdir())]
+    for what, can in found:
+        if can is not None:
+            yield Finding(
+                "warning",
+                "files",
+                f"every user of this machine can {can} {what}; take the right away, by chmod o-rwx",
+            )
 
 
 def _of_topics(

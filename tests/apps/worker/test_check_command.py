@@ -6,6 +6,7 @@ import json
 import resource
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.console import NEEDS_OPERATOR
 from streamgp.apps.worker import check as checking
+from streamgp.apps.worker.check import findings
 from streamgp.cli import worker
 from streamgp.cli.main import cli
 from streamgp.config.build import build_model
@@ -135,6 +137,42 @@ def test_what_workers_can_live_with_is_a_warning(config: Path, topics: FakeTopic
     assert status == 0
     assert found["topics"] == ("warning", "topic events takes large records")
     assert found["learned"][0] == "ok"
+
+
+def test_files_that_every_user_can_access_are_warned_of(topics: FakeTopics) -> None:
+    assert topics is not None
+    with TemporaryDirectory() as name:  # unlike tmp_path within a directory that is open to others
+        root = Path(name)
+        (root / "state").mkdir()
+        keys, snapshot, config = root / "keys", root / "state" / "one", root / "worker.toml"
+        keys.write_text(json.dumps({"ann": "0" * 64}))
+        snapshot.touch()
+        config.write_text(
+            f'broker = "kafka://a"\n[worker]\nstate = "{root}/state"\n'
+            f'[people]\nkeys_file = "{keys}"\n'
+        )
+
+        def warned(**modes: int) -> list[str]:
+            for path in (root, root / "state", keys, snapshot, config):
+                path.chmod(modes.get(path.name if path != root else "root", 0o700))
+            return [
+                finding.text.partition("; ")[0].removeprefix("every user of this machine can ")
+                for finding in findings(config, broker=None, timeout_s=1.0)
+                if finding.what == "files"
+            ]
+
+        everything = {"state": 0o777, "keys": 0o644, "one": 0o666, "worker.toml": 0o646}
+        assert warned(root=0o755, **everything) == [
+            "read the file of people.keys_file",
+            f"write {config}",
+            f"write {root}/state",
+            f"write {snapshot}",
+        ]
+        assert (
+            warned(root=0o755, state=0o755, one=0o640, keys=0o640, **{"worker.toml": 0o644}) == []
+        )
+        assert warned(root=0o755, one=0o666) == []
+        assert warned(**everything) == []
 
 
 def test_a_group_that_reads_other_topics_is_warned_of(
