@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from connectors.memory import MemoryTopics
+from streamgp.apps.page.invites import Invites
 from streamgp.apps.worker.observe import FAMILIES, PREFIX
+from tests.helpers.page_server import Served
 from tests.helpers.worker_process import Process
 
 ROOT = Path(__file__).parents[1]
@@ -35,9 +38,11 @@ def named(text):
     return set(re.findall(rf"\b{PREFIX}\w+", text))
 
 
-def test_alerts_and_dashboard_name_metrics_that_exist():
+def test_alerts_and_dashboard_name_metrics_that_exist(tmp_path):
     used = named(ALERTS) | named(" ".join(EXPRESSIONS))
-    assert used - NAMES == set()
+    with Served(MemoryTopics(), invites=Invites(tmp_path / "invites.json")) as served:
+        of_page = named(served.browser().get("/metrics").body.decode())
+    assert used - NAMES - of_page == set()
     # And every metric of a worker is seen somewhere.
     shown = {name.removesuffix(suffix) for name in used for suffix in (*HISTOGRAM, "")}
     assert {PREFIX + each.name for each in FAMILIES} <= shown
@@ -90,6 +95,10 @@ tests:
     input_series:
       - series: up{ONE}
         values: 1x60
+      - series: up{job="streamgp-page", instance="p"}
+        values: 1x60
+      - series: streamgp_page_ready{job="streamgp-page", instance="p"}
+        values: 0x3 1x60
       - series: streamgp_last_commit_timestamp_seconds{ONE}
         values: 0+30x60
       - series: streamgp_consumer_lag_records{ONE, topic="events", partition="0"}
@@ -111,6 +120,7 @@ tests:
     alert_rule_test:
       - {eval_time: 25m, alertname: StreamgpQuarantine}
       - {eval_time: 25m, alertname: StreamgpWorkerDown}
+      - {eval_time: 25m, alertname: StreamgpPageDown}
       - {eval_time: 25m, alertname: StreamgpNoCommit}
       - {eval_time: 25m, alertname: StreamgpBrokerAway}
       - {eval_time: 25m, alertname: StreamgpLagGrows}
@@ -120,6 +130,12 @@ tests:
   - interval: 30s  # everything goes wrong
     input_series:
       - series: up{job="streamgp", instance="dead"}
+        values: 0x60
+      - series: up{job="streamgp-page", instance="dead"}
+        values: 0x60
+      - series: up{job="streamgp-page", instance="reads"}
+        values: 1x60
+      - series: streamgp_page_ready{job="streamgp-page", instance="reads"}
         values: 0x60
       - series: streamgp_last_commit_timestamp_seconds{ONE}
         values: 0x60
@@ -156,6 +172,13 @@ tests:
         exp_alerts:
           - exp_labels: {severity: critical, job: streamgp, instance: dead}
             exp_annotations: {summary: dead does not respond}
+      - eval_time: 25m
+        alertname: StreamgpPageDown
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp-page, instance: dead}
+            exp_annotations: {summary: dead shows annotators no questions}
+          - exp_labels: {severity: critical, job: streamgp-page, instance: reads}
+            exp_annotations: {summary: reads shows annotators no questions}
       - eval_time: 2m
         alertname: StreamgpNoCommit
         exp_alerts:
