@@ -86,12 +86,12 @@ class Address:
 
 
 def check_address(address: Address, *, has_login: bool) -> None:
-    """Refuse an address that other machines could reach without TLS or without a login.
+    """Refuse an address that others could reach without TLS or a login, or not at all by a proxy.
 
     Raises
     ------
     click.UsageError
-        If they could.
+        If that is so.
 
     """
     local = is_loopback(address.host)
@@ -99,6 +99,11 @@ def check_address(address: Address, *, has_login: bool) -> None:
         raise click.UsageError(
             "--as NAME lets in everyone who can reach the page, so it works only on a loopback "
             "address without a proxy; invite people with `streamgp invite`"
+        )
+    if local and address.behind_proxy and not address.names:
+        raise click.UsageError(
+            "--behind-proxy needs --host NAME, the name that browsers use: requests that a proxy "
+            f"passes on for another name than {address.host} are refused"
         )
     if not local and not address.behind_proxy and not address.plain_http:
         raise click.UsageError(

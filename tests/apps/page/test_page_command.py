@@ -55,6 +55,7 @@ def refused(result: Result) -> str:
         (["--bind", ":0"], "would travel in plain text"),
         (["--bind", "0.0.0.0:0", "--plain-http", "--as", "ann"], "only on a loopback address"),
         (["--bind", "127.0.0.1:0", "--behind-proxy", "--as", "ann"], "without a proxy"),
+        (["--bind", "127.0.0.1:0", "--behind-proxy"], "--behind-proxy needs --host NAME"),
         (["--as", "ann", "--invites", "x.json"], "--as requires no login"),
         (["--as", " ann"], "printable characters"),
         (["--bind", "8080"], "expected HOST:PORT"),
