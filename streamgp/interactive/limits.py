@@ -138,6 +138,9 @@ def excess_of_answer(
         is_second = record.is_second_of(answer.annotator)
         n = people.n_said(said_by, answer.annotator, is_second=is_second)
     excess = _excess(n, "max_corrections", most, "corrections")
+    if excess is None and answer.privileged is not None:
+        n = len(answer.privileged)
+        excess = _excess(n, "max_features", people.max_features, "names of privileged features")
     if excess is not None:
         return excess
     if known is not None:

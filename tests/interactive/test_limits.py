@@ -96,6 +96,18 @@ def test_names_of_features_that_scaling_keeps_count_together():
     assert outcome(loop.on_event(event(3, "hall", {"f1": 1.0}), 3.0)) == "hall"
 
 
+def test_an_answer_with_too_many_privileged_features_is_rejected():
+    loop = loop_with(max_features=3)
+    loop.on_event(event(1), 1.0)
+    before = loop.snapshot()
+    many = {f"f{i}": 1.0 for i in range(4)}
+    refused = too_many(4, "names of privileged features", 3, "max_features")
+    assert outcome(loop.on_answer(answer(1, privileged=many), 1.0)) == refused
+    assert loop.snapshot() == before
+    del many["f0"]
+    assert outcome(loop.on_answer(answer(1, answer_id="b", privileged=many), 1.0)) == "hall"
+
+
 def test_one_annotator_too_many_is_rejected_and_a_known_one_is_accepted():
     loop = loop_with(max_annotators=2)
     for n in range(1, 6):
