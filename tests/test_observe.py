@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -254,11 +255,17 @@ def prometheus(directory, target):
         )
 
     def ask(path):
+        nothing = {"result": [], "groups": []}
         found = re.search(r"Listening on\" address=(\S+)", log.read_text())
         if found is None:
-            return {"result": [], "groups": []}
-        with urllib.request.urlopen(f"http://{found[1]}/api/v1/{path}", timeout=60.0) as answer:
-            return json.load(answer)["data"]
+            return nothing
+        try:
+            with urllib.request.urlopen(f"http://{found[1]}/api/v1/{path}", timeout=60.0) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            if error.code != 503:  # it listens before its storage is open
+                raise
+            return nothing
 
     try:
         yield ask
