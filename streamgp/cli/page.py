@@ -194,6 +194,7 @@ def invite(
     \b
     Examples:
       streamgp invite worker.toml ann
+      streamgp invite worker.toml ann --url http://127.0.0.1:8090
       streamgp invite worker.toml ann --key phone-3 --url https://labels.example.org
       streamgp invite worker.toml ann --revoke
     """

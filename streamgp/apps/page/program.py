@@ -186,7 +186,11 @@ def run_page(
         def is_ready(url: str) -> None:
             click.echo(f"page: {url}")
             if invites is not None and not invites.names():
-                tell(f"no annotator is invited yet: streamgp invite {config_file} NAME")
+                kept = "" if invites_file is None else f" --invites {invites_file}"
+                tell(
+                    f"no annotator is invited yet: streamgp invite {config_file} NAME{kept} "
+                    f"--url {url.rstrip('/')}"
+                )
 
         names = [] if annotator is None else [annotator]
         signatures = signatures_of(config, make_for=names if invites is None else invites.names())

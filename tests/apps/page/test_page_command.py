@@ -219,5 +219,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert told.startswith("no annotator is invited yet")
+    assert told.splitlines()[0] == (
+        f"no annotator is invited yet: streamgp invite {config} NAME --url {url.rstrip('/')}"
+    )
     assert "Traceback" not in told
