@@ -237,7 +237,9 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
         if missing:
             where = [] if broker is None else ["--broker", broker]
             command = shlex.join(["streamgp", "check", str(config_file), *where, _CURE])
-            raise click.ClickException(f"{'; '.join(missing)}: `{command}`")
+            # The command says it once for all of them.
+            reasons = "; ".join(line.removesuffix(f"; {_CURE} makes it") for line in missing)
+            raise click.ClickException(f"{reasons}: `{command}`")
         yield Deployment(config=config, topics=topics)
     finally:
         # If the broker is gone, closing may fail too, which is then irrelevant.

@@ -255,8 +255,7 @@ def test_missing_topics_are_named(small: Small) -> None:
         "topic answers is missing; --create-topics makes it",
     ]
     assert small.wrong("watch", "--once") == (
-        "topic events is missing; --create-topics makes it; "
-        "topic answers is missing; --create-topics makes it: "
+        "topic events is missing; topic answers is missing: "
         f"`streamgp check {small.config_file} --create-topics`"
     )
 
