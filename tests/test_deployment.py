@@ -62,11 +62,6 @@ def test_all_topics_are_listed_with_their_clean_up():
     assert listed == {name: "compact" if name in COMPACTED else "delete" for name in ALL_TOPICS}
 
 
-def test_all_exit_statuses_but_those_of_a_second_signal_are_listed():
-    listed = [int(row[0]) for row in rows(section("As a service"))]
-    assert listed == [s for s in exit_statuses.OF_A_WORKER if s < 128]
-
-
 def test_the_service_is_started_again_where_that_helps():
     [unit] = blocks("ini")
     parsed = configparser.ConfigParser(interpolation=None)

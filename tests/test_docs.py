@@ -105,6 +105,8 @@ def test_topics_and_files_are_those_of_the_code():
 
 
 CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
+LOGS = (DOCS / "logs.md").read_text(encoding="utf-8")
+DEPLOYMENT = (DOCS / "deployment.md").read_text(encoding="utf-8")
 SECTIONS = {
     "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
@@ -214,7 +216,7 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
     ]
     Path("phone.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
-    [code] = re.findall(r"^```python\n(.*?)^```$", CONFIGURATION, re.M | re.S)
+    [code] = re.findall(r"^```python\n(.*?)^```$", LOGS, re.M | re.S)
     exec(code, {})
 
     notes: list[str] = []
@@ -234,13 +236,13 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
     ]
 
 
-def test_configuration_lists_the_exit_statuses_of_a_worker():
-    table = re.findall(r"^\| (\d+) \|", section(CONFIGURATION, "Exit status of a worker"), re.M)
+def test_the_exit_statuses_of_a_worker_are_listed():
+    table = re.findall(r"^\| (\d+) \|", section(DEPLOYMENT, "Exit status of a worker"), re.M)
     assert [int(status) for status in table] == list(exit_statuses.OF_A_WORKER)
 
 
-def test_configuration_lists_the_files_that_are_written():
-    listed = {row[0].strip("`") for row in rows(section(CONFIGURATION, "What is written"))}
+def test_the_files_that_a_replay_writes_are_listed():
+    listed = {row[0].strip("`") for row in rows(section(LOGS, "What is written"))}
     assert listed == {*FILES.values(), "summary.json", "timing.json"}
 
 
