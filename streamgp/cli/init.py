@@ -8,6 +8,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from streamgp.base import Preset
 from streamgp.cli import COMPLETE_VARIABLE
 from streamgp.config.templates import template
+from streamgp.query.registry import TargetName
 
 
 @click.command()
@@ -21,7 +22,14 @@ from streamgp.config.templates import template
 @click.option(
     "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
 )
-def init(preset: Preset, worker: bool) -> None:
+@click.option(
+    "--target",
+    type=click.Choice(["label", "number"]),
+    default="label",
+    show_default=True,
+    help="What is predicted: names of classes, or numbers.",
+)
+def init(preset: Preset, worker: bool, target: TargetName) -> None:
     """Print a commented configuration file with all settings.
 
     \b
@@ -33,7 +41,9 @@ def init(preset: Preset, worker: bool) -> None:
       streamgp check worker.toml
       streamgp run worker.toml --create-topics
     """
-    click.echo(template(preset, worker=worker), nl=False)
+    if (preset, target) == ("paper", "number"):
+        raise click.UsageError("--preset paper is for labels; leave it out")
+    click.echo(template(preset, target, worker=worker), nl=False)
 
 
 # --- The command `streamgp completion`: the script by which a shell completes our words.

@@ -19,7 +19,7 @@ import msgspec
 from streamgp.base import Preset
 from streamgp.config.settings import Config, People, Topics, Worker, resolved
 from streamgp.config.validation import shown
-from streamgp.query.registry import LEARNERS, Kind, rules
+from streamgp.query.registry import LEARNERS, Kind, TargetName, rules
 
 _REPLAY_HEAD = """\
 # Configuration of streamgp, read by `streamgp replay LOG --config FILE`.
@@ -34,7 +34,7 @@ _TOP = """\
 preset = {preset}
 
 # What is predicted: "label" (names of classes) or "number". Some settings below apply to only one
-# of the two.
+# of the two: `streamgp init --target number` prints those for numbers.
 target = {target}
 
 # Seed of all random draws: the same seed and log give the same run.
@@ -107,12 +107,12 @@ run_length = {drift_run_length}
 {challenge}
 
 [review]
-# When to doubt a label that was learned earlier. The other rule, and its settings:
+# When to doubt a label that was learned earlier. The rule besides "never", and its settings:
 {reviews}
 # A section [review.budget], with the rules of [budget], limits these challenges.
 # Without this section, numbers are reviewed by "leave_one_out" if learner.name = "gp" and new
 # ones are challenged.
-rule = "never"
+{review}
 
 [reservoir]
 # When to ask about an earlier event that has no label. The other rule, and its settings:
@@ -122,11 +122,12 @@ rule = "never"
 rule = "never"
 
 [budget]
-# How many labels may be asked for; challenges do not count. The other rules, and their settings:
+# How many labels may be asked for; challenges do not count. The rules besides "unlimited", and
+# their settings:
 {budgets}
 # gives_back = true: a question that was never answered does not count.
 # Without this section and without [query], numbers are asked for at a rate of 0.1.
-rule = {budget}
+{budget}
 
 [questions]
 # How many labels may be asked for per key within any 24 hours and within any hour. Questions are
@@ -150,7 +151,7 @@ rule = {budget}
 [total_budget]
 # If every key has its own learner: how many labels may be asked for in total, on top of what
 # [budget] allows each key. The rules are the same.
-rule = {budget}
+rule = "unlimited"
 
 """
 
@@ -396,9 +397,11 @@ _WORKER = (
 """For `streamgp run`."""
 
 
-def template(preset: Preset = "default", *, worker: bool = False) -> str:
+def template(
+    preset: Preset = "default", target: TargetName = "label", *, worker: bool = False
+) -> str:
     """Return the configuration file of a preset, for a replay or for a worker."""
-    config = resolved(Config(preset=preset))
+    config = resolved(Config(preset=preset, target=target))
     scale = config.learner.length_scale
     topics = _settings(Topics())
     values = {  # where two sections have the same name, the later one
@@ -416,7 +419,8 @@ def template(preset: Preset = "default", *, worker: bool = False) -> str:
         "drift_run_length": shown(config.drift_test.run_length),
         "query": _rule(config.query),
         "challenge": _rule(config.challenge),
-        "budget": shown("unlimited"),
+        "review": _rule(config.review),
+        "budget": _rule(config.budget),
         "state_topic": topics["state"],
     }
     return (_WORKER if worker else _REPLAY).format(**values)
@@ -471,7 +475,8 @@ def _settings(section: msgspec.Struct) -> dict[str, str]:
 
 def _rule(rule: msgspec.Struct | None) -> str:
     assert rule is not None  # the preset sets it
-    return "\n".join(f"{name} = {value}" for name, value in _settings(rule).items())
+    own = {name: value for name, value in _settings(rule).items() if name != "budget"}  # a section
+    return "\n".join(f"{name} = {value}" for name, value in own.items())
 
 
 # --- The settings of a configuration that differ from the defaults.

@@ -29,6 +29,8 @@ from streamgp.config.validation import shown as shown_in_toml
 from streamgp.query.registry import LEARNERS, Kind, rules
 from tests.helpers.configurations import parse
 
+PRINTED = [("default", "label"), ("paper", "label"), ("default", "number")]
+
 
 def printed(*arguments: str) -> str:
     result = CliRunner().invoke(cli, ["init", *arguments])
@@ -36,10 +38,11 @@ def printed(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_printed_file_is_the_default(preset: str) -> None:
-    text = printed("--preset", preset)
-    assert resolved(parse(text, source="init")) == resolved(Config(preset=preset))  # type: ignore[arg-type]
+@pytest.mark.parametrize(("preset", "target"), PRINTED)
+def test_printed_file_is_the_default(preset: str, target: str) -> None:
+    text = printed("--preset", preset, "--target", target)
+    expected = resolved(Config(preset=preset, target=target))  # type: ignore[arg-type]
+    assert resolved(parse(text, source="init")) == expected
 
 
 def test_default_preset_is_printed_without_options() -> None:
@@ -70,11 +73,12 @@ def test_every_section_and_setting_is_there() -> None:
             assert re.search(pattern, text), (section, name)
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize(("preset", "target"), PRINTED)
 def test_file_for_a_worker_is_the_default_but_for_what_it_remembers_and_awaits(
-    preset: str,
+    preset: str, target: str
 ) -> None:
-    config = parse_worker(printed("--worker", "--preset", preset), source="init")
+    text = printed("--worker", "--preset", preset, "--target", target)
+    config = parse_worker(text, source="init")
     assert (config.topics, config.worker) == (Topics(), Worker())
     assert config.broker == Broker(url="kafka://localhost:9092")
     spans = Loop(expires_after_s=3600.0, answer_horizon_s=86400.0, max_keys=10_000)
@@ -82,6 +86,7 @@ def test_file_for_a_worker_is_the_default_but_for_what_it_remembers_and_awaits(
     assert config.questions == Questions(open_at_most=20)
     expected = Config(
         preset=preset,  # type: ignore[arg-type]
+        target=target,  # type: ignore[arg-type]
         loop=config.loop,
         questions=config.questions,
     )
@@ -163,6 +168,12 @@ def test_the_comments_say_what_options_a_learner_has_and_their_defaults(name: st
             if option not in objects:
                 has[option] = shown_in_toml(one.default)
     assert told == has
+
+
+def test_the_paper_has_no_file_for_numbers() -> None:
+    result = CliRunner().invoke(cli, ["init", "--preset", "paper", "--target", "number"])
+    assert result.exit_code == 2
+    assert "--preset paper is for labels; leave it out" in result.stderr
 
 
 def test_wrong_preset_names_the_choices() -> None:
