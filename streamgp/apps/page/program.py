@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import resource
+import shlex
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -186,11 +187,10 @@ def run_page(
         def is_ready(url: str) -> None:
             click.echo(f"page: {url}")
             if invites is not None and not invites.names():
-                kept = "" if invites_file is None else f" --invites {invites_file}"
-                tell(
-                    f"no annotator is invited yet: streamgp invite {config_file} NAME{kept} "
-                    f"--url {url.rstrip('/')}"
-                )
+                kept = [] if invites_file is None else ["--invites", str(invites_file)]
+                options = [*kept, "--url", url.rstrip("/")]
+                command = shlex.join(["streamgp", "invite", str(config_file), "NAME", *options])
+                tell(f"no annotator is invited yet: {command}")
 
         names = [] if annotator is None else [annotator]
         signatures = signatures_of(config, make_for=names if invites is None else invites.names())

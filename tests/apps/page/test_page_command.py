@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -191,9 +192,11 @@ def test_addresses() -> None:
     ]
 
 
-def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
+@pytest.mark.parametrize("kept", [(), ("--invites", "{} own.json")], ids=["default", "own file"])
+def test_a_page_lives_from_an_invite_to_a_signal(config: Path, kept: tuple[str, ...]) -> None:
+    where = [option.format(config) for option in kept]
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "page", str(config), "--bind", "127.0.0.1:0"],
+        [sys.executable, "-c", MAIN, "page", str(config), "--bind", "127.0.0.1:0", *where],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -205,7 +208,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
         found = re.fullmatch(r"page: (http://127\.0\.0\.1:(\d+)/)\n", line)
         assert found is not None
         url, browser = found[1], Browser(int(found[2]))
-        link = run("invite", config, "ann", "--url", url).output.strip()
+        link = run("invite", config, "ann", "--url", url, *where).output.strip()
         assert browser.join(link.rpartition("/")[2]).status == 303
         assert browser.get("/api/me").body["name"] == "ann"
         wait_until(lambda: browser.get("/healthz").status == 200)
@@ -219,7 +222,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert told.splitlines()[0] == (
-        f"no annotator is invited yet: streamgp invite {config} NAME --url {url.rstrip('/')}"
-    )
+    command = shlex.split(told.splitlines()[0].removeprefix("no annotator is invited yet: "))
+    expected = ["streamgp", "invite", str(config), "NAME", *where, "--url", url.rstrip("/")]
+    assert command == expected
     assert "Traceback" not in told
