@@ -285,9 +285,8 @@ def _rows(
         for i, (log, head, key) in enumerate(zip(logs, heads, keys, strict=True))
         for received in _polled(log)
     )
-    last = None if limit is None else first - 1 + limit
-    numbered = enumerate(rows, start=1)
-    for n, (share, head, key, message) in islice(numbered, first - 1, last):
+    begun = islice(enumerate(rows, start=1), first - 1, None)
+    for n, (share, head, key, message) in islice(begun, limit):
         assert isinstance(message, Event | Rejected)  # a log contains only these
         if isinstance(message, Event):
             message = replace(message, event_id=head + message.event_id, key=key or message.key)

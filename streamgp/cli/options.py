@@ -160,7 +160,7 @@ class Number(click.FloatRange):
 
 
 class WholeNumber(click.IntRange):
-    """An integer within bounds, called a whole number in error messages.
+    """An integer within bounds, at most `LARGEST`, called a whole number in error messages.
 
     Examples
     --------
@@ -171,6 +171,12 @@ class WholeNumber(click.IntRange):
     """
 
     name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number: int = super().convert(value, param, ctx)
+        if number > LARGEST:
+            self.fail(f"expected at most {LARGEST:g}, got {str(value)!r:.60}", param, ctx)
+        return number
 
 
 def check_picture(path: Path, *, read: Sequence[Path]) -> None:

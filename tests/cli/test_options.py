@@ -12,21 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.cli.main import cli
-from streamgp.cli.options import LARGEST, Number
+from streamgp.cli.options import LARGEST, Number, WholeNumber
 
 
-def options(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Return the path of every option that takes a number with a fraction."""
+def options(
+    command: click.Command, path: tuple[str, ...], given: type, ours: type
+) -> Iterator[tuple[str, ...]]:
+    """Return the path of every option that takes a value of a type of click's, made ours."""
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
-            yield from options(each, (*path, name))
+            yield from options(each, (*path, name), given, ours)
     for parameter in command.params:
-        if isinstance(parameter.type, type(click.FLOAT)):
-            assert isinstance(parameter.type, Number), parameter.name
+        if isinstance(parameter.type, given):
+            assert isinstance(parameter.type, ours), parameter.name
             yield (*path, parameter.opts[0])
 
 
-OPTIONS = list(options(cli, ()))
+OPTIONS = list(options(cli, (), type(click.FLOAT), Number))
+# Without those of `dead-letters`, which takes a configuration before the command.
+WHOLE = [path for path in options(cli, (), type(click.INT), WholeNumber) if len(path) == 2]
 
 
 def test_commands_have_such_options() -> None:
@@ -50,6 +54,19 @@ def test_what_is_no_number_within_bounds_is_refused_in_one_line(
     assert result.stderr.count("\n") == 1
     assert f"'{option}': expected a number >" in result.stderr
     assert f"got {text!r}" in result.stderr
+
+
+@pytest.mark.parametrize("text", [str(10**23), "-1", "1e3", "nan", "5000 digits"])
+@pytest.mark.parametrize("path", WHOLE, ids=" ".join)
+def test_what_is_no_whole_number_within_bounds_is_refused_in_one_line(
+    path: tuple[str, ...], text: str
+) -> None:
+    *command, option = path
+    text = "9" * 5000 if text == "5000 digits" else text
+    result = CliRunner().invoke(cli, [*command, f"{option}={text}"])
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert f"Invalid value for '{option}'" in result.stderr
 
 
 @given(text=st.one_of(st.floats().map(repr), st.text()), least=st.none() | st.floats(0.0, 10.0))

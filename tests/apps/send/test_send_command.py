@@ -128,6 +128,12 @@ def test_limit_of_the_configuration_holds_and_is_replaced(folder: Folder) -> Non
     assert [event.event_id for event in folder.events()][3:] == ["again-1"]
 
 
+def test_any_limit_that_a_configuration_allows_works_from_any_row(folder: Folder) -> None:
+    Path("w.toml").write_text(Path("w.toml").read_text() + f"limit = {2**63 - 1}\n")
+    done("--from", "3")
+    assert [event.event_id for event in folder.events()] == ["3", "4"]
+
+
 def test_rows_of_several_logs_have_ids_of_their_own_and_count_on(folder: Folder) -> None:
     with gzip.open("june.csv.gz", "wt") as file:
         file.write(ROWS)
