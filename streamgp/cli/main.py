@@ -97,7 +97,10 @@ class _Streamgp(click.Group):
             sys.exit(UNREAD)
         except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
-        except MemoryError:
+        except (MemoryError, ImportError) as error:
+            # As the dynamic linker says of a library that does not fit into memory.
+            if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+                raise
             sys.exit(
                 _fail(
                     "memory ran out; raise the limit of this process (ulimit -v, that of its "

@@ -132,6 +132,27 @@ def test_broker_that_cannot_be_reached_ends_any_command_with_75(
     assert result.stderr == "Error: host:9092 cannot be reached: name is not known\n"
 
 
+def test_memory_that_libraries_do_not_fit_into_is_reported_in_one_line(tmp_path: Path) -> None:
+    limited = (
+        "import resource, streamgp.cli.main\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "most = pages * resource.getpagesize() + 2**24\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (most, most))\n"
+    )
+    (tmp_path / "log.csv").write_text("a,room\n1,hall\n")
+    done = subprocess.run(
+        [sys.executable, "-c", limited + MAIN, "replay", "log.csv", "--label", "room"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith("Error: memory ran out; raise the limit of this process")
+    assert done.stderr.count("\n") == 1
+
+
 def test_memory_that_runs_out_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def greedy(_context: object) -> None:
         raise MemoryError
