@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,18 @@ def address_of(bind: str, **how: Any) -> Address:
     return Address(host=host, port=port, **how)
 
 
+def _host_names(
+    _context: click.Context, _option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    for name in names:
+        # A URL, say, is in no header Host: the page would refuse every request.
+        if re.fullmatch(r"([\w.-]+|\[[\w:.]+\])(:[0-9]+)?", name) is None:
+            raise click.BadParameter(
+                f"expected a host name, as in labels.example.org, got {name!r:.80}"
+            )
+    return names
+
+
 @click.command()
 @config_argument
 @bind_option
@@ -93,6 +106,7 @@ def address_of(bind: str, **how: Any) -> Address:
     "hosts",
     metavar="NAME",
     multiple=True,
+    callback=_host_names,
     help="Host name, besides the address, under which browsers may request the page. May be "
     "repeated; requests for other names are refused.",
 )
@@ -209,7 +223,7 @@ def invite(
         raise click.UsageError("--revoke takes everything back; leave out --key")
     if key is not None and (flaw := flaw_of_name(key)):
         raise click.UsageError(f"--key {flaw}")
-    if not url.startswith(("http://", "https://")):
+    if re.fullmatch(r"https?://\S+", url) is None:
         raise click.BadParameter(
             f"expected http://HOST:PORT or https://HOST, got {url!r:.80}", param_hint="'--url'"
         )

@@ -67,6 +67,9 @@ def refused(result: Result) -> str:
         (["--bind", f"{64 * 'x'}:80", "--plain-http"], "expected HOST:PORT"),
         (["--bind", "a\x1b:80", "--plain-http"], "expected HOST:PORT"),
         (["--bind", f"127.0.0.1:{5000 * '8'}"], "expected HOST:PORT"),
+        (["--host", "https://x.example"], "expected a host name"),
+        (["--host", "x.example", "--host", "x.example/page"], "expected a host name"),
+        (["--host", ""], "expected a host name"),
         (["--bind", "203.0.113.1:0", "--plain-http"], "cannot listen at 203.0.113.1:0"),
         (["--invites", ""], "expected a file"),
         (["--broker", "memory://"], "exist only within the process"),
@@ -142,7 +145,8 @@ def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> Non
     assert run("invite", config, "ann", "--revoke").output == "ann is no longer invited\n"
     assert "'ann' is not invited" in refused(run("invite", config, "ann", "--revoke"))
     assert "leave out --key" in refused(run("invite", config, "a", "--revoke", "--key", "k"))
-    assert "expected http://" in refused(run("invite", config, "ann", "--url", "x.example"))
+    for url in ("x.example", "https://", "https://x.example\n/page"):
+        assert "expected http://" in refused(run("invite", config, "ann", "--url", url))
     # What no event can have as its key limits an invite to nothing.
     assert "--key must be valid Unicode" in refused(run("invite", config, "a", "--key", "\udcff"))
     assert "--key must have no control" in refused(run("invite", config, "a", "--key", "k\x1b"))
