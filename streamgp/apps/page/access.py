@@ -414,6 +414,10 @@ class Guard:
             )
         person = self._person(headers)
         if person is None:
+            # The annotator may well be invited: the answers must wait for a repair.
+            if self._invites is not None and (trouble := self._invites.trouble) is not None:
+                scope["streamgp.cause"] = trouble
+                raise no_disk()
             raise Refused(
                 401,
                 "no_token",
@@ -497,6 +501,13 @@ def no_http() -> Refused:
 def too_large() -> Refused:
     """Return the refusal of too large a body."""
     return Refused(413, "too_large", "the body is too large", f"at most {MAX_BODY} bytes")
+
+
+def no_disk() -> Refused:
+    """Return the refusal of a request that needs a file which cannot be read or written."""
+    return Refused(
+        503, "no_disk", "a file of the page cannot be read or written", "tell who runs this page"
+    )
 
 
 def _cookie(headers: Headers, name: str) -> str | None:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError
 from connectors.storage.snapshots import StateError
-from streamgp.apps.page.access import MAX_BODY, Refused, too_large
+from streamgp.apps.page.access import MAX_BODY, Refused, no_disk, too_large
 from streamgp.apps.page.live import NotReadyError, NotSavedError
 
 BODY_S = 10.0
@@ -168,9 +168,7 @@ def _meaning(error: Exception) -> Refused:
                 retry_after_s=2.0,
             )
         case _:  # StateError
-            return Refused(
-                503, "no_disk", "preferences cannot be stored", "tell who runs this page"
-            )
+            return no_disk()
 
 
 ERRORS: tuple[type[Exception], ...] = (

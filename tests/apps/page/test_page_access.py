@@ -320,6 +320,20 @@ def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: 
         stream.read()  # until its end
 
 
+def test_while_the_invites_cannot_be_read_annotators_wait_and_the_log_says_why(
+    served: Served, invites: Invites, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann, kept = person(served, invites), invites.path.read_bytes()
+    invites.path.write_bytes(kept[:20])
+    reply = ann.get("/api/me")
+    assert (reply.status, reply.body["error"]) == (503, "no_disk")
+    wait_until(lambda: caplog.records)
+    [told] = caplog.records
+    assert "invites.json is not a file of invites" in told.__dict__["fields"]["cause"]
+    invites.path.write_bytes(kept)
+    assert ann.get("/api/me").status == 200
+
+
 def test_no_annotator_can_change_answers_of_others(served: Served, invites: Invites) -> None:
     ann, ben = person(served, invites), person(served, invites, "ben")
     assert ann.answer("k/e1/label", "hall", "a1").status == 200
