@@ -488,7 +488,7 @@ class RowReader:
         """Yield notes on how the first rows may be misread."""
         roles = self._roles
         if roles.label is not None and not roles.numbers:
-            yield _hint_of_numbers(roles.label, rows)
+            yield _hint_of_distinct_labels(roles.label, rows)
             yield _hint_of_no_labels(roles.label, rows)
             yield _hint_of_spellings(roles.label, rows)
         if self._commas:
@@ -663,19 +663,24 @@ def _hint_of_spellings(name: str, rows: list[Cells]) -> str | None:
 _LEAST_DIFFERENT = 20
 
 
-def _hint_of_numbers(name: str, rows: list[dict[str, Any]]) -> str | None:
-    """Return a note that names the option for numbers, if labels look like numbers."""
+def _hint_of_distinct_labels(name: str, rows: list[dict[str, Any]]) -> str | None:
+    """Return a note if hardly any label repeats: they are numbers to predict, or identifiers."""
     cells = [row[name] for row in rows if not is_missing(row.get(name))]
-    try:
-        different = {target_of(cell) for cell in cells}
-    except ValueError:
+    numbers = []
+    with suppress(ValueError):
+        numbers = [target_of(cell) for cell in cells]
+    n_different = len(set(numbers or map(str, cells)))
+    if n_different < max(_LEAST_DIFFERENT, len(cells) // 2 + 1):
         return None
-    if len(different) < max(_LEAST_DIFFERENT, len(cells) // 2 + 1):
-        return None
+    if numbers:
+        return (
+            f"every different number in {name!r} counts as a class, {n_different} in the first "
+            f'{len(rows)} rows; to predict the number itself, set target = "number" (for replay, '
+            "--target number)"
+        )
     return (
-        f"every different number in {name!r} counts as a class, {len(different)} in the first "
-        f'{len(rows)} rows; to predict the number itself, set target = "number" (for replay, '
-        "--target number)"
+        f"{name!r} has {n_different} different labels in the first {len(rows)} rows: from labels "
+        "that do not repeat nothing can be learned; name the column of the classes"
     )
 
 
