@@ -51,7 +51,7 @@ def write(path: Path, lines: list[str]) -> Path:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    return write(tmp_path / "rooms.csv", rows(120))
+    return write(tmp_path / "rooms.csv", rows(80))
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_it_says_so_where_the_limit_has_left_rows_out(log: Path, tmp_path: Path)
     one = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
     left_out = "the log was read up to row 60; --limit N reads more\n"
     assert left_out in tune(log, *one, "--limit", "60").stdout
-    assert "as far as" not in tune(log, *one, "--limit", "121").stdout
+    assert "as far as" not in tune(log, *one, "--limit", "81").stdout
     # Of raw rows, not of windows.
-    raw = write(tmp_path / "raw.csv", [f"{i},{line}" for i, line in enumerate(rows(120))])
+    raw = write(tmp_path / "raw.csv", [f"{i},{line}" for i, line in enumerate(rows(80))])
     raw.write_text(raw.read_text().replace(HEADER, f"t,{HEADER}"))
     windows = tmp_path / "windows.toml"
     windows.write_text("[windows]\nlength_s = 5\n[log]\ntime = 't'\nignore = ['phone']\n")
@@ -156,7 +156,7 @@ def test_sections_about_questions_are_said_to_play_no_part(log: Path, tmp_path: 
 
 def test_every_key_has_a_learner_of_its_own(log: Path, tmp_path: Path) -> None:
     # Each phone by itself: the halves of the log, one after the other, are the same to it.
-    halves = write(tmp_path / "halves.csv", [*rows(120)[::2], *rows(120)[1::2]])
+    halves = write(tmp_path / "halves.csv", [*rows(80)[::2], *rows(80)[1::2]])
     values = ("--length-scales", "1", "--noise-variances", "0.1,0.5")
     options = ("--label", "room", "--key", "phone", *values)
     scores = [[row[:5] for row in table(tune(path, *options))] for path in (log, halves)]
