@@ -461,7 +461,7 @@ seeds = st.integers(0, 10**6)
 
 
 @models
-@examples(3)
+@examples(2)
 @given(seed=seeds, every=st.integers(1, 12))
 def test_a_restart_anywhere_changes_no_message(model, seed, every):
     whole, cut = (InteractiveLoop(model(), **SPANS) for _ in range(2))

@@ -86,7 +86,7 @@ def loop_around(model):
 
 
 @models
-@examples(3)
+@examples(2)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     whole, cut = loop_around(model), loop_around(model)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes
 
@@ -22,6 +22,7 @@ from streamgp.interactive import (
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.teaching import teach
 from streamgp.query import AlwaysAsk, AlwaysChallenge, AtMostPer, NeverChallenge, SkepticalAsk
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, SPANS, StateChangelog
 from tests.interactive.test_text_features import TextStory
@@ -103,7 +104,7 @@ def insist(loop, given):
 # --- inputs of the filter
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seed=st.integers(0, 10**6))
 def test_every_label_comes_with_the_number_of_events_since(seed):
     """And with the beliefs of its time, if a question about it was open then and ever since."""
@@ -222,7 +223,7 @@ def test_a_challenge_suggests_what_the_learner_believes_of_the_event_alone():
 
 
 @models
-@settings(max_examples=4, deadline=None)
+@examples(3)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_a_restart_repeats_every_prediction(build, seed, every):
     whole, cut = (InteractiveLoop(build(), **SPANS) for _ in range(2))
@@ -238,7 +239,7 @@ def test_a_restart_repeats_every_prediction(build, seed, every):
 
 
 @models
-@settings(max_examples=3, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_filter_again(build, seed):
     published = StateChangelog(build, seed)

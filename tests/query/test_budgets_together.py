@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor
@@ -30,6 +30,7 @@ from streamgp.query import (
     RandomAsk,
     SkepticalAsk,
 )
+from tests.helpers.laws import examples
 
 WISH = Decision.of(1.0, 0.0, "AlwaysAsk")
 # Rules that want to ask about everything: the budget alone decides how often.
@@ -190,7 +191,7 @@ BUDGETS = [
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-@settings(max_examples=20, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_a_budget_goes_on_over_a_restart_as_if_there_had_been_none(budget, data):
     import copy
