@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import socket
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,23 @@ from streamgp.base import Neighbour
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest
 from tests.helpers.topics import said
 
-MAIN = "from streamgp.cli.main import main\nmain()"
 ROOMS = ("bathroom", "bedroom", "den", "hall", "kitchen", "living room", "study")
 _PATIENCE_S = 60.0
+# Pages are forked from a process that has loaded what they need, which takes most of a start.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["streamgp.cli.main", "streamgp.apps.page.program", __name__])
+
+
+def _serve(directory: Path, address: str) -> None:
+    """Be `streamgp page` in a directory, with its output in a file there."""
+    from streamgp.cli.main import main
+
+    os.chdir(directory)
+    log = os.open("page.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(log, sys.stdout.fileno())
+    os.dup2(log, sys.stderr.fileno())
+    sys.argv = ["streamgp", "page", "w.toml", "--as", "ann", "--bind", address]
+    main()
 
 
 class PageScene:
@@ -45,7 +60,7 @@ class PageScene:
     def __init__(self, directory: Path, settings: str = "") -> None:
         self.directory = directory
         self._port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkServerProcess | None = None
         self.url = f"http://127.0.0.1:{self._port}"
         (directory / "w.toml").write_text(f'broker = "file://{directory}/topics"\n{settings}')
         EmbeddedTopics(directory / "topics").create()
@@ -74,19 +89,13 @@ class PageScene:
 
     def start(self) -> None:
         """Start the page and wait until it responds."""
-        log = (self.directory / "page.log").open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "page", "w.toml", "--as", "ann", "--bind", self.url[7:]],
-            cwd=self.directory,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+        self._process = _PROCESSES.Process(
+            target=_serve, args=(self.directory, self.url[7:]), daemon=True
         )
-        log.close()
+        self._process.start()
         end = time.monotonic() + _PATIENCE_S
         while not self._is_healthy():
-            assert self._process.poll() is None, self.log()
+            assert self._process.is_alive(), self.log()
             assert time.monotonic() < end, self.log()
             time.sleep(0.05)
 
@@ -94,7 +103,7 @@ class PageScene:
         """Kill the page."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            self._process.join()
             self._process = None
 
     def log(self) -> str:

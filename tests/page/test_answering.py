@@ -19,16 +19,9 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.outbound import Outbound
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
-from tests.helpers.page_scene import (
-    MAIN,
-    ROOMS,
-    PageScene,
-    challenge,
-    features,
-    known,
-    label_request,
-)
+from tests.helpers.page_scene import ROOMS, PageScene, challenge, features, known, label_request
 from tests.helpers.topics import wait_until
+from tests.helpers.worker_process import MAIN
 from tests.page.conftest import CHROMIUM, missing
 
 try:
