@@ -317,7 +317,7 @@ class InMemory(Stage):
                 self.meddle()
 
 
-@pytest.mark.parametrize("seed", [1, 8])
+@pytest.mark.parametrize("seed", [1, pytest.param(8, marks=pytest.mark.nightly)])
 def test_an_interrupted_worker_ends_in_the_same_state_as_an_undisturbed_one(seed, tmp_path):
     stage = InMemory(tmp_path, n_keys=2, n_events=100, seed=seed)
     kinds = judge(stage, play(stage, 100), stage.now)
