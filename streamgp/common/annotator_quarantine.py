@@ -17,8 +17,10 @@ LARGEST_HONEST: Final = 0.3
 """Error rate up to which an annotator counts as honest."""
 THRESHOLD: Final = 1e6
 """Evidence beyond which an annotator counts as misleading. Of 1000 honest annotators with 1000
-answers each, at most one gets there on average, if beliefs are calibrated."""
-FEWEST: Final = 8
+answers each, at most two get there on average, if beliefs are calibrated."""
+HEAD_START: Final = 1000.0
+"""Number of later answers that together are as probable a beginning of the lies as the first."""
+FEWEST: Final = 5
 """Number of answers from which an annotator is judged, or serves as a witness."""
 WITNESSES: Final = 2
 """Number of other annotators needed to judge one: of two, it cannot be told who misleads."""
@@ -62,19 +64,19 @@ def spread(beliefs: Array, n_labels: int, contradicted: float = 0.0) -> Array:
     return careful
 
 
-def evidence(beliefs: Iterable[float], n_labels: int) -> float:
+def evidence(beliefs: Iterable[float], n_labels: int, head_start: float = 0.0) -> float:
     """Return the evidence that an annotator has misled from some answer on until the last.
 
     The Shiryaev-Roberts statistic, `R = (1 + R) Λ` for each answer in turn, averaged over the error
-    rates `e = .55, .65, ..., .95`. With `q` the belief in the label given, and K labels, the
-    likelihood ratio is
+    rates `e = .55, .65, ..., .95`, from R = `head_start` on. With `q` the belief in the label
+    given, and K labels, the likelihood ratio is
 
         Λ = ((1 - e) q + e (1 - q) / (K - 1)) / (.7 q + .3 (1 - q) / (K - 1))
 
     For an annotator who errs in at most 30 % of the answers, the mean of R after n answers is at
-    most n, and the probability that it has exceeded a threshold A by then is at most n / A. That
-    holds where beliefs are calibrated or underconfident: the more of them is `spread`, the smaller
-    the mean of Λ.
+    most `head_start + n`, and the probability that it has exceeded a threshold A by then is at most
+    `(head_start + n) / A`. That holds where beliefs are calibrated or underconfident: the more of
+    them is `spread`, the smaller the mean of Λ.
 
     Parameters
     ----------
@@ -83,6 +85,9 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
         annotators alone.
     n_labels
         Number of labels among which the beliefs are divided, K.
+    head_start
+        Evidence before the first of the answers: `HEAD_START` if the annotator has given no other,
+        as lies from the first answer on are more probable than from any other; else 0.
 
     Examples
     --------
@@ -99,17 +104,25 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
     >>> evidence(spread(told, n_labels=4, contradicted=0.33), n_labels=4)
     2597.8...
 
+    From the first answer on, nine lies are enough:
+
+    >>> evidence(careful[100:109], n_labels=4, head_start=HEAD_START)
+    2828029.5...
+
     References
     ----------
     [^1]: Roberts, S.W., 1966. A comparison of some control chart procedures. Technometrics 8,
         411-430.
     [^2]: Pollak, M., 1987. Average run lengths of an optimal method of detecting a change in
         distribution. Annals of Statistics 15, 749-779.
+    [^3]: Moustakides, G.V., Polunchenko, A.S. and Tartakovsky, A.G., 2011. A numerical approach to
+        performance analysis of quickest change-point detection procedures. Statistica Sinica 21,
+        571-596.
 
     """
     if n_labels < 2:
         return 0.0
-    found = [0.0] * len(_MISLEADING)
+    found = [head_start] * len(_MISLEADING)
     for belief in beliefs:
         q = float(belief)
         wrong = (1.0 - q) / (n_labels - 1)

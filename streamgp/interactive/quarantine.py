@@ -1,10 +1,10 @@
 """Quarantine of annotators who mislead: their further answers are not learned.
 
 An annotator is judged by the labels of the others (`streamgp.common.annotator_quarantine`), before
-an answer is weighed, whenever the number of answers has grown by an eighth, and by at least four.
-If the evidence exceeds the threshold, all annotators are judged, and the one with the most evidence
-against them is put in quarantine: an annotator who floods a learner with lies makes the others look
-like liars, but less so. The next judgement leaves out the labels of those in quarantine.
+an answer is weighed, whenever the number of answers has grown by an eighth. If the evidence exceeds
+the threshold, all annotators are judged, and the one with the most evidence against them is put in
+quarantine: an annotator who floods a learner with lies makes the others look like liars, but less
+so. The next judgement leaves out the labels of those in quarantine.
 
 Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
 the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from streamgp.common.annotator_quarantine import FEWEST, THRESHOLD, WITNESSES
 from streamgp.common.signatures import has_methods
 from streamgp.interactive.learner import KnowsNames, SkepticalLearner
 from streamgp.interactive.people import People
-
-_STEP: Final = 4
 
 
 @runtime_checkable
@@ -66,7 +64,7 @@ class Quarantine:
         """Whether it is time to judge an annotator with this number of answers."""
         last = self.judged.get(annotator, 0)
         # Fewer than last time if labels were retracted.
-        return n_answers >= FEWEST and abs(n_answers - last) >= max(_STEP, last // 8)
+        return n_answers >= FEWEST and abs(n_answers - last) >= max(1, last // 8)
 
     def in_force(self, people: People) -> tuple[str, ...]:
         """Return those in quarantine whom the rules do not exempt by now, in the order named."""

@@ -81,7 +81,7 @@ _MOST_ANSWERS = 2000
 # Answers, and the belief about the event of each.
 Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
 # Latest answers of one annotator, and labels of the others, when that one is judged separately.
-_MOST_OWN, _MOST_OF_OTHERS = 200, 500
+MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
 
 # --- Optional methods of a learner, in addition to those of a River estimator.
@@ -784,7 +784,7 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         See `answered_by`. An example of the others has the label that they alone have given it.
         """
-        own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
+        own: deque[tuple[Any, Example]] = deque(maxlen=MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
         for key, example in self._current().items():
             first = example.answer or SettledAnswer(y=None)

@@ -41,14 +41,20 @@ from streamgp.common.annotator_em import (
     wrong_of_two,
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence, spread
+from streamgp.common.annotator_quarantine import (
+    FEWEST,
+    HEAD_START,
+    WITNESSES,
+    evidence,
+    spread,
+)
 from streamgp.common.budget_account import state_of
 from streamgp.common.calibration import CalibrationSlope
 from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
-from streamgp.query.example_store import ClassExampleStore
+from streamgp.query.example_store import MOST_OWN, ClassExampleStore
 from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
@@ -402,8 +408,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         of the others has answered about the same event without seeing this answer, as first or
         second answer, that counts with the error rate that the beliefs show for that annotator
         (`streamgp.common.annotator_em.witnessed`). Answers with a label that none of the others has
-        given have no effect. The evidence is 0 unless two of the others have eight answers each on
-        record.
+        given have no effect. There is a head start if these answers are all that the annotator has
+        given, or all since the last drift. The evidence is 0 unless two of the others have five
+        answers each on record.
 
         Parameters
         ----------
@@ -426,7 +433,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
         ...     )
         >>> model.evidence_against("ann"), model.evidence_against("eve") > 1e6
-        (4.850..., True)
+        (13.226..., True)
 
         """
         if not self._has_witnesses({annotator, None, *without}):
@@ -452,7 +459,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         ]
         shares = witnessed(shares, testimonies)
         given = [columns[answer.y] for answer, _ in told if answer.y is not None]
-        return evidence(shares[np.arange(len(given)), given].tolist(), len(labels))
+        q = shares[np.arange(len(given)), given].tolist()
+        head_start = HEAD_START if len(answers) < MOST_OWN else 0.0
+        return evidence(q, len(labels), head_start)
 
     def _has_witnesses(self, without: set[str | None]) -> bool:
         """Whether enough annotators except these have enough answers on record to judge others."""

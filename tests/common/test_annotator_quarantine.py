@@ -11,15 +11,21 @@ from hypothesis import strategies as st
 
 from streamgp.base import SettledAnswer
 from streamgp.common.annotator_em import estimate, sharpened, witnessed
-from streamgp.common.annotator_quarantine import LARGEST_HONEST, THRESHOLD, evidence, spread
+from streamgp.common.annotator_quarantine import (
+    HEAD_START,
+    LARGEST_HONEST,
+    THRESHOLD,
+    evidence,
+    spread,
+)
 
 RATES = (0.55, 0.65, 0.75, 0.85, 0.95)
 SPREAD = 0.05
 
 
-def against(told, n_labels, contradicted=0.0):
+def against(told, n_labels, contradicted=0.0, head_start=0.0):
     """Evidence by beliefs that count no more than they have proved."""
-    return evidence(spread(np.array(told), n_labels, contradicted), n_labels)
+    return evidence(spread(np.array(told), n_labels, contradicted), n_labels, head_start)
 
 
 def ratio(q, e, n_labels, spread=SPREAD):
@@ -39,30 +45,36 @@ def test_one_answer_by_hand():
 beliefs = st.lists(st.floats(0.0, 1.0), max_size=8)
 
 
-@given(beliefs, st.integers(2, 6))
-def test_evidence_is_the_sum_over_all_beginnings(told, n_labels):
+@given(beliefs, st.integers(2, 6), st.sampled_from([0.0, HEAD_START]))
+def test_evidence_is_the_sum_over_all_beginnings(told, n_labels, head_start):
+    """The first one counts `head_start` times more."""
     expected = fmean(
         [
-            sum(prod(ratio(q, e, n_labels) for q in told[first:]) for first in range(len(told)))
+            head_start * prod(ratio(q, e, n_labels) for q in told)
+            + sum(prod(ratio(q, e, n_labels) for q in told[first:]) for first in range(len(told)))
             for e in RATES
         ]
     )
-    assert against(told, n_labels) == pytest.approx(expected)
+    assert against(told, n_labels, head_start=head_start) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.02, 0.1, 0.2, LARGEST_HONEST])
 @pytest.mark.parametrize("shares", [(0.9, 0.1), (0.6, 0.3, 0.1)])
-def test_evidence_against_honest_annotators_is_the_number_of_answers_at_most(rate, shares):
+@pytest.mark.parametrize("head_start", [0.0, HEAD_START])
+def test_evidence_against_honest_annotators_grows_by_one_an_answer_at_most(
+    rate, shares, head_start
+):
     n_labels, n_answers = len(shares), 4
     right = [(1 - SPREAD) * q + SPREAD / n_labels for q in shares]
     answer = [(1 - rate) * q + rate * (1 - q) / (n_labels - 1) for q in right]
     mean = sum(
-        prod(answer[y] for y in given_) * against([shares[y] for y in given_], n_labels)
+        prod(answer[y] for y in given_)
+        * against([shares[y] for y in given_], n_labels, head_start=head_start)
         for given_ in itertools.product(range(n_labels), repeat=n_answers)
     )
-    assert mean <= n_answers * (1 + 1e-12)
+    assert mean <= (head_start + n_answers) * (1 + 1e-12)
     if rate == LARGEST_HONEST:
-        assert mean == pytest.approx(n_answers)
+        assert mean == pytest.approx(head_start + n_answers)
 
 
 @given(beliefs, st.integers(2, 6))
@@ -70,6 +82,11 @@ def test_what_others_know_nothing_of_is_no_against(told, n_labels):
     unknown = [*told, *[1 / n_labels] * 5]
     # Each answer is one more from which on an annotator may mislead.
     assert against(unknown, n_labels) == pytest.approx(against(told, n_labels) + 5)
+
+
+def test_lies_from_the_first_answer_on_are_found_earlier():
+    lies = [0.02] * 10
+    assert against(lies, n_labels=4) < THRESHOLD < against(lies, n_labels=4, head_start=HEAD_START)
 
 
 def test_lies_are_found_after_any_number_of_honest_answers():
@@ -126,7 +143,8 @@ def answered(rng, y, rate, n_labels):
 def n_named(beliefs, said, n_labels, spread):
     """How many of the annotators are taken for misleading after any of their answers."""
     q = np.take_along_axis(beliefs, said[..., None], -1)[..., 0]
-    e, found, most = np.array(RATES), np.zeros((len(q), len(RATES))), np.zeros(len(q))
+    e, most = np.array(RATES), np.zeros(len(q))
+    found = np.full((len(q), len(RATES)), HEAD_START)
     for each in q.T:
         found = (1 + found) * ratio(each[:, None], e, n_labels, spread)
         most = np.maximum(most, found.mean(axis=1))
@@ -208,9 +226,11 @@ def test_at_most_two_of_1000_honest_annotators_are_taken_for_misleading(n_labels
     y = (believed.cumsum(-1) > rng.random((n_runs, n_answers, 1))).argmax(-1)  # the truth
     y = answered(rng, y, rate, n_labels)
     q = np.take_along_axis(shares, y[..., None], -1)[..., 0]
-    e, found, most = np.array(RATES), np.zeros((n_runs, len(RATES))), np.zeros(n_runs)
+    e, most = np.array(RATES), np.zeros(n_runs)
+    found = np.full((n_runs, len(RATES)), HEAD_START)
     for each in q.T:
         found = (1 + found) * ratio(each[:, None], e, n_labels)
         most = np.maximum(most, found.mean(axis=1))
-    assert found[0].mean() == pytest.approx(against(q[0].tolist(), n_labels))
+    expected = against(q[0].tolist(), n_labels, head_start=HEAD_START)
+    assert found[0].mean() == pytest.approx(expected)
     assert (most > THRESHOLD).sum() <= 2

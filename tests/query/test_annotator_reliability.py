@@ -10,8 +10,8 @@ from river.naive_bayes import GaussianNB
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import SettledAnswer
 from streamgp.common.annotator_error import ErrorRate
-from streamgp.common.annotator_quarantine import THRESHOLD
-from streamgp.query import example_store
+from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD
+from streamgp.query import example_store, skeptical_classifier
 
 
 def taught(model, n, *, wrong=(), upheld=(), ids=True, first=0):
@@ -263,6 +263,16 @@ def test_second_answers_of_others_are_evidence_on_first_ones():
     # Who is left out is no witness: the features alone tell nothing.
     assert found.evidence_against("eve", without=["cyd"]) < THRESHOLD
     assert found.evidence_against("eve", without=["ann", "bob"]) == 0  # one other is left
+
+
+@pytest.mark.parametrize(("n", "head_start"), [(199, HEAD_START), (200, 0.0)])
+def test_evidence_has_a_head_start_only_where_all_answers_are_judged(n, head_start, monkeypatch):
+    found = asked_twice(["ann", "bob"], ["cyd"], n=10, says={}, learner=GaussianNB())
+    for i in range(n):
+        x = {"a": i % 5 / 5, "b": i % 4 / 4}
+        found.settle_one(x, 0, given=0, challenged=False, annotator="eve", event_id=f"eve{i}")
+    monkeypatch.setattr(skeptical_classifier, "evidence", lambda q, _, start: (len(q), start))
+    assert found.evidence_against("eve") == (n, head_start)
 
 
 def test_more_is_known_of_who_is_asked_about_what_others_have_labelled():
