@@ -18,6 +18,7 @@ from streamgp import isgp
 from streamgp.apps.maintenance.audit import steps_of
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
+from streamgp.interactive.people import People
 from tests.connectors.worker.test_worker_drift import CHANGE, END, labelled
 from tests.helpers.small_deployment import Small
 from tests.interactive.test_quarantine import told
@@ -132,7 +133,9 @@ def test_rows_are_the_same_in_both_formats(small: Small) -> None:
 
 
 def test_reliability_is_what_the_learner_itself_thought_at_that_time() -> None:
-    loop, outbound = InteractiveLoop(isgp(seed=1)), Outbound("/streamgp/test", keyed=False)
+    # A quarantine would remove the lines of the liar from the log.
+    loop = InteractiveLoop(isgp(seed=1), people=People(quarantine=False))
+    outbound = Outbound("/streamgp/test", keyed=False)
     lines: list[LabelledExample] = []
     thought: dict[int, float] = {}
 
