@@ -136,7 +136,7 @@ def _without(
     sink.load_state(game["sink"])
     answers = [*source["given"], *(answer for _, answer in queue["waiting"])]
     n_answers = sum(answer["key"] == key for answer in answers)
-    what = [f"{number(n_answers, 'answer')} on their way"] if n_answers else []
+    what = [f"{number(n_answers, 'answer')} under way"] if n_answers else []
     for each in keys:
         own = counter.forget(each)
         if own is not None:
