@@ -18,7 +18,7 @@ LARGEST_HONEST: Final = 0.3
 THRESHOLD: Final = 1e6
 """Evidence beyond which an annotator counts as misleading. Of 1000 honest annotators with 1000
 answers each, at most two get there on average, if beliefs are calibrated."""
-HEAD_START: Final = 1000.0
+HEAD_START: Final = 300.0
 """Number of later answers that together are as probable a beginning of the lies as the first."""
 FEWEST: Final = 5
 """Number of answers from which an annotator is judged, or serves as a witness."""
@@ -104,10 +104,10 @@ def evidence(beliefs: Iterable[float], n_labels: int, head_start: float = 0.0) -
     >>> evidence(spread(told, n_labels=4, contradicted=0.33), n_labels=4)
     2597.8...
 
-    From the first answer on, nine lies are enough:
+    From the first answer on, ten lies are enough:
 
-    >>> evidence(careful[100:109], n_labels=4, head_start=HEAD_START)
-    2828029.5...
+    >>> evidence(careful[100:110], n_labels=4, head_start=HEAD_START)
+    2215325.5...
 
     References
     ----------

@@ -433,7 +433,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
         ...     )
         >>> model.evidence_against("ann"), model.evidence_against("eve") > 1e6
-        (13.226..., True)
+        (7.363..., True)
 
         """
         if not self._has_witnesses({annotator, None, *without}):
