@@ -428,6 +428,8 @@ class RowReader:
     # _written   columns whose commas are kept: they hold keys or classes.
     # _last_at   time of the last valid row, for rows whose own time cannot be read.
     # _last_of   time of the last valid row of each key.
+    # n_numbers  number of different labels among the first rows, if they are no names of classes
+    #            but numbers; else 0
     # n_backwards  number of valid rows earlier than the previous one of their key.
     # may_be_local  whether one of them may be where local time was set back in autumn
 
@@ -447,6 +449,7 @@ class RowReader:
         self._last_at = 0.0
         self._last_of: dict[str | None, float] = {}
         self.n_backwards = 0
+        self.n_numbers = 0
         self.may_be_local = False
         self._classes: dict[Label, Label] = {}
         self._commas = table.decimal_comma
@@ -476,6 +479,11 @@ class RowReader:
         )
         if self._features.empty:
             raise TableError(f"{path} {self._features.why_empty()}")
+        if roles.label is not None and not roles.numbers:
+            labels = [row.get(roles.label) for row in rows]
+            if self._commas:
+                labels = [with_point(label) for label in labels if label is not None]
+            self.n_numbers = _n_numbers([label for label in labels if not is_missing(label)])
         for note in self._hints(names, given, rows):
             if note is not None:
                 notes(note)
@@ -488,7 +496,14 @@ class RowReader:
         """Yield notes on how the first rows may be misread."""
         roles = self._roles
         if roles.label is not None and not roles.numbers:
-            yield _hint_of_distinct_labels(roles.label, rows)
+            if self.n_numbers:
+                yield (
+                    f"every different number in {roles.label!r} counts as a class, "
+                    f"{self.n_numbers} in the first {len(rows)} rows; to predict the number "
+                    'itself, set target = "number" (for replay, --target number)'
+                )
+            else:
+                yield _hint_of_distinct_labels(roles.label, rows)
             yield _hint_of_no_labels(roles.label, rows)
             yield _hint_of_spellings(roles.label, rows)
         if self._commas:
@@ -659,29 +674,31 @@ def _hint_of_spellings(name: str, rows: list[Cells]) -> str | None:
     )
 
 
-# Classes repeat: with fewer labels, or if most of them repeat, nothing can be concluded.
+# Classes repeat, and their names are whole numbers, if numbers at all.
 _LEAST_DIFFERENT = 20
 
 
-def _hint_of_distinct_labels(name: str, rows: list[dict[str, Any]]) -> str | None:
-    """Return a note if hardly any label repeats: they are numbers to predict, or identifiers."""
-    cells = [row[name] for row in rows if not is_missing(row.get(name))]
-    numbers = []
-    with suppress(ValueError):
-        numbers = [target_of(cell) for cell in cells]
-    n_different = len(set(numbers or map(str, cells)))
-    if n_different < max(_LEAST_DIFFERENT, len(cells) // 2 + 1):
+def _hint_of_distinct_labels(name: str, rows: list[Cells]) -> str | None:
+    """Return a note if hardly any label repeats, as where they are identifiers."""
+    labels = [str(row.get(name)) for row in rows if not is_missing(row.get(name))]
+    n_different = len(set(labels))
+    if n_different < _LEAST_DIFFERENT or 2 * n_different <= len(labels):
         return None
-    if numbers:
-        return (
-            f"every different number in {name!r} counts as a class, {n_different} in the first "
-            f'{len(rows)} rows; to predict the number itself, set target = "number" (for replay, '
-            "--target number)"
-        )
     return (
         f"{name!r} has {n_different} different labels in the first {len(rows)} rows: from labels "
         "that do not repeat nothing can be learned; name the column of the classes"
     )
+
+
+def _n_numbers(labels: list[Any]) -> int:
+    """Return how many different numbers labels are; 0 if they may be names of classes."""
+    try:
+        numbers = [target_of(label) for label in labels]
+    except ValueError:
+        return 0
+    different = {y for y in numbers if y is not None}
+    repeat = 2 * len(different) <= len(numbers) and all(y.is_integer() for y in different)
+    return 0 if repeat or len(different) < _LEAST_DIFFERENT else len(different)
 
 
 def check_columns(columns: list[str], named: list[tuple[str, str]], path: object) -> None:

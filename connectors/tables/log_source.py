@@ -213,6 +213,11 @@ class LogSource:
         return self._n_polled
 
     @property
+    def n_numbers(self) -> int:
+        """Number of different labels in the first rows, if they look like numbers to predict."""
+        return self._reader.n_numbers
+
+    @property
     def progress(self) -> float:
         """Share of the file that has been read, from 0 to 1."""
         if self._ended:

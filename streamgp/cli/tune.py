@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from streamgp.config.settings import Config
 DEFAULT_LIMIT = 3000
 # Sections that concern only questions and challenges, which a search does not have.
 _IGNORED_BY_SEARCH = ("challenge", "review", "reservoir", "budget", "total_budget")
+_FOR_NUMBERS = (
+    "for numbers, a Gaussian process finds its hyperparameters itself, with "
+    "learner.learn_hyperparameters = true: use `streamgp replay` with --target number"
+)
 
 
 def _numbers(
@@ -212,6 +217,7 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
             f"a search tunes only the Gaussian process, got learner.name = "
             f'"{config.learner.name}"; compare other learners with --compare'
         )
+    _refuse_numbers(log, config)
     _note_ignored(config)
     if config.log.limit is None:
         config = with_options(config, limit=DEFAULT_LIMIT)
@@ -220,6 +226,19 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
     if search["output"] is not None:
         check_output(search["output"], read=[log, *([config_file] if config_file else [])])
     return search_log(log, config, source=str(config_file or "configuration"), **search)
+
+
+def _refuse_numbers(log: Path, config: Config) -> None:
+    """Refuse a log whose every number would be a class: that takes minutes and says nothing."""
+    from streamgp.apps.recorded_logs import Notes, open_rows
+
+    with closing(open_rows(log, config, Notes())) as rows:
+        if rows.n_numbers:
+            raise click.UsageError(
+                f"column {config.log.label!r} holds numbers, {rows.n_numbers} different ones in "
+                f"its first rows, and tune works for names of classes only; {_FOR_NUMBERS}; if "
+                "they are names, write them as text (room-1.5)"
+            )
 
 
 def _note_ignored(config: Config) -> None:
@@ -240,6 +259,7 @@ def _compare(
     log: Path, files: tuple[Path, ...], picture: Path | None, options: dict[str, Any]
 ) -> int:
     configs = [(file, _loaded(file, options)) for file in files]
+    _refuse_numbers(log, configs[0][1])
     from streamgp.apps.tune.compare import compare
 
     if picture is not None:
@@ -253,8 +273,7 @@ def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     if config.target == "number":
         raise click.UsageError(
             'tune works for labels only, got target = "number"; if the log holds names of classes, '
-            'write target = "label"; for numbers, a Gaussian process finds its hyperparameters '
-            "itself, with learner.learn_hyperparameters = true: use `streamgp replay`"
+            f'write target = "label"; {_FOR_NUMBERS}'
         )
     if config.log.label is None:
         of = "the configuration file" if file is None else str(file)

@@ -355,6 +355,16 @@ def test_numbers_are_not_tuned(log: Path, tmp_path: Path) -> None:
     assert 'if the log holds names of classes, write target = "label"' in message
 
 
+@pytest.mark.parametrize("how", ["search", "compare"])
+def test_a_column_of_numbers_is_refused_before_any_work(
+    how: str, two: list[Path], tmp_path: Path
+) -> None:
+    log = write(tmp_path / "warm.csv", [f"{n % 7},{n % 5},a,{n / 10}" for n in range(120)])
+    message = wrong(log, "--label", "room", *(["--compare", *two] if how == "compare" else []))
+    assert message.startswith("column 'room' holds numbers, 100 different ones in its first rows")
+    assert "use `streamgp replay` with --target number" in message
+
+
 def test_picture_of_a_comparison_is_drawn(log: Path, two: list[Path], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "both.svg"

@@ -1,4 +1,5 @@
 import json
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -472,6 +473,22 @@ def test_labels_that_hardly_repeat_are_noted(tmp_path, labels, note):
     drain(source(tmp_path, rows(*[f"1,2,{y}" for y in labels]), notes=notes.append))
     assert len(notes) == (note is not None)
     assert all(told.startswith(note) for told in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        (rows(*[f"1,2,{n % 25 / 10}" for n in range(100)]), 25),  # fractions, that repeat
+        (rows(*[f"1,5;2,5;{n % 40},5" for n in range(50)], header="a;b;room"), 40),
+        (rows(*[f"1,5;2,5;{n % 40}" for n in range(90)], header="a;b;room"), 0),
+        (rows(*["1,2," for _ in range(30)]), 0),
+    ],
+)
+def test_numbers_are_told_from_classes(tmp_path, text, n):
+    with closing(source(tmp_path, text)) as log:
+        assert log.n_numbers == n
+    with closing(source(tmp_path, text, numbers=True)) as log:
+        assert log.n_numbers == 0
 
 
 def test_labels_that_may_stand_for_none_are_noted(tmp_path):
