@@ -85,7 +85,7 @@ class _Streamgp(click.Group):
             sys.exit(WRONG_USE)
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "streamgp"
-            sys.exit(_fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)"))
+            sys.exit(_fail(f"{_usage(error)} (see `{path} --help`)"))
         except click.ClickException as error:
             sys.exit(_fail(error.format_message()))
         except click.Abort:  # click's form of Ctrl-C
@@ -127,6 +127,21 @@ class _Streamgp(click.Group):
                 if error.ctx is None and name is not None:
                     error.ctx = click.Context(self.commands[name], parent=ctx, info_name=name)
                 raise
+
+
+def _usage(error: click.UsageError) -> str:
+    """Return the text of an error; an option that is a setting of the files is said to be one."""
+    if isinstance(error, click.NoSuchOption):
+        from streamgp.config.settings import WorkerConfig
+
+        name = error.option_name.lstrip("-").replace("-", "_")
+        for setting in (name, f"{name}s"):
+            if setting in WorkerConfig.__struct_fields__:
+                return (
+                    f"No such option {error.option_name!r}; {setting} is a setting of the "
+                    "configuration file, which `streamgp init` prints"
+                )
+    return error.format_message().rstrip(".")
 
 
 def _message_of(error: OSError) -> str:

@@ -47,6 +47,21 @@ def test_help_names_every_command_and_an_example() -> None:
         assert word in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [("--window", "windows"), ("--warm-up", "warm_up"), ("--challenge", "challenge")],
+)
+def test_an_option_that_is_a_setting_of_the_file_is_said_to_be_one(
+    option: str, setting: str
+) -> None:
+    result = CliRunner().invoke(cli, ["replay", "log.csv", option, "5"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        f"Error: No such option '{option}'; {setting} is a setting of the configuration file, "
+        "which `streamgp init` prints (see "
+    )
+
+
 @pytest.mark.parametrize("command", cli.commands)
 def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
     result = CliRunner().invoke(cli, [command, "--help"])
