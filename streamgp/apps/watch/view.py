@@ -141,7 +141,7 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
-        return "unknown: no label was predicted for an event that brings its truth"
+        return f"unknown: no {watching.target} was predicted for an event that brings its truth"
     if watching.target == "number":
         return _errors(watching)
     recent = ""

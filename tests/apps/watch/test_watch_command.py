@@ -313,6 +313,14 @@ def test_text_of_nothing_is_complete() -> None:
     ]  # fmt: skip
 
 
+def test_without_any_truth_it_says_what_was_predicted() -> None:
+    around = Around(url="file://d", group="g", n_workers=0, lags={})
+    screen = shown(text(Watching(since=0.0, target="number"), around, 1.0))
+    assert screen["error"] == [
+        "unknown: no number was predicted for an event that brings its truth"
+    ]
+
+
 def test_deployment_is_what_a_visitor_gets(small: Small) -> None:
     with visit(small.config_file) as deployment:
         assert isinstance(deployment, Deployment)
