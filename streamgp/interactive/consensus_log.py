@@ -440,7 +440,7 @@ class Consensus:
     @staticmethod
     def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:
         key = record.event.key
-        return rejected(label.answer_id, key, "unlearnable", refusal_of(error), now)
+        return rejected(label.answer_id, key, "unlearnable", refusal_of(error, record.event.x), now)
 
 
 def _check_finite(what: str, number: float | None) -> None:

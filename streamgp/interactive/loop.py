@@ -371,7 +371,7 @@ class InteractiveLoop(RestartableLoop):
             self._rollback.call(model.observe_one, x)
             predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
-            raise _RefusedError(refusal_of(error)) from error
+            raise _RefusedError(refusal_of(error, x)) from error
         self._changed = True
         decision, replaced = self._decide(event, now)
         messages: list[Message] = [_prediction_of(event, predicted, decision, model.n_learned, now)]

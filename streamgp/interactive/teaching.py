@@ -14,6 +14,7 @@ from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive.consensus_log import by_sequence
 from streamgp.interactive.learner import SkepticalLearner, as_comparing, predicted_target
 from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.rollback import with_texts
 from streamgp.interactive.state.serialize import examples_in
 
 
@@ -114,7 +115,7 @@ def teach(
                     event_id, second.y, annotator=second.annotator, probability_wrong=w
                 )
         except (ValueError, TypeError) as error:
-            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=str(error))
+            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=with_texts(error, x))
         else:
             yield Taught(event_id=event_id, y=y, predicted=predicted, probability_wrong=w)
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river.compose import FuncTransformer
+from river.naive_bayes import GaussianNB
 
 from streamgp import (
     GPClassifier,
@@ -92,6 +94,21 @@ def test_event_that_cannot_be_predicted_is_refused():
     )  # fmt: skip
     [taught] = teach(ScriptedLearner(), [bad])
     assert (taught.predicted, taught.refusal) == (None, "no such feature")
+
+
+def test_refusal_of_text_names_the_feature():
+    def subtract(x):
+        return {name: value - 0.5 for name, value in x.items()}
+
+    model = SkepticalClassifier(FuncTransformer(subtract) | GaussianNB(), seed=1)
+    log = [
+        LabelledExample(
+            event_id="e1", x={"near": 1.5, "phone": "a"}, y="den", sequence=1, origin="asked",
+            learned_at=0.0,
+        )
+    ]  # fmt: skip
+    [taught] = teach(model, log)
+    assert taught.refusal == "unsupported operand type(s) for -: 'str' and 'float'; 'phone' is text"
 
 
 def test_annotators_keep_the_reputation_that_challenges_gave_them():
