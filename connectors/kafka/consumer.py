@@ -262,16 +262,21 @@ class GroupConsumer:
         """
         timeout_ms = round(1e3 * self._connection.timeouts.request_s)
         starts = self._consumer.beginning_offsets(list(positions), timeout_ms=timeout_ms)
+        ends = self._consumer.end_offsets(list(positions), timeout_ms=timeout_ms)
         for place, position in positions.items():
             start = starts[place]
             if position is not None and position > start:
                 raise beyond_end(place.topic, place.partition, position)
             self._consumer.seek(place, start)
-            self._begun.append(
-                OffsetReset(
-                    topic=place.topic, partition=place.partition, position=position, offset=start
+            if ends[place]:  # of an empty one nothing is read: every start would report it again
+                self._begun.append(
+                    OffsetReset(
+                        topic=place.topic,
+                        partition=place.partition,
+                        position=position,
+                        offset=start,
+                    )
                 )
-            )
 
     def _learn_topics(self) -> None:
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}

@@ -203,7 +203,10 @@ def test_records_deleted_before_they_were_read_are_told_and_work_goes_on(
     write(topics, *numbered("events", 100))
     with linked(topics, group, max_records=10) as link:
         copy_all(link, 10)
-        assert [each.position for each in link.begun()] == [None] * 6
+        # The partitions that were never written to are not reported, at this start or at any.
+        assert link.begun() == [
+            OffsetReset(topic=kafka_prefix + "events", partition=0, position=None, offset=0)
+        ]
     delete_records(admin, kafka_prefix + "events", before=60)
     assert topics.backlog(group)["events", 0].n_missed == 50
     with linked(topics, group, max_records=100) as link:
