@@ -113,3 +113,15 @@ def test_missing_matplotlib_is_a_missing_module(
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError):
         draw_curves(CURVES, tmp_path / "curves.png", title="Rooms")
+
+
+def test_a_huge_nmse_leaves_room_for_the_names() -> None:
+    rows = [
+        Row(name="skeptical GP", n_events=9, accuracy=None, macro_f1=None, mae=0.5, nmse=nmse)
+        for nmse in (999.9, 7.747e20)
+    ]
+    found = [line.split() for line in table(rows, numbers=True).splitlines()[-2:]]
+    assert [words[:4] for words in found] == [
+        ["skeptical", "GP", "0.5", "999.900"],
+        ["skeptical", "GP", "0.5", "7.75e+20"],
+    ]

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from streamgp.common.printable import printable
 
 MINIMAL_WIDTH = 80
+LARGE = 1000.0
+"""Scores from here on have three significant digits: an NMSE has no upper end, and would leave no
+room for the names of the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,8 @@ def table(
     """
     lines = []
     for row in rows:
-        scores = [_significant(row.mae), _fixed(row.nmse, 3)]
+        nmse = _fixed if row.nmse is None or row.nmse < LARGE else _significant
+        scores = [_significant(row.mae), nmse(row.nmse, 3)]
         if not numbers:
             scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
         lines.append((row.name, [*scores, *_cells(row)]))
@@ -148,8 +152,8 @@ def _fixed(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _significant(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+def _significant(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def percent(value: float | None) -> str:

@@ -24,7 +24,7 @@ from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES
-from streamgp.report.tables import text_table
+from streamgp.report.tables import LARGE, text_table
 
 AT_RANDOM, ALL_CLEAN = "asked at random", "all labels, clean"
 _LEVEL = 0.95
@@ -175,12 +175,15 @@ def _spread(values: Sequence[float | None], kind: str) -> str:
     ('0.920 ± 0.050', '206 ± 6')
     >>> _spread([0.5], "mae"), _spread([None, 0.5], "wrong_kept")
     ('0.5', '-')
+    >>> _spread([1e12, 3e12, 2e12], "nmse")
+    '2e+12 ± 2.48e+12'
 
     """
     known = [float(value) for value in values if value is not None]
     if len(known) < len(values):
         return "-"
-    mean, form = fmean(known), _FORMATS.get(kind, ".3f")
+    mean = fmean(known)
+    form = _FORMATS.get(kind, ".3f" if mean < LARGE else ".3g")
     if len(known) == 1:
         return f"{mean:{form}}"
     half = stdtrit(len(known) - 1, 0.5 + _LEVEL / 2.0) * stdev(known) / sqrt(len(known))
