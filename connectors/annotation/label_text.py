@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from unicodedata import combining, normalize
 
 from connectors.annotation.timeline import typed_label
-from connectors.tables.cells import is_integer_text
+from connectors.tables.cells import is_integer_text, with_point
 from connectors.wire.explain import LARGEST, SMALLEST
 from connectors.wire.inbound import MAX_NAME
 from streamgp.base import Label
@@ -104,10 +104,14 @@ def can_be_written(number: float) -> bool:
 
 # Separators before the precision of a number.
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/?-)\s*")
+# In English a thousand times as much as in German.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 
 
 def parse_number(text: str) -> tuple[float, float | None]:
     """Parse a typed number and its precision, None if none was given.
+
+    Point and comma both separate decimals, but a comma not where it may separate thousands.
 
     Raises
     ------
@@ -116,12 +120,18 @@ def parse_number(text: str) -> tuple[float, float | None]:
 
     Examples
     --------
-    >>> parse_number("21.5"), parse_number("21.5 ± 0.5"), parse_number("-3 +- 1")
+    >>> parse_number("21.5"), parse_number("21,5 ± 0,5"), parse_number("-3 +- 1")
     ((21.5, None), (21.5, 0.5), (-3.0, 1.0))
 
     """
     number, *exact = _PLUS_MINUS.split(text.strip(), maxsplit=1)
-    y, std = _float(number), _float(exact[0]) if exact else None
+    for each in (number, *exact):
+        if _THOUSANDS.fullmatch(each):
+            raise ValueError(
+                f"{each!r} has two meanings; write {each.replace(',', '')} or "
+                f"{each.replace(',', '.')}, whichever you mean"
+            )
+    y, std = _float(with_point(number)), _float(with_point(exact[0])) if exact else None
     if y is None or (exact and (std is None or std <= 0.0)):
         raise ValueError(
             f"{text.strip()!r:.60} is no number; write one as 21.5, or 21.5 +- 0.5 to say how "

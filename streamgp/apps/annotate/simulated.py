@@ -21,7 +21,14 @@ from msgspec.structs import replace
 from connectors.annotation.feed import DeskFeed, Told, understood
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.annotation.open_questions import Question
-from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
+from connectors.tables.cells import (
+    is_integer_text,
+    is_missing,
+    key_of,
+    label_of,
+    target_of,
+    with_point,
+)
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
@@ -78,8 +85,8 @@ def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> 
         with in_one_line(ValueError):
             with closing(open_table(path)) as table:
                 rows = [(row.number, row.cells) for row in table.rows() if isinstance(row, Row)]
-                typed = table.typed
-            found = list(_labels(path, rows, label, typed=typed, numbers=numbers))
+                typed, commas = table.typed, table.decimal_comma
+            found = list(_labels(path, rows, label, typed=typed, numbers=numbers, commas=commas))
         for name, y in found:
             event_id = prefix + name
             if event_id in truths and (type(truths[event_id]), truths[event_id]) != (type(y), y):
@@ -97,6 +104,7 @@ def _labels(
     *,
     typed: bool,
     numbers: bool,
+    commas: bool,
 ) -> Iterator[tuple[str, Label]]:
     if not any(label in cells for _, cells in rows):
         columns = dict.fromkeys(name for _, cells in rows[:1] for name in cells)
@@ -112,7 +120,7 @@ def _labels(
         try:
             y: Label | None
             if numbers:
-                y = target_of(cell)
+                y = target_of(with_point(cell) if commas else cell)
             else:
                 y = label_of(cell) if typed else int(cell) if are_integers else cell.strip()
             event_id = str(n) if is_missing(cells.get(ID_COLUMN)) else key_of(cells[ID_COLUMN])

@@ -125,7 +125,22 @@ def test_a_simulated_annotator_measures(town: Town) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "many", "1_000", "nan", "inf", "1e101", "5 +- 0", "5 +- 1e101", "5 +- -1", "5 ± x"]
+    "text",
+    [
+        "",
+        "many",
+        "12 kg",
+        "1.234,5",
+        "1,234,567",
+        "1_000",
+        "nan",
+        "inf",
+        "1e101",
+        "5 +- 0",
+        "5 +- 1e101",
+        "5 +- -1",
+        "5 ± x",
+    ],
 )
 def test_what_is_no_number_is_refused_as_such(text: str) -> None:
     with pytest.raises(ValueError, match="is no number; write one as"):
@@ -139,7 +154,16 @@ def test_what_is_no_number_is_refused_as_such(text: str) -> None:
         (" 21.5±.5 ", (21.5, 0.5)),
         ("1e3 +/- 10", (1000.0, 10.0)),
         ("-1 +- 2", (-1.0, 2.0)),
+        ("21,5 ± 0,25", (21.5, 0.25)),
+        ("0,125", (0.125, None)),
+        ("1.234", (1.234, None)),
     ],
 )
 def test_numbers_as_people_write_them(text: str, found: tuple[float, float | None]) -> None:
     assert parse_number(text) == found
+
+
+@pytest.mark.parametrize("text", ["1,234", "7 ± 1,234"])
+def test_a_comma_that_may_separate_thousands_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"'1,234' has two meanings; write 1234 or 1\.234"):
+        parse_number(text)

@@ -353,6 +353,8 @@ def test_integer_labels_of_a_text_file_are_integers_if_all_are(tmp_path: Path) -
     assert read_truths([log], label="y") == {"1": 1, "2": 2}
     log.write_text("x,y\n0,1\n0,two\n")
     assert read_truths([log], label="y") == {"1": "1", "2": "two"}
+    log.write_text("x;y\n1,5;21,5\n2,5;-3\n")
+    assert read_truths([log], label="y", numbers=True) == {"1": 21.5, "2": -3.0}
 
 
 def test_rows_of_several_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
