@@ -620,6 +620,20 @@ def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -
     assert [(one.y, one.std) for one in scene.answers()] == [(21.5, 0.5), (-3.0, None)]
 
 
+def test_suggested_number_is_shown_as_exact_as_it_is_and_taken_as_it_is(
+    scene: PageScene, look: Look
+) -> None:
+    with (scene.directory / "w.toml").open("a") as config:
+        config.write('target = "number"\n')
+    exact = 2.389975952009391
+    scene.write(challenge(0, at=time.time(), given=5.0, suggested=exact, std=0.714, neighbours=()))
+    scene.start()
+    page = look()
+    expect(page.locator(".suggested")).to_have_text("2.39")
+    page.get_by_role("button", name="2.39").click()
+    wait_until(lambda: [one.y for one in scene.answers()] == [exact])
+
+
 def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
     scene: PageScene, look: Look
 ) -> None:

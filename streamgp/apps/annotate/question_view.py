@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import floor, log10
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -188,7 +189,7 @@ def expert(view: View) -> str:
 
 def _doubt(view: View, request: Challenge) -> Text:
     """Return the given label, and the evidence against it."""
-    given, suggested = shown_label(request.given), shown_label(request.suggested)
+    given, suggested = shown_label(request.given), shown_suggestion(request)
     text = Text.assemble(_whose_label(request, view.annotator), (given, "bold"))
     text.append(f" {ago(view.now - request.requested_at)}.\n")
     share = explain.percent(explain.likely(request))
@@ -208,6 +209,15 @@ def _doubt(view: View, request: Challenge) -> Text:
     text.append(f"{when} like this were ")
     text.append(suggested, style="bold")
     return text.append(f" ({share} likely). Were they?\n")
+
+
+def shown_suggestion(request: Challenge) -> str:
+    """Return the suggested label as text; a number without digits finer than its deviation."""
+    y, std = request.suggested, request.std
+    if isinstance(y, float) and y and std:
+        n = floor(log10(abs(y)) - log10(std)) + 3
+        y = float(f"{y:.{max(1, min(16, n))}g}")
+    return shown_label(y)
 
 
 def ago(seconds: float) -> str:
@@ -415,7 +425,7 @@ def _commands(*commands: str) -> Legend:
 
 def _pair(request: Challenge) -> Legend:
     """Return the two labels of a challenge with their keys, and the key for the others."""
-    given, suggested = cut(shown_label(request.given)), cut(shown_label(request.suggested))
+    given, suggested = cut(shown_label(request.given)), cut(shown_suggestion(request))
     words = ((KEEP, f"keep {given}"), (CHANGE, f"change to {suggested}"), (ANOTHER, "another"))
     return Legend(entries=[Text.assemble((key, "bold magenta"), f" {what}") for key, what in words])
 

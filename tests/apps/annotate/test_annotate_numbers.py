@@ -11,8 +11,10 @@ from click.testing import CliRunner, Result
 
 from connectors.annotation.label_text import parse_number
 from streamgp import GPRegressor, SkepticalRegressor
+from streamgp.apps.annotate.question_view import shown_suggestion
 from streamgp.interactive import Challenge, LabelledExample
 from tests.helpers.deskwork import Broken, Town, program
+from tests.helpers.messages import challenge
 
 CONFIG = 'broker = "file://topics"\ntarget = "number"\n'
 NUMBERS = {"e1": 10.0, "e2": 11.0, "e3": 12.0, "e4": 13.0, "e5": 14.0, "e6": 15.0}
@@ -167,3 +169,23 @@ def test_numbers_as_people_write_them(text: str, found: tuple[float, float | Non
 def test_a_comma_that_may_separate_thousands_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"'1,234' has two meanings; write 1234 or 1\.234"):
         parse_number(text)
+
+
+@pytest.mark.parametrize(
+    ("suggested", "std", "shown"),
+    [
+        (2.389975952009391, 0.714, "2.39"),
+        (-0.26444163706459456, 0.714, "-0.26"),
+        (21534.6, 9e3, "21500.0"),
+        (1.23456789e-12, 1e-14, "1.2346e-12"),
+        (1e-9, 5.0, "1e-09"),
+        (0.0, 1.0, "0.0"),
+        (7.25, None, "7.25"),
+        (1e10 / 3, 1e-300, "3333333333.333333"),
+    ],
+)
+def test_what_is_suggested_has_no_digits_that_are_not_certain(
+    suggested: float, std: float | None, shown: str
+) -> None:
+    request = challenge(given=3.0, suggested=suggested, std=std)
+    assert shown_suggestion(request) == shown

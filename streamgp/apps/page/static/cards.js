@@ -492,9 +492,15 @@ class LabelView extends View {
   }
 }
 
+/** Return the suggested label as an element; a number without digits finer than its deviation. */
+function suggestedNode({ suggested, std }, properties = {}) {
+  const certain = typeof suggested === "number" && std ? Math.floor(Math.log10(Math.abs(suggested) / std)) + 3 : 12;
+  return labelNode(certain < 12 && suggested ? Number(suggested.toPrecision(Math.max(1, certain))) : suggested, properties);
+}
+
 function suggestionOf(card) {
-  const { suggested, suggested_share: share, std } = card;
-  const label = labelNode(suggested);
+  const { suggested_share: share, std } = card;
+  const label = suggestedNode(card);
   if (typeof std === "number") return parts("suggestion.number", { label, std: number(std, 3) });
   return typeof share === "number" ? parts("suggestion.share", { label, share: likelihood(share) }) : parts("suggestion", { label });
 }
@@ -608,7 +614,7 @@ class ChallengeView extends View {
 
   speaksFor() {
     const { card } = this;
-    const label = labelNode(card.suggested, { class: "label suggested" });
+    const label = suggestedNode(card, { class: "label suggested" });
     if (typeof card.std === "number") return parts("challenge.number", { label, std: number(card.std, 3) });
     if (typeof card.suggested_share !== "number") return parts("challenge.earlier", { label });
     // Below one half, "earlier examples were" would contradict the number beside it.
@@ -625,8 +631,8 @@ class ChallengeView extends View {
     const twoSides = element(
       "div",
       { class: "sides" },
-      this.side("keep", given, "k", () => this.reply({ action: "keep" })),
-      this.side("change", suggested, "c", () => this.reply({ action: "change", ...this.valued(suggested) })),
+      this.side("keep", labelNode(given), "k", () => this.reply({ action: "keep" })),
+      this.side("change", suggestedNode(this.card), "c", () => this.reply({ action: "change", ...this.valued(suggested) })),
     );
     const others = element(
       "div",
@@ -642,7 +648,7 @@ class ChallengeView extends View {
   }
 
   side(action, label, key, on) {
-    return button(parts(action, { label: labelNode(label) }), { key, class: `choice side ${action}`, on });
+    return button(parts(action, { label }), { key, class: `choice side ${action}`, on });
   }
 
   askAnother() {
