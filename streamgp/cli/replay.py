@@ -157,7 +157,8 @@ def replay(
       streamgp init > my.toml
       streamgp replay rooms.csv --label room --config my.toml
     """
-    config = with_options(Config() if config_file is None else load(config_file), **options)
+    loaded = Config() if config_file is None else load(config_file, target=options["target"])
+    config = with_options(loaded, **options)
     consistent(config, source="command line")
     if config.log.label is None:
         raise click.UsageError(

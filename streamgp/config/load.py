@@ -164,8 +164,8 @@ def _check_security(security: Security, source: str) -> None:
             raise ConfigError(f"{where}.{name} can be used only with cert_file; give both")
 
 
-def parse_worker(text: str, *, source: str) -> WorkerConfig:
-    """Parse the configuration of a worker from TOML text.
+def parse_worker(text: str, *, source: str, target: TargetName | None = None) -> WorkerConfig:
+    """Parse the configuration of a worker from TOML text; `target` as in `load`.
 
     Examples
     --------
@@ -181,6 +181,8 @@ def parse_worker(text: str, *, source: str) -> WorkerConfig:
         raise ConfigError(
             f"{source}: lists or tables are nested hundreds of levels deep; no setting needs that"
         ) from None
+    if target is not None:
+        data["target"] = target
     if isinstance(data.get("broker"), str):
         data["broker"] = {"url": data["broker"]}
     elif not isinstance(data.get("broker", {}), dict):
@@ -204,9 +206,12 @@ def _advice(text: str) -> str:
     return ""
 
 
-def load(path: Path) -> Config:
-    """Read the configuration file of a replay; any mistake in it raises one ConfigError."""
-    return replay_part(load_worker(path))
+def load(path: Path, *, target: TargetName | None = None) -> Config:
+    """Read the configuration file of a replay; any mistake in it raises one ConfigError.
+
+    A target that is given takes the place of the file's, by which its rules are judged.
+    """
+    return replay_part(parse_worker(text_of(path), source=str(path), target=target))
 
 
 def load_worker(path: Path) -> WorkerConfig:

@@ -220,6 +220,17 @@ def test_settings_for_the_other_kind_of_target_are_refused(
     assert result.stderr.count("\n") == 1
 
 
+def test_rules_of_the_file_are_judged_by_the_target_of_the_command_line(
+    log: Path, tmp_path: Path
+) -> None:
+    text = '[challenge]\nrule = "outside_interval"\n[annotator]\nnoise = 0.5'
+    options = (log, "--label", "level", "--limit", "20", "--config", config(tmp_path, text))
+    assert replay(*options, "--target", "number").exit_code == 0
+    refused = replay(*options)
+    assert refused.exit_code == 2
+    assert "annotator.noise is for numbers" in refused.stderr
+
+
 def test_any_regressor_of_river_can_be_used(log: Path, tmp_path: Path) -> None:
     text = (
         'target = "number"\nwarm_up = 20\n[learner]\nname = "river.tree.HoeffdingTreeRegressor"\n'
