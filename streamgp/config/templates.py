@@ -74,7 +74,7 @@ max_points = {max_points}
 # "leave_one_out": likewise, judged by the prediction of each example from all others.
 learn_hyperparameters = {learn_hyperparameters}
 # Whether the learner forgets all examples when its predictions become wrong more often than
-# before: for a world that changes at times.
+# before: for a world that changes at times. For labels.
 drift = {drift}
 
 [temporal]
@@ -144,7 +144,7 @@ rule = "never"
 # true: learn at which hours questions are answered before they expire, and avoid the other hours.
 #availability = true
 # Which share of answered questions is also put to a second annotator, who is not told the first
-# answer, and which share is put to the same annotator again later.
+# answer, and which share is put to the same annotator again later. For labels.
 #overlap = 0.1
 #repeat = 0.05
 
@@ -199,7 +199,8 @@ _PEOPLE = """\
 owners = {owners}
 supervisors = []
 # Whether to stop learning the answers of an annotator who, judged by the labels of the others (two
-# at least), is misleading; and the annotators, besides supervisors, who are exempt from that.
+# at least), is misleading; and the annotators, besides supervisors, who are exempt from that. For
+# labels.
 quarantine = {quarantine}
 trusted = []
 # Upper limits: labels, names of features and annotators of one learner, and corrections of one
@@ -240,7 +241,7 @@ ignore = []
 
 _WINDOWS = """\
 # For raw sensor rows, many per second: each window of time becomes one event, with features
-# computed from its rows. Rows need a time.
+# computed from its rows. Rows need a time. For labels.
 #[windows]
 # Seconds from the start of a window to its end, and between the starts of two windows (without
 # hop_s, windows do not overlap).
