@@ -138,6 +138,7 @@ def _is_meant(typed: str | None, *found: object) -> bool:
     if typed is None:
         return True
     forms = [normalize("NFC", str(one)) for one in found if one is not None]
+    forms += [f"{one:.0f}" for one in found if isinstance(one, float) and one.is_integer()]
     return normalize("NFC", typed) in forms
 
 

@@ -15,7 +15,7 @@ from connectors.topics import Record
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
 from streamgp import isgp
-from streamgp.apps.maintenance.audit import steps_of
+from streamgp.apps.maintenance.audit import Step, Wanted, steps_of
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
 from streamgp.interactive.people import People
@@ -86,6 +86,21 @@ def test_a_name_and_a_label_are_found_in_another_unicode_form(small: Small) -> N
     for typed in (("--annotator", "Zo\u00eb"), ("--label", "caf\u00e9")):
         assert {row["event_id"] for row in rows(small, *typed)} == {"e9"}
     assert "no annotator 'None'" in small.wrong("audit", "--annotator", "None")
+
+
+@pytest.mark.parametrize(
+    ("typed", "label", "fits"),
+    [
+        ("5", 5.0, True),
+        ("5.0", 5.0, True),
+        ("2.5", 2.5, True),
+        ("2", 2.5, False),
+        ("5.0", 5, False),
+    ],
+)
+def test_a_whole_number_is_found_without_its_decimals(typed: str, label: float, fits: bool) -> None:
+    step = Step(at=0.0, key=None, event_id="e", what="said", label=label)
+    assert Wanted(label=typed).fits(step) is fits
 
 
 def test_an_unknown_name_is_reported_with_the_known_ones(small: Small) -> None:
