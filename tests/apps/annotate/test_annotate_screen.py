@@ -376,6 +376,7 @@ def test_another_number_at_a_challenge_is_typed(face: tuple[int, ScreenFace]) ->
     shown = view(challenge(given=3.0, suggested=4.0), of_numbers=True, choices=[])
     assert kinds(face, "35", shown) == []
     assert kinds(face, "o3.5\r", shown) == [3.5]
+    assert kinds(face, "o3,5\r", shown) == [3.5]
 
 
 def places() -> list[str]:
