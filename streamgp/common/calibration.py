@@ -21,7 +21,7 @@ Cell: TypeAlias = tuple[float, float]
 
 # Uncertainties below this count as equal: such probabilities are indistinguishable from 0.
 _LEAST_OCTAVE = -64
-# Precision of a calibration slope beforehand.
+# Precision of the slope of a calibration beforehand.
 _PRECISION = 4.0
 # Probabilities closer to 0 or 1 count as this far away, so that their log odds are finite.
 _LEAST = 1e-6
@@ -402,20 +402,25 @@ class CalibrationSlope:
         self._slope, self._information = map(float, state)
 
 
-class CalibrationOffset:
-    """How much more often something comes true than stated, found from what came true.
+class LogisticCalibration:
+    """How often what is stated to be probable comes true, found from what came true.
 
-    A probability `p` is corrected to `p'`, with `logit p' = logit p + offset`, if that is more. The
-    offset is standard normal beforehand. Each outcome moves it by one Newton step of the log
-    posterior.
+    A probability `p` is corrected to `p'`:
+
+        logit p' = a + b logit p
+
+    Beforehand `a` is standard normal, and `b` is normal with mean 1 and standard deviation 1/2.
+    Each outcome moves both by one Newton step of the log posterior, but `b` never below 0. What is
+    more probable than stated counts at once. What is less probable counts only as far as that is
+    certain: with `logit p'` one standard deviation larger, and `p'` at most `p`.
 
     Examples
     --------
-    >>> offset = CalibrationOffset()
+    >>> calibration = LogisticCalibration()
     >>> for came_true in (True, False, True, True):
-    ...     offset.note(0.3, came_true)
-    >>> [round(offset.corrected(p), 2) for p in (0.1, 0.3, 0.5)]
-    [0.22, 0.52, 0.72]
+    ...     calibration.note(0.3, came_true)
+    >>> [round(calibration.corrected(p), 2) for p in (0.1, 0.3, 0.5)]
+    [0.28, 0.54, 0.7]
 
     References
     ----------
@@ -424,31 +429,47 @@ class CalibrationOffset:
 
     """
 
-    # _information  Fisher information about the offset, and the precision of its prior
+    # _a, _b        intercept and slope
+    # _information  Fisher information about them, and the precision of their prior: about a, about
+    #               both, about b
 
     def __init__(self) -> None:
-        self._offset, self._information = 0.0, 1.0
+        self._a, self._b = 0.0, 1.0
+        self._information = (1.0, 0.0, _PRECISION)
 
     def corrected(self, p: float) -> float:
-        """Return a stated probability corrected; it is never smaller."""
-        return max(p, self._shifted(p)) if self._offset > 0.0 else p
+        """Return a stated probability corrected."""
+        x = _logit(p)
+        log_odds = self._a + self._b * x
+        if log_odds > x:
+            return max(p, _logistic(log_odds))
+        aa, ab, bb = self._information
+        variance = (bb - 2.0 * ab * x + aa * x * x) / (aa * bb - ab * ab)
+        return min(p, _logistic(log_odds + math.sqrt(variance)))
 
     def note(self, p: float, came_true: bool) -> None:
         """Record whether what had the stated probability `p` came true."""
-        q = self._shifted(p)
-        self._information += q * (1.0 - q)
-        self._offset += (came_true - q) / self._information
+        x = _logit(p)
+        q = _logistic(self._a + self._b * x)
+        weight, error = q * (1.0 - q), came_true - q
+        aa, ab, bb = self._information
+        aa, ab, bb = aa + weight, ab + weight * x, bb + weight * x * x
+        self._information = (aa, ab, bb)
+        step = error / (aa * bb - ab * ab)
+        self._a += step * (bb - ab * x)
+        self._b = max(0.0, self._b + step * (aa * x - ab))
 
     def state(self) -> list[float]:
         """Return what the outcomes have told."""
-        return [self._offset, self._information]
+        return [self._a, self._b, *self._information]
 
     def load_state(self, state: Sequence[float]) -> None:
-        """Become what the state was taken from."""
-        self._offset, self._information = map(float, state)
-
-    def _shifted(self, p: float) -> float:
-        return _logistic(_logit(p) + self._offset)
+        """Become what the state was taken from; one without a slope is `a` and its information."""
+        if len(state) == 2:
+            a, information = state
+            state = (a, 1.0, information, 0.0, _PRECISION)
+        self._a, self._b, aa, ab, bb = map(float, state)
+        self._information = (aa, ab, bb)
 
 
 def _logit(p: float) -> float:

@@ -15,7 +15,7 @@ from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State, plain_label
 from streamgp.common.annotator_error import INSISTED, WRONG
-from streamgp.common.calibration import CalibrationOffset
+from streamgp.common.calibration import LogisticCalibration
 from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_number, check_rate
 from streamgp.query import criteria
@@ -61,11 +61,12 @@ class DriftTest:
     be of that class, if there are more than two: what has changed for a few classes only is not
     outweighed by labels of the others.
 
-    Labels may be noisy, and learners surer than they should be. No prediction counts as surer than
-    .98, nor as surer than labels have agreed with predictions of q >= .9 so far. If labels have
-    differed from predictions more often than stated, the log odds that they differ are raised by as
-    much (`CalibrationOffset`). The latest 25 labels do not count for that yet, nor does any of them
-    once there is an alarm: a change must not pass for what is usual.
+    Labels may be noisy, and learners surer than they should be, or less sure. No prediction counts
+    as surer than .98, nor as surer than labels have agreed with predictions of q >= .9 so far.
+    Within these limits, the probability that a label differs is corrected by how often labels have
+    differed from predictions of about the same probability (`LogisticCalibration`). The latest 25
+    labels do not count for that yet, nor does any of them once there is an alarm: a change must not
+    pass for what is usual.
 
     After a drift S grows by one to three for each surprise, and S = log(n `run_length`) is an
     alarm, where n is the number of sums that each label is in, one or two. The change is dated to
@@ -204,7 +205,7 @@ class RunningDriftTest:
         self._test = test
         self._suspicions: dict[Label | None, _Suspicion] = {}
         self._heard: dict[str | None, int] = {}
-        self._usual = CalibrationOffset()
+        self._usual = LogisticCalibration()
         self._n_sure = [0, 0]
         self._latest: list[tuple[float, bool, bool]] = []
         self.n_drifts = 0
@@ -235,7 +236,9 @@ class RunningDriftTest:
             right = criteria.probability_right(belief)
             stated, worthless = _differing(belief, min(right, self.most_sure), error_rate=e)
             differs = bool(y != criteria.predicted(belief))
-            expected = self._usual.corrected(stated)
+            # However long labels have agreed, a few that differ are no proof of a change.
+            least = min(stated, 1.0 - self.most_sure)
+            expected = max(self._usual.corrected(stated), least)
             told = surprise(differs, expected, max(worthless, expected))
             self._latest.append((stated, differs, right >= _SURE))
             if len(self._latest) > _N_LATEST:

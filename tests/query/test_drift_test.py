@@ -21,6 +21,7 @@ from streamgp import (
     isgp,
 )
 from streamgp.base import Decision
+from streamgp.common.calibration import LogisticCalibration
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import Answer, Challenge, Event, LabelRequest, People
 from streamgp.query import Entropy, NeverAsk, SkepticalAsk, criteria
@@ -248,15 +249,73 @@ def test_what_labels_have_shown_all_along_is_no_change():
     assert n_drifts["as stated"] > 20
 
 
+def usually(running):
+    """What labels have shown all along."""
+    usual = LogisticCalibration()
+    usual.load_state(running.state()["usual"])
+    return usual
+
+
+def heard(running, right, truly, rng):
+    """Learn a label that agrees with a prediction said to be right as often, with the true rate."""
+    y = "day" if rng.random() < truly else "night"
+    options = {"annotator": None, "asked": True, "error_rate": 0.1, "reconsidered": False}
+    return running.learn({"day": right, "night": 1.0 - right}, y, **options)
+
+
+def test_predictions_of_which_all_are_as_often_right_however_sure_are_no_drift():
+    """Where classes overlap; sure predictions are right less often than stated, others more."""
+    n_drifts = 0
+    for seed in range(20):
+        rng, running = random.Random(seed), RunningDriftTest(DriftTest())
+        for n in range(1000):
+            heard(running, (0.55, 0.85)[n % 2], 0.65, rng)
+        n_drifts += running.n_drifts
+    assert n_drifts == 0
+
+
+def test_a_change_is_found_sooner_if_labels_have_differed_less_often_than_stated():
+    """Predictions are said to be right in four of five cases, and are in nineteen of twenty."""
+    delays = []
+    for seed in range(50):
+        rng, running, n = random.Random(seed), RunningDriftTest(DriftTest()), 0
+        for _ in range(200):
+            heard(running, 0.8, 0.95, rng)
+        assert running.n_drifts == 0
+        while running.n_drifts == 0:
+            n += 1
+            heard(running, 0.8, 0.4, rng)
+        delays.append(n)
+    assert sum(delays) / len(delays) < 20  # 38 with probabilities as stated
+
+
+@pytest.mark.parametrize("truly", [0.6, 0.75, 0.9, 0.98])
+def test_false_alarms_are_as_rare_as_promised_after_calibration(truly):
+    """However often labels differ, if they go on as before."""
+    rng, run_length, lengths = random.Random(1), 50, []
+    for _ in range(100):
+        before = RunningDriftTest(DriftTest(run_length=1e300))
+        for _ in range(100):
+            heard(before, 0.8, truly, rng)
+        running, n = RunningDriftTest(DriftTest(run_length=run_length)), 0
+        running.load_state({**before.state(), "suspicions": []})
+        while running.n_drifts == 0 and n < 4 * run_length:
+            n += 1
+            heard(running, 0.8, truly, rng)
+        lengths.append(n)
+    assert sum(lengths) / len(lengths) > run_length
+
+
 def test_the_latest_labels_do_not_tell_yet_what_is_usual():
     running = RunningDriftTest(DriftTest())
     learned(running, "day", "ann", 25)
     usual = running.state()["usual"]
-    assert usual == [0.0, 1.0]
+    assert usual == LogisticCalibration().state()
     learned(running, "day", "ann")
     stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
-    information = 1.0 + stated * (1.0 - stated)
-    assert running.state()["usual"] == pytest.approx([-stated / information, information])
+    expected = LogisticCalibration()
+    expected.note(stated, False)
+    assert running.state()["usual"] == expected.state()
     assert running.state()["n_sure"] == [1, 0]
     learned(running, "night", "ann")
     assert running.most_sure == 0.98  # 49 of 50 beforehand
@@ -267,13 +326,14 @@ def test_the_latest_labels_do_not_tell_yet_what_is_usual():
 def test_labels_that_have_shown_a_change_do_not_become_usual():
     running = RunningDriftTest(DriftTest())
     learned(running, "day", "ann", 100)
-    usual = running.state()["usual"]
-    assert learned(running, "night", "ann", 11) == [11]
-    state = running.state()
-    assert state["latest"] == []
-    # Of the labels before it, eleven more have become old.
-    assert state["usual"][0] < usual[0] < 0.0
-    assert state["usual"][1] > usual[1]
+    assert learned(running, "night", "ann", 5) == [5]
+    assert running.state()["latest"] == []
+    # Of the labels before it, five more have become old.
+    stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
+    expected = LogisticCalibration()
+    for _ in range(80):
+        expected.note(stated, False)
+    assert running.state()["usual"] == expected.state()
 
 
 def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
@@ -282,10 +342,11 @@ def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
         learned(running, "night", "eve", 5)
         learned(running, "day", "ann")
     assert running.n_drifts == 0
-    assert running.state()["usual"][0] > 1.0
+    stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
+    assert usually(running).corrected(stated) > 0.7
     assert running.most_sure < 0.6
     learned(running, "day", "ann", 2000)
-    assert running.state()["usual"][0] < 0.0
+    assert usually(running).corrected(stated) < stated
     assert running.most_sure > 0.9
     learned(running, "night", "ann", 20)
     learned(running, "night", "bob", 20)
@@ -646,11 +707,23 @@ def test_a_state_with_counts_of_sure_predictions_keeps_its_suspicions():
     assert running.state() == {
         "suspicions": [["a", 3.3, 4, without], [None, 3.3, 4, without]],
         "heard": old["heard"],
-        "usual": [0.0, 1.0],
+        "usual": LogisticCalibration().state(),
         "n_sure": [2, 0],
         "latest": [],
         "n_drifts": 1,
     }
+
+
+def test_a_state_that_knows_an_offset_only_keeps_it():
+    running = RunningDriftTest(DriftTest())
+    old = {"suspicions": [], "heard": [["ann", 0]], "usual": [0.7, 6.5], "n_sure": [9, 1]}
+    running.load_state({**old, "latest": [[0.2, True, False]], "n_drifts": 0})
+    assert running.state()["usual"] == [0.7, 1.0, 6.5, 0.0, 4.0]
+    again = RunningDriftTest(DriftTest())
+    again.load_state(json.loads(json.dumps(running.state())))
+    for one in (running, again):
+        learned(one, "night", "bob", 7)
+    assert again.state() == running.state()
 
 
 def test_a_learner_without_a_test_has_the_state_it_always_had():
