@@ -412,7 +412,7 @@ class LogisticCalibration:
     Beforehand `a` is standard normal, and `b` is normal with mean 1 and standard deviation 1/2.
     Each outcome moves both by one Newton step of the log posterior, but `b` never below 0. What is
     more probable than stated counts at once. What is less probable counts only as far as that is
-    certain: with `logit p'` one standard deviation larger, and `p'` at most `p`.
+    certain: with `logit p'` two standard deviations larger, and `p'` at most `p`.
 
     Examples
     --------
@@ -445,7 +445,7 @@ class LogisticCalibration:
             return max(p, _logistic(log_odds))
         aa, ab, bb = self._information
         variance = (bb - 2.0 * ab * x + aa * x * x) / (aa * bb - ab * ab)
-        return min(p, _logistic(log_odds + math.sqrt(variance)))
+        return min(p, _logistic(log_odds + 2.0 * math.sqrt(variance)))
 
     def note(self, p: float, came_true: bool) -> None:
         """Record whether what had the stated probability `p` came true."""

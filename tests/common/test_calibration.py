@@ -255,20 +255,20 @@ def test_intercept_and_slope_move_by_one_newton_step():
     assert logit(calibration.corrected(0.2)) == pytest.approx(a + b * x)
 
 
-def test_what_is_less_probable_than_stated_is_taken_one_standard_deviation_above_the_mean():
+def test_what_is_less_probable_than_stated_is_taken_two_standard_deviations_above_the_mean():
     x = logit(0.4)
     u = np.array([1.0, x])
     precision = np.diag([1.0, 4.0]) + 0.24 * np.outer(u, u)
     mean = x - 0.4 * u @ np.linalg.solve(precision, u)
     std = math.sqrt(u @ np.linalg.solve(precision, u))
-    assert mean < x < mean + std
+    assert mean < x < mean + 2.0 * std
     assert calibrated([(0.4, False)]).corrected(0.4) == 0.4  # not certain yet
     calibration = calibrated([(0.4, False)] * 20)
     a, b, *precision = calibration.state()
     covariance = np.linalg.inv(np.array(precision)[[[0, 1], [1, 2]]])
-    expected = a + b * x + math.sqrt(u @ covariance @ u)
+    expected = a + b * x + 2.0 * math.sqrt(u @ covariance @ u)
     assert logit(calibration.corrected(0.4)) == pytest.approx(expected)
-    assert calibration.corrected(0.4) < 0.3
+    assert calibration.corrected(0.4) < 0.4
 
 
 def test_nothing_is_corrected_before_the_first_outcome():
