@@ -201,6 +201,8 @@ def _of_labels(state: State) -> State:
     return {name: part for name, part in state.items() if name in of_labels}
 
 
+# Parts of a state that states of earlier versions lack.
+_ADDED = frozenset(("review", "outcomes"))
 _NONE_STATED: Mapping[str, float] = MappingProxyType({})
 
 B = TypeVar("B")
@@ -505,7 +507,7 @@ class Skeptical(ABC, Generic[B, T]):
                 [name, *estimate.numbers()] for name, estimate in self._error_estimates.items()
             ],
             "taught": self._store.state(),
-            **({} if self._reviewer is None else {"review": state_of(self._reviewer)}),
+            **{name: state_of(part) for name, part in self._parts().items()},
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -533,8 +535,9 @@ class Skeptical(ABC, Generic[B, T]):
         kind = self._error_estimate_type
         self._error_estimates = {name: kind.of(numbers) for name, *numbers in state["annotators"]}
         self._store.load_state(state["taught"], examples)
-        if self._reviewer is not None and "review" in state:  # a state of before may have none
-            self._reviewer.load_state(state["review"])
+        for name, part in self._parts().items():
+            if name in state or name not in _ADDED:
+                part.load_state(state[name])
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
         """Reset to `state` and `examples`, whatever was learned since."""
@@ -585,6 +588,11 @@ class Skeptical(ABC, Generic[B, T]):
         }
 
     # --- inside
+
+    def _parts(self) -> dict[str, Any]:
+        """Return the parts with a state of their own, by name, without those that are unset."""
+        # Omitted when unset, so that older snapshots stay valid.
+        return {} if self._reviewer is None else {"review": self._reviewer}
 
     @property
     def _reviews_in_fingerprint(self) -> bool:

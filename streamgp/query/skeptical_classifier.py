@@ -23,7 +23,6 @@ from streamgp.base import (
     Belief,
     Budget,
     Decision,
-    Example,
     Features,
     Label,
     LearnerFailedError,
@@ -31,7 +30,6 @@ from streamgp.base import (
     Posterior,
     Rescale,
     SettledAnswer,
-    State,
 )
 from streamgp.common.annotator_em import (
     estimate,
@@ -48,7 +46,6 @@ from streamgp.common.annotator_quarantine import (
     evidence,
     spread,
 )
-from streamgp.common.budget_account import state_of
 from streamgp.common.calibration import CalibrationSlope
 from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
@@ -823,29 +820,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     # --- surviving a restart
 
-    def state(self) -> State:
-        """Return what decisions depend on besides the labelled examples; see `Skeptical.state`."""
-        return {**super().state(), **{name: state_of(part) for name, part in self._parts().items()}}
-
-    def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Restore `state` and `examples`; see `Skeptical.load_state`."""
-        super().load_state(state, examples)
-        for name, part in self._parts().items():
-            if name in state or name != "outcomes":  # a state of before has none
-                part.load_state(state[name])
-
-    def _parts(self) -> dict[str, Any]:
-        """Return the parts that have a state, by name, without those that are unset."""
-        # Omitted when unset, so that older snapshots stay valid.
-        parts = {
-            "reservoir": self._chooser,
-            "query": self._query_rule if self._rule_learns else None,
-            "temporal": self._stream,
-            "drift": self._drift,
-            "outcomes": self._outcomes,
-        }
-        return {name: part for name, part in parts.items() if part is not None}
-
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
         rules = (self.reservoir, self.temporal, self.drift_test)
@@ -853,6 +827,17 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
     # --- inside
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {
+            "reservoir": self._chooser,
+            "query": self._query_rule if self._rule_learns else None,
+            "temporal": self._stream,
+            "drift": self._drift,
+            "outcomes": self._outcomes,
+        }
+        set_parts = {name: part for name, part in parts.items() if part is not None}
+        return {**super()._parts(), **set_parts}
 
     def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:
         wish = super()._apply_query_rule(belief, draw)
