@@ -16,7 +16,6 @@ from streamgp.interactive.loop_cache import (
     LoopCache,
     LoopStore,
     MemoryStore,
-    WaitingLoop,
 )
 from streamgp.interactive.messages import (
     Answer,
@@ -727,14 +726,13 @@ class KeyedLoops:
             self._evict()
 
     def _evict(self) -> None:
-        for key, loop in self._cache.evict(self._collect):
+        while (surplus := self._cache.surplus()) is not None:
+            key, loop = surplus
+            if self._changes is not None and isinstance(loop, InteractiveLoop):
+                self._changes.collect(key, loop)
+            self._cache.evict(key)
             if not loop.n_open:
                 self._deadlines.clear(key)
-
-    def _collect(self, key: str | None, loop: InteractiveLoop | WaitingLoop) -> None:
-        """Collect what a loop has changed, while it is still there."""
-        if self._changes is not None and isinstance(loop, InteractiveLoop):
-            self._changes.collect(key, loop)
 
 
 def _no_key(key: str | None) -> str:

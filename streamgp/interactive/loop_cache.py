@@ -333,27 +333,19 @@ class LoopCache:
         """Record a time that was passed to all loops."""
         self._passed.note(now)
 
-    def evict(
-        self, prepare: Callable[[str | None, InteractiveLoop | WaitingLoop], None]
-    ) -> list[tuple[str | None, InteractiveLoop | WaitingLoop]]:
-        """Put loops in the store until few enough are in memory; return them with their keys.
+    def surplus(self) -> tuple[str | None, InteractiveLoop | WaitingLoop] | None:
+        """Return the loop to evict next, with its key; None if few enough are in memory."""
+        if self._max_keys is None or len(self._held) <= self._max_keys:
+            return None
+        return next(iter(self._held.items()))
 
-        Parameters
-        ----------
-        prepare
-            Called for each of them first.
-
-        """
-        evicted = []
-        while self._max_keys is not None and len(self._held) > self._max_keys:
-            key, loop = next(iter(self._held.items()))
-            prepare(key, loop)
-            # Stored before it is removed: whatever fails, no loop is lost.
-            when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
-            self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
-            del self._held[key]
-            evicted.append((key, loop))
-        return evicted
+    def evict(self, key: str | None) -> None:
+        """Put a loop in the store."""
+        loop = self._held[key]
+        # Stored before it is removed: whatever fails, no loop is lost.
+        when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
+        self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
+        del self._held[key]
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
