@@ -542,8 +542,7 @@ class InteractiveLoop(RestartableLoop):
         record = self._memory.due(self._moderator.lines.sequence)
         if record is None:
             return []
-        self._rollback.touch(record)
-        self._note(record)
+        self._touch(record)
         request = self._moderator.ask_later(record, now)
         return [] if request is None else [request]
 
@@ -566,9 +565,8 @@ class InteractiveLoop(RestartableLoop):
         self._changed = self._changed or after is not before
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:
-            touch = self._rollback.touch
-            messages += disregarded(moderator, touch, name, now, SET_ASIDE)
-            messages += take_back_known(moderator, touch, annotator=name, now=now)
+            messages += disregarded(moderator, self._touch, name, now, SET_ASIDE)
+            messages += take_back_known(moderator, self._touch, annotator=name, now=now)
         return messages
 
     def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
@@ -836,7 +834,7 @@ class InteractiveLoop(RestartableLoop):
         found: list[Relearned] = []
 
         def attempt() -> list[Message]:
-            found.append(work(self._moderator, self._rollback.touch))
+            found.append(work(self._moderator, self._touch))
             return list(found[0].messages)
 
         messages = self._attempt(_Input(subject, key, now, []), attempt, always=True)
@@ -854,7 +852,7 @@ class InteractiveLoop(RestartableLoop):
         self._last = None
         self._rollback.begin()
         try:
-            done = work(self._moderator, self._rollback.touch)
+            done = work(self._moderator, self._touch)
         except Exception:
             self._rollback.undo()
             raise
@@ -983,38 +981,28 @@ class InteractiveLoop(RestartableLoop):
         """Choose among the latest events if due; return any request."""
         if not self._moderator.reservoir_due or self._is_full:
             return []
-        found = self._moderator.ask_back(self._rollback.touch, now)
-        if found is None:
-            return []
-        record, request = found
-        self._note(record)
-        return [request]
+        request = self._moderator.ask_back(self._touch, now)
+        return [] if request is None else [request]
 
     def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
         if not self._moderator.review_due:
             return messages
         self._changed = True
-        found = self._moderator.look_through(self._rollback.touch, now)
-        if found is None:
-            return messages
-        record, challenge = found
-        self._note(record)
-        return [*messages, challenge]
+        challenge = self._moderator.look_through(self._touch, now)
+        return messages if challenge is None else [*messages, challenge]
 
     def _apply(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""
-        self._rollback.touch(record)
-        self._note(record)
+        self._touch(record)
         return self._moderator.apply(record, given, now, why=why)
 
     def _expire(
         self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
     ) -> list[Message]:
         """End an open request; there is no input that could be rejected instead."""
-        self._note(record)
         self._rollback.begin()
-        self._rollback.touch(record)
+        self._touch(record)
         try:
             return self._moderator.apply(record, given, now)
         except MemoryError:
@@ -1031,6 +1019,11 @@ class InteractiveLoop(RestartableLoop):
         messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
+
+    def _touch(self, record: Record) -> None:
+        """Prepare for the change of a conversation: save it for `undo`, mark it as changed."""
+        self._rollback.touch(record)
+        self._note(record)
 
     def _note(self, record: Record) -> None:
         """Mark a conversation as changed."""

@@ -573,9 +573,7 @@ class Moderator(SavedModerator):
         """Whether it is time for the model, if it does so, to review the latest events."""
         return self._asking_back is not None and self._asking_back.reservoir_due
 
-    def look_through(
-        self, touch: Callable[[Record], None], now: float
-    ) -> tuple[Record, Challenge] | None:
+    def look_through(self, touch: Callable[[Record], None], now: float) -> Challenge | None:
         """Let the model review the labels that it has learned, when that is due.
 
         Parameters
@@ -587,7 +585,7 @@ class Moderator(SavedModerator):
 
         Returns
         -------
-        The conversation about the contested label, and the challenge; None if there is none.
+        The challenge of the most doubtful label; None if there is none.
 
         """
         model, memory = self._reviewer, self.memory
@@ -613,11 +611,9 @@ class Moderator(SavedModerator):
             return None
         record = records[doubt.event_id]
         touch(record)
-        return record, self._doubt(record, doubt, now)
+        return self._doubt(record, doubt, now)
 
-    def ask_back(
-        self, touch: Callable[[Record], None], now: float
-    ) -> tuple[Record, LabelRequest] | None:
+    def ask_back(self, touch: Callable[[Record], None], now: float) -> LabelRequest | None:
         """Let the model choose among the latest events without a request, when that is due.
 
         Parameters
@@ -629,7 +625,7 @@ class Moderator(SavedModerator):
 
         Returns
         -------
-        The conversation about the chosen event, and the request; None if there is none.
+        The request for the label of the chosen event; None if there is none.
 
         """
         model = self._asking_back
@@ -645,7 +641,7 @@ class Moderator(SavedModerator):
             return None
         record = self.memory[found[0]]
         touch(record)
-        return record, self.ask(record, decision, now, back=True)
+        return self.ask(record, decision, now, back=True)
 
     def _doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event again."""

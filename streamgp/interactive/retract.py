@@ -383,7 +383,6 @@ def _relearned(
         record = memory.get(event_id)
         if record is not None and (record.is_learned or record.revision) and line is not None:
             touch(record)
-            memory.segments.note(record)
             why = _WHY_AGAIN if is_undo else _WHY
             messages += moderator.follow(record, line, lines, now, why)
     state = model.state_taught_as(taught)
@@ -405,7 +404,6 @@ def disregarded(
         label = record.label
         if record.state == "challenged" and label is not None and label.annotator == annotator:
             touch(record)
-            moderator.memory.segments.note(record)
             cancels.append(moderator.disregard(record, now, why))
     return cancels
 
