@@ -106,34 +106,21 @@ def window_part(name: str) -> tuple[str | None, str]:
     return unquote(key) or None, part
 
 
-def split_key(key: bytes) -> tuple[str, ...]:
-    r"""Return the parts of a record key: entity and name, or entity, event and revision.
-
-    Raises
-    ------
-    ValueError
-        If it is not UTF-8.
-
-    Examples
-    --------
-    >>> split_key(b"ann\x1fe1\x1f0"), split_key(b"\x1fconfiguration"), split_key(b"ann")
-    (('ann', 'e1', '0'), ('', 'configuration'), ('ann',))
-
-    """
-    return tuple(key.decode().split(SEPARATOR))
-
-
 def parts_of(key: bytes | None) -> tuple[str, ...]:
-    r"""Return the parts of any record key, as `split_key` does; none if it is not UTF-8.
+    r"""Return the parts of any record key: entity and name, or entity, event and revision.
+
+    No parts if it is not UTF-8.
 
     Examples
     --------
+    >>> parts_of(b"ann\x1fe1\x1f0"), parts_of(b"\x1fconfiguration"), parts_of(b"ann")
+    (('ann', 'e1', '0'), ('', 'configuration'), ('ann',))
     >>> parts_of(b"\xff"), parts_of(None)
     ((), ('',))
 
     """
     try:
-        return split_key(key or b"")
+        return tuple((key or b"").decode().split(SEPARATOR))
     except UnicodeDecodeError:
         return ()
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from connectors.topics import Record
-from connectors.wire.state_records import EARLY, split_key
+from connectors.wire.state_records import EARLY, parts_of
 from connectors.worker.early_answers import PATIENCE_S
 
 from .conversations import Asked, Talk
@@ -278,7 +278,7 @@ class Letters:
 
     def add_state(self, record: Record) -> None:
         """Add a record of the topic `state`: perhaps an answer that waits, or no longer does."""
-        name = split_key(record.key or b"")[-1]
+        name = parts_of(record.key)[-1]
         if not name.startswith(EARLY):
             return
         topic, partition, offset = name.removeprefix(EARLY).split(":")

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.topics import Outgoing, Record
-from connectors.wire.state_records import History, split_key
+from connectors.wire.state_records import History, parts_of
 from streamgp.apps.maintenance.forget import NOT_YET, Traces
 from tests.helpers.small_deployment import COMMANDS, Small
 
@@ -35,7 +35,7 @@ def left_of(small: Small, key: str) -> list[bytes]:
     """Return the keys of the records that still say something about a person."""
     found: dict[bytes, Record] = {}
     for record in small.records("state", "consensus"):
-        if record.key is not None and split_key(record.key)[0] == key:
+        if record.key is not None and parts_of(record.key)[0] == key:
             found[record.key] = record
     return [name for name, record in found.items() if record.value is not None]
 

@@ -79,7 +79,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
 def heads(small: Small) -> dict[str, Any]:
     history = History()
     for record in small.records("state"):
-        if state_records.split_key(record.key or b"")[0]:
+        if state_records.parts_of(record.key)[0]:
             history.take(record.__class__(**{**fields(record), "partition": 0}))
     return {entity: history.parts(entity)["head"] for entity in history.entities()}
 
@@ -202,7 +202,7 @@ def test_only_heads_and_configurations_are_written(small: Small) -> None:
     before = small.records("state", "consensus", "predictions", "requests")
     small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     after = small.records("state", "consensus", "predictions", "requests")
-    names = [state_records.split_key(r.key or b"") for r in after if r not in before]
+    names = [state_records.parts_of(r.key) for r in after if r not in before]
     assert names == [("", "configuration"), ("ann", "head"), ("bob", "head"), ("", "configuration")]
 
 

@@ -14,10 +14,10 @@ from connectors.wire.state_records import (
     History,
     HistoryError,
     consensus_key,
+    parts_of,
     records_of_part,
     retraction_name,
     retraction_value,
-    split_key,
     state,
 )
 from streamgp.interactive import Event, LabelledExample, Retraction
@@ -376,4 +376,4 @@ def test_what_was_taken_back_is_read_as_it_was_written(n: int) -> None:
     assert (found.at, found.made, len(found.taken)) == (9.0, kept.made, n)
     assert repr(found.taken[-1].x) == repr(decode(encode(line)).x)
     assert history.parts("k") == {}
-    assert history.names("k") == [split_key(each.key or b"")[1] for each in out]
+    assert history.names("k") == [parts_of(each.key)[1] for each in out]

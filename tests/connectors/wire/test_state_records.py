@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.wire.codec import MAX_BYTES
-from connectors.wire.state_records import consensus_key, records_of_part, split_key, state
+from connectors.wire.state_records import consensus_key, parts_of, records_of_part, state
 
 # --- writing
 
@@ -44,8 +44,8 @@ def test_what_is_too_large_is_not_written():
 )
 def test_a_key_is_taken_apart_as_it_was_put_together(parts):
     entity, event_id = parts
-    assert split_key(consensus_key(entity, event_id, 3)) == (entity, event_id, "3")
-    assert split_key(state(entity, event_id, 1, 0).key) == (entity, event_id)
+    assert parts_of(consensus_key(entity, event_id, 3)) == (entity, event_id, "3")
+    assert parts_of(state(entity, event_id, 1, 0).key) == (entity, event_id)
 
 
 @pytest.mark.parametrize(("entity", "name"), [("a\x1f", "b"), ("a", "\x1fb")])

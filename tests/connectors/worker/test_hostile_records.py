@@ -22,7 +22,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, Record
 from connectors.wire.inbound import read
-from connectors.wire.state_records import split_key
+from connectors.wire.state_records import parts_of
 from connectors.worker import worker as session
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -106,7 +106,7 @@ class Deployment:
                 (record.key, record.value, record.headers)
                 for record in self.read(topic)
                 if (topic != "consensus" or record.key not in self._gone)
-                and (not keys or split_key(record.key or b"")[0] in keys)
+                and (not keys or parts_of(record.key)[0] in keys)
             ]
             for topic in OUTPUTS
         }
