@@ -299,7 +299,7 @@ class Moderator(SavedModerator):
         if _is_of_second(record, given):
             if not self._may_speak(record, given, answer.annotator):
                 raise MisfitError("unauthorised", _uninvited(record, answer))
-            return self.apply(record, given, now, answer)
+            return self._weigh_second(record, given, answer, now)
         owner = _owner(record, given)
         if not self._people.may_overrule(answer.annotator, owner):
             raise MisfitError("unauthorised", _foreign(record, answer, owner))
@@ -308,14 +308,12 @@ class Moderator(SavedModerator):
     def apply(
         self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
     ) -> list[Message]:
-        """Process an input that the transition table does not reject.
+        """Process an input that the transition table does not reject, second answers aside.
 
         `answer` is the answer, if the input is one; `why` is the reason for a `Cancel`.
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
-        if answer is not None and _is_of_second(record, given):
-            return self._weigh_second(record, cell, given, answer, now)
         label = None if answer is None or answer.y is None else _label_of(record, answer, given)
         messages: list[Message] = []
         if "Cancel" in outcome.messages:
@@ -329,8 +327,14 @@ class Moderator(SavedModerator):
             record.second = _put_aside(record.second)
         elif "LabelledExample" in outcome.messages:
             line = self._weigh(record, cell, label, now)
-            if isinstance(line, LabelledExample) and record.second is not None:
-                record.second = _corrected(record.second, record.label)
+            second = record.second
+            if (
+                isinstance(line, LabelledExample)
+                and second is not None
+                and second.first is not None
+            ):
+                # Its answer is weighed against this label from now on.
+                record.second = replace(second, first=record.label)
             return [*messages, line]
         elif label is not None and record.label is not None:
             # An annotator confirms the label: it is not doubted again.
@@ -343,13 +347,13 @@ class Moderator(SavedModerator):
         return messages
 
     def _weigh_second(
-        self, record: Record, cell: Cell, given: Input, answer: Answer, now: float
+        self, record: Record, given: Input, answer: Answer, now: float
     ) -> list[Message]:
         """Weigh the label that stands against an answer to the second question.
 
         The first annotator's answer that may be superseded stays the same.
         """
-        second, label = record.second, record.label
+        second, label, cell = record.second, record.label, CELLS[record.state, given]
         assert second is not None  # it was asked
         assert label is not None  # and its label was learned
         is_late = record.state == "uncompared" and record.is_late(answer.answered_at)
@@ -542,7 +546,7 @@ class Moderator(SavedModerator):
         pending: float | None = None,
     ) -> None:
         if self.written_at is not None:
-            self.memory.hold(record, max(0.0, self.written_at - request.requested_at))
+            self.memory.hold(record, self.written_at - request.requested_at)
         record.request = Question(
             request_id=request.request_id,
             expires_at=request.expires_at,
@@ -714,11 +718,6 @@ def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -
 def _is_of_second(record: Record, given: Input) -> bool:
     """Whether an input is about the second question; without an id it is about the open one."""
     return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
-
-
-def _corrected(second: SecondQuestion, label: GivenLabel | None) -> SecondQuestion:
-    """Return a second question after a change of the label that its answer is weighed against."""
-    return second if second.first is None else replace(second, first=label)
 
 
 def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
