@@ -234,7 +234,7 @@ class SkepticalRegressor(
         decided = self._challenge_rule.decide(
             expected,
             number,
-            probability_wrong=self.probability_wrong_one(x, y, annotator=annotator, std=std),
+            probability_wrong=self._probability_wrong(expected, number, annotator),
             draw=self._draw(event_id, "challenge"),
         )
         decision = as_decision(self._challenge_rule, decided)
@@ -254,11 +254,9 @@ class SkepticalRegressor(
         See `streamgp.query.criteria.probability_outlier`. For a value that is not a number, the
         annotator's error rate.
         """
-        number, rate = _as_number(y), self.error_rate(annotator)
-        if number is None:
-            return rate
-        expected = self._expected(x, annotator, std)
-        return probability_outlier(expected, self._store.targets, number, rate)
+        number = _as_number(y)
+        expected = None if number is None else self._expected(x, annotator, std)
+        return self._probability_wrong(expected, number, annotator)
 
     def settle_one(
         self,
@@ -314,7 +312,7 @@ class SkepticalRegressor(
         if challenged:
             w = float(abs(final - first) > abs(final - forecast.mu))
         else:
-            w = self.probability_wrong_one(x, first, annotator=annotator, std=std)
+            w = self._probability_wrong(expected, first, annotator)
         self._store.teach(x, y, event_id)
         estimate = self._error_estimate_to_update(annotator)
         estimate.note(w)
@@ -339,6 +337,14 @@ class SkepticalRegressor(
         return answer_expected(
             store.belief(x), store.targets, self.scatter(annotator), std, store.usual_spread
         )
+
+    def _probability_wrong(
+        self, expected: StudentT | None, number: float | None, annotator: str | None
+    ) -> float:
+        rate = self.error_rate(annotator)
+        if number is None:
+            return rate
+        return probability_outlier(expected, self._store.targets, number, rate)
 
     def _wrong_by_others(
         self, annotators: Mapping[str, str | None], stds: Mapping[str, float]
