@@ -716,7 +716,7 @@ class ClassExampleStore(ExampleStore[Belief]):
 
     def labels_with(self, *labels: Label) -> list[Label]:
         """Return all labels on record together with these."""
-        return list({**self._labels, **{y: y for y in labels if y not in self._labels}})
+        return list(dict.fromkeys([*self._labels, *labels]))
 
     def answered(self) -> tuple[list[SettledAnswer], list[Belief], list[Label]]:
         """Return the latest answers on record, the beliefs about their events, and all labels.
@@ -731,7 +731,12 @@ class ClassExampleStore(ExampleStore[Belief]):
             found.update(self.leave_one_out())
         if not examples.keys() <= found.keys():
             found = {**self._taught_apart(examples)[1], **found}
-        labels = self._labels_with(examples)
+        answers = (
+            answer
+            for example in examples.values()
+            for answer in (example.answer, example.answer and example.answer.second)
+        )
+        labels = self.labels_with(*(a.y for a in answers if a is not None and a.y is not None))
         return *_with_answers(examples, found, labels), labels
 
     def answered_by(
@@ -804,15 +809,6 @@ class ClassExampleStore(ExampleStore[Belief]):
                 example = replace(example, y=word)
             others.append((key, example))
         return dict(own), dict(others)
-
-    def _labels_with(self, examples: Mapping[Any, Example]) -> list[Label]:
-        """Return all labels on record, and the labels of first answers."""
-        labels = dict(self._labels)
-        for example in examples.values():
-            for answer in (example.answer, example.answer and example.answer.second):
-                if answer is not None and answer.y is not None:
-                    labels.setdefault(answer.y, answer.y)
-        return list(labels)
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
