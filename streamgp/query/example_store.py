@@ -187,6 +187,8 @@ class ExampleStore(ABC, Generic[B]):
         How features reach it.
     n_taught
         Number of examples ever taught; it numbers those without an event id.
+    n_outdated
+        Number of examples, the earliest, that are on record only, and unknown to the learner.
 
     """
 
@@ -195,7 +197,6 @@ class ExampleStore(ABC, Generic[B]):
     # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
-    # _n_outdated how many examples, the earliest, are on record only, and unknown to the learner
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them, what the learner sees of them and the belief: a
@@ -220,7 +221,7 @@ class ExampleStore(ABC, Generic[B]):
         self._examples: dict[str | tuple[int], Example] = {}
         self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
-        self._n_outdated = 0
+        self.n_outdated = 0
         self._labels: dict[Label, Label] = {}
         self.n_taught = 0
         self._passed_over = False
@@ -422,7 +423,7 @@ class ExampleStore(ABC, Generic[B]):
         is_outdated = self._is_outdated(event_id)
         del self._examples[event_id]
         self._extracted.pop(event_id, None)
-        self._n_outdated -= is_outdated
+        self.n_outdated -= is_outdated
         if not is_outdated:
             self._rebuild()
 
@@ -437,13 +438,8 @@ class ExampleStore(ABC, Generic[B]):
 
     def outdate(self, n_kept: int) -> None:
         """Make the learner forget all examples but the latest ones; all stay on record."""
-        self._n_outdated = max(self._n_outdated, len(self._examples) - n_kept)
+        self.n_outdated = max(self.n_outdated, len(self._examples) - n_kept)
         self._rebuild()
-
-    @property
-    def n_outdated(self) -> int:
-        """Number of examples on record that the learner is not taught."""
-        return self._n_outdated
 
     def examples(self) -> list[Example]:
         """Return the examples on record, in the order taught."""
@@ -455,8 +451,8 @@ class ExampleStore(ABC, Generic[B]):
         learned = self._state()
         # Omitted if there is none, as before learners had a state: old snapshots stay the same.
         extra: State = {} if learned is None else {"learner": learned}
-        if self._n_outdated:
-            extra["n_outdated"] = self._n_outdated
+        if self.n_outdated:
+            extra["n_outdated"] = self.n_outdated
         if self._extracted:
             extra["extracted"] = [
                 [key if isinstance(key, str) else key[0], plain_features(extracted)]
@@ -490,7 +486,7 @@ class ExampleStore(ABC, Generic[B]):
             for key, features in state.get("extracted", ())
         }
         self._extracted = {key: extracted[key] for key in self._examples if key in extracted}
-        self._n_outdated = min(int(state.get("n_outdated", 0)), len(self._examples))
+        self.n_outdated = min(int(state.get("n_outdated", 0)), len(self._examples))
         self._rebuild(state.get("learner"))
 
     def as_held(self, examples: Sequence[Example]) -> list[Example]:
@@ -576,9 +572,9 @@ class ExampleStore(ABC, Generic[B]):
 
     def _current(self) -> Mapping[str | tuple[int], Example]:
         """Return the examples that are not outdated."""
-        if not self._n_outdated:
+        if not self.n_outdated:
             return self._examples
-        return dict(islice(self._examples.items(), self._n_outdated, None))
+        return dict(islice(self._examples.items(), self.n_outdated, None))
 
     def _is_outdated(self, key: str) -> bool:
         return key in self._examples and key not in self._current()
