@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import Place, ShortTopicError, WorkerClient
+from connectors.topics import ShortTopicError, Topics, WorkerClient
 from connectors.wire.state_records import CONFIGURATION, History, parts_of
 from connectors.worker.compatibility import check_environment
 from connectors.worker.logging import WorkerLog, in_ms
@@ -26,12 +26,10 @@ class Restorer:
 
     Parameters
     ----------
+    topics
+        The topics; asked for the positions of the group if a partition has no records.
     state
         Directory of snapshots; None for no snapshots.
-    positions
-        Returns the offsets at which the group continues; called if a partition has no records.
-    n_partitions
-        Returns the number of partitions of each topic; called likewise.
     strict
         Whether to refuse partitions that were processed in another numerical environment.
 
@@ -39,6 +37,7 @@ class Restorer:
 
     def __init__(
         self,
+        topics: Topics,
         client: WorkerClient,
         loops: LoopSettings,
         group: str,
@@ -46,18 +45,15 @@ class Restorer:
         clock: Callable[[], float],
         log: WorkerLog,
         *,
-        positions: Callable[[], Mapping[Place, int]],
-        n_partitions: Callable[[], int],
-        strict: bool = False,
+        strict: bool,
     ) -> None:
+        self._topics = topics
         self._client = client
         self._loops = loops
         self._group = group
         self._state = state
         self._clock = clock
         self._log = log
-        self._positions = positions
-        self._n_partitions = n_partitions
         self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
@@ -155,11 +151,11 @@ class Restorer:
         Either the group has processed inputs and nothing is left, or a command was interrupted
         before it marked them. The latter shows in the other partitions only.
         """
-        positions = self._positions()
+        positions = self._topics.positions(self._group)
         for number in unsigned:
             if (lost := vanished(number, positions)) is not None:
                 raise lost
-        others = {n: History() for n in range(self._n_partitions()) if n not in unsigned}
+        others = {n: History() for n in range(self._topics.n_partitions()) if n not in unsigned}
         for record in self._client.history({number: {} for number in others}, self._show_life):
             if record.topic == "state" and parts_of(record.key) == ("", CONFIGURATION):
                 others[record.partition].take(record)

@@ -307,14 +307,13 @@ class Session:
         self._summary = BatchSummary(self._log, self._lag)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
         self._restorer = Restorer(
+            topics,
             client,
             loops,
             settings.group,
             state,
             clock,
             self._log,
-            positions=lambda: topics.positions(settings.group),
-            n_partitions=topics.n_partitions,
             strict=settings.strict,
         )
         self._roles = {called: topic for topic, called in self._names.items()}
