@@ -106,7 +106,7 @@ class Results:
         with the reason.
     retractions
         Labels taken back from annotators who have just been quarantined, with the partition.
-    relearned
+    retracted, reinstated
         By partition, how many labels were taken back on request, and how many were put back.
     drifts
         Concept drifts that learners have found, with the partition.
@@ -121,14 +121,15 @@ class Results:
         source: str,
         names: Mapping[TopicName, str],
         *,
-        keeps_exchanges: bool = False,
+        keeps_exchanges: bool,
     ) -> None:
         self.out: list[Outgoing] = []
         self.counts: Counter[str] = Counter()
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
         self.retractions: list[tuple[int, Retraction]] = []
-        self.relearned: dict[int, tuple[int, int]] = {}
+        self.retracted: Counter[int] = Counter()
+        self.reinstated: Counter[int] = Counter()
         self.drifts: list[tuple[int, FoundDrift]] = []
         self.exchanges: list[Exchange] = []
         self._entity = loops.entity
@@ -251,13 +252,6 @@ class Results:
             self.counts["learned"] += 1
             self.out.append(self._outbox.message(line, number))
         partition.n_forgotten += 1  # earlier snapshots cannot be merged
-
-    def count_relearned(self, number: int, n: int, *, undo: bool) -> None:
-        """Count labels that were taken back on request, or put back."""
-        taken, put = self.relearned.get(number, (0, 0))
-        self.relearned[number] = (taken, put + n) if undo else (taken + n, put)
-        if not undo:
-            self.counts["taken_back"] += n
 
     def _take_back(self, partition: Partition, retraction: Retraction) -> None:
         """Delete an annotator's lines from the log, and keep them for an undo.
@@ -420,7 +414,11 @@ class Deletions:
             self._relearn(partition, entity, done.log, {line.event_id for line in changed.taken})
             parts = self._kept_for_undo(history, entity, asked, done.retraction)
             self._results.keep(entity, parts, number)
-            self._results.count_relearned(number, len(changed.own), undo=asked.undo)
+            if asked.undo:
+                self._results.reinstated[number] += len(changed.own)
+            else:
+                self._results.retracted[number] += len(changed.own)
+                self._results.counts["taken_back"] += len(changed.own)
 
     def _relearn(
         self,
@@ -625,7 +623,7 @@ class Batch:
                 messages = partition.loops.on_time(self._now)
             except SnapshotError as error:
                 raise partition.unusable(error) from error
-            self.results.take(partition, messages, None)
+            self.results.take(partition, messages)
             if partition.early.is_overdue(self._now) and not events_come(number):
                 self._deliver(partition, partition.early.take_overdue(self._now))
             windows = partition.windows
@@ -657,7 +655,7 @@ class Batch:
     def _take(self, partition: Partition, record: Record, content: Content | None) -> None:
         if record.topic != "consensus":
             self._read.add(record.partition)
-        if record.topic == "consensus" and record.value is not None:
+        elif record.value is not None:
             self._nulls.take_line(partition, record)
         if content is None:
             return
