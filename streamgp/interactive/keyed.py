@@ -481,11 +481,15 @@ class KeyedLoops:
 
         Requests of loops in the store are left out.
         """
-        return self._cache.open_events()
+        for key, loop in self._cache.held.items():
+            for request_id, at in loop.open_events():
+                yield key, request_id, at
 
     def quarantined(self) -> Iterator[tuple[str | None, str]]:
         """Yield key and name of each annotator in quarantine, for loops in memory."""
-        return self._cache.quarantined()
+        for key, loop in self._cache.held.items():
+            for name in loop.quarantined:
+                yield key, name
 
     def forget(self, key: str | None) -> bool:
         """Forget a key with all that it said and learned, for good; False if it does not exist."""

@@ -899,8 +899,7 @@ class InteractiveLoop(RestartableLoop):
 
     def open_requests(self) -> list[str]:
         """Return the ids of the requests that wait for an answer, the oldest event's first."""
-        found = (record.open_request for record in self._memory.open_ones())
-        return [request.request_id for request in found if request is not None]
+        return [request_id for request_id, _ in self.open_events()]
 
     def new_drift(self) -> FoundDrift | None:
         """Return the concept drift found since the last call, None if there was none.

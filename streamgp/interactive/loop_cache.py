@@ -211,14 +211,15 @@ class LoopCache:
 
     Attributes
     ----------
+    held
+        The loops in memory, made or waiting; with `max_keys` the least recently used first.
     ready
-        The loops in memory; with `max_keys` the least recently used first.
+        The same; one that waits is made when it is accessed.
     n_keys
         Number of keys, in the store or not.
 
     """
 
-    # _held         the loops in memory, made or waiting, in the order of `ready`
     # _passed       the times told since the beginning
     # _cloned       returns a clone of the model; None until one is needed
     # _fingerprint  that of the model, once needed
@@ -230,8 +231,8 @@ class LoopCache:
         *,
         max_keys: int | None,
         store: LoopStore,
-        shared_budget: SharedBudget | None = None,
-        is_published: bool = False,
+        shared_budget: SharedBudget | None,
+        is_published: bool,
     ) -> None:
         self._shared_budget = shared_budget
         self._is_published = is_published
@@ -239,8 +240,8 @@ class LoopCache:
         self._arguments = arguments
         self._max_keys = max_keys
         self._store = store
-        self._held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
-        self.ready = HeldLoops(self._held, self._made)
+        self.held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
+        self.ready = HeldLoops(self.held, self._made)
         self.n_keys = 0
         self._passed = PassedTimes()
         self._cloned: Callable[[], CloneableLearner] | None = None
@@ -258,7 +259,7 @@ class LoopCache:
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
         """Add the loop of a new key."""
-        self._held[key] = loop
+        self.held[key] = loop
         self.n_keys += 1
 
     def take_over(
@@ -283,51 +284,39 @@ class LoopCache:
                 self.forget(key)
                 return None
             loop = found
-        self._held[key] = WaitingLoop(
+        self.held[key] = WaitingLoop(
             _plain_snapshot(loop),
             self._passed.n,
             tuple(loop.open_events()),
             tuple(loop.quarantined),
         )
         if self._max_keys is not None:
-            self._held.move_to_end(key)
+            self.held.move_to_end(key)
         return loop
 
     def look_up(self, key: str | None) -> InteractiveLoop | None:
         """Return the loop of a key as it is, or None; a stored one also stays in the store."""
-        if key in self._held:
+        if key in self.held:
             return self.ready[key]
         waiting = self._from_store(key)
         return None if waiting is None else self._restored(waiting.data)
 
     def get(self, key: str | None) -> InteractiveLoop | None:
         """Return the loop of a key, from the store if necessary, or None if there is none."""
-        loop = self._held.get(key)
+        loop = self.held.get(key)
         if self._max_keys is not None:
             if loop is not None:
-                self._held.move_to_end(key)
+                self.held.move_to_end(key)
             else:
                 loop = self._from_store(key)
                 if loop is not None:
-                    self._held[key] = loop
+                    self.held[key] = loop
         return self._made(key) if isinstance(loop, WaitingLoop) else loop
 
     def is_silent(self, key: str | None) -> bool:
         """Whether the loop of a key waits in memory and will have no message as time passes."""
-        loop = self._held.get(key)
+        loop = self.held.get(key)
         return isinstance(loop, WaitingLoop) and not loop.n_open
-
-    def open_events(self) -> Iterator[tuple[str | None, str, float]]:
-        """Yield key, id and event time of each request of the loops in memory."""
-        for key, loop in self._held.items():
-            for request_id, at in loop.open_events():
-                yield key, request_id, at
-
-    def quarantined(self) -> Iterator[tuple[str | None, str]]:
-        """Yield key and name of each quarantined annotator of the loops in memory."""
-        for key, loop in self._held.items():
-            for name in loop.quarantined:
-                yield key, name
 
     def note_time(self, now: float) -> None:
         """Record a time that was passed to all loops."""
@@ -335,22 +324,22 @@ class LoopCache:
 
     def surplus(self) -> tuple[str | None, InteractiveLoop | WaitingLoop] | None:
         """Return the loop to evict next, with its key; None if few enough are in memory."""
-        if self._max_keys is None or len(self._held) <= self._max_keys:
+        if self._max_keys is None or len(self.held) <= self._max_keys:
             return None
-        return next(iter(self._held.items()))
+        return next(iter(self.held.items()))
 
     def evict(self, key: str | None) -> None:
         """Put a loop in the store."""
-        loop = self._held[key]
+        loop = self.held[key]
         # Stored before it is removed: whatever fails, no loop is lost.
         when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
         self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
-        del self._held[key]
+        del self.held[key]
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
         waits = self._store.get(key) is not None
-        if self._held.pop(key, None) is None and not waits:
+        if self.held.pop(key, None) is None and not waits:
             return False
         self._store.discard(key)
         self.n_keys -= 1
@@ -358,18 +347,17 @@ class LoopCache:
 
     def save(self) -> tuple[State, list[bytes]]:
         """Return what must survive a restart: plain values, and the loops in memory."""
-        asked = {key: list(loop.open_events()) for key, loop in self._held.items() if loop.n_open}
-        names = {key: list(loop.quarantined) for key, loop in self._held.items()}
-        quarantined = [(key, those) for key, those in names.items() if those]
+        loops = self.held.items()
+        quarantined = [(key, list(names)) for key, loop in loops if (names := loop.quarantined)]
         state = {
-            "keys": list(self._held),
-            "asked": list(asked.items()),
+            "keys": list(self.held),
+            "asked": [(key, list(loop.open_events())) for key, loop in loops if loop.n_open],
             # Without a store, its deadline alone tells what a loop has missed.
             "passed": (PassedTimes() if self._max_keys is None else self._passed).state(),
             "shelf": None if self._max_keys is None else self._store.mark(),
             **({"quarantined": quarantined} if quarantined else {}),
         }
-        return state, [_plain_snapshot(loop) for loop in self._held.values()]
+        return state, [_plain_snapshot(loop) for _, loop in loops]
 
     def load(self, state: State, blobs: Sequence[bytes]) -> None:
         """Restore what `save` returned."""
@@ -386,23 +374,23 @@ class LoopCache:
         quarantined = {key: tuple(names) for key, names in state.get("quarantined", ())}
         for key, data in zip(state["keys"], blobs, strict=True):
             # Snapshots of earlier versions do not contain open requests; the loop knows them.
-            self._held[key] = (
+            self.held[key] = (
                 self._restored(data)
                 if saved is None
                 else WaitingLoop(data, self._passed.n, asked.get(key, ()), quarantined.get(key, ()))
             )
-        self.n_keys = len({*self._held, *self._store.keys()})
+        self.n_keys = len({*self.held, *self._store.keys()})
 
     def _made(self, key: str | None) -> InteractiveLoop:
         """Return the loop of a key in memory, making it if it waits."""
-        loop = self._held[key]
+        loop = self.held[key]
         if isinstance(loop, WaitingLoop):
             passed = self._passed.latest_since(loop.when)
             loop = self._restored(loop.data)
             if passed is not None:
                 # Only events to forget can be due: a loop whose request waits is made in time.
                 loop.on_time(passed)
-            self._held[key] = loop
+            self.held[key] = loop
         return loop
 
     def _from_store(self, key: str | None) -> WaitingLoop | None:
@@ -414,7 +402,7 @@ class LoopCache:
 
     def _stored(self, key: str | None) -> StoredLoop | None:
         """Return the loop of a key, without its learner."""
-        loop = self._held.get(key) or self._from_store(key)
+        loop = self.held.get(key) or self._from_store(key)
         if loop is None:
             return None
         return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())

@@ -34,7 +34,7 @@ def again(loops, **settings):
 
 
 def n_waiting(loops):
-    return sum(isinstance(loop, WaitingLoop) for loop in loops._cache._held.values())
+    return sum(isinstance(loop, WaitingLoop) for loop in loops._cache.held.values())
 
 
 @pytest.fixture
