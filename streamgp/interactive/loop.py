@@ -75,7 +75,7 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -177,13 +177,13 @@ class _RefusedError(Exception):
     """The features of an event cannot be used; the text says why."""
 
 
-class _Input(Struct, frozen=True, gc=False):
+class _Accepted(Struct, frozen=True, gc=False):
     """An accepted input: what a rejection repeats of it, and the messages due before it."""
 
     subject: str
     key: str | None
     at: float
-    before: list[Message]
+    before: Sequence[Message] = ()
 
 
 class InteractiveLoop(RestartableLoop):
@@ -249,7 +249,7 @@ class InteractiveLoop(RestartableLoop):
     # _rollback   undoes the current input if it fails
     # _drifting   the model, if it finds concept drifts
     # _n_drifts   drifts that were told of, or found before the first input here; None before that
-    _last: _Input | None
+    _last: _Accepted | None
     _moderator: Moderator
 
     def __init__(
@@ -351,7 +351,7 @@ class InteractiveLoop(RestartableLoop):
                 return [rejected(event_id, event.key, "duplicate", reason, now)]
             messages = self._forget(known, now)
         return self._attempt(
-            _Input(event_id, event.key, now, messages),
+            _Accepted(event_id, event.key, now, messages),
             lambda: self._process_event(event, now, is_checked=is_checked),
         )
 
@@ -475,7 +475,7 @@ class InteractiveLoop(RestartableLoop):
         if record.open_request is not None and record.is_late(answer.answered_at):
             messages = self._expire(record, now)
         return self._attempt(
-            _Input(answer_id, answer.key, now, messages),
+            _Accepted(answer_id, answer.key, now, messages),
             lambda: self._process_answer(answer, record, now),
         )
 
@@ -658,7 +658,7 @@ class InteractiveLoop(RestartableLoop):
             reason = f"request {request_id!r} has already ended"
             return [rejected(request_id, key, "ended", reason, now)]
         return self._attempt(
-            _Input(request_id, key, now, []),
+            _Accepted(request_id, key, now),
             lambda: self._apply(record, "cancel", now, why),
             always=True,
         )
@@ -693,7 +693,7 @@ class InteractiveLoop(RestartableLoop):
             if revision not in (None, record.revision):
                 return []
             return self._attempt(
-                _Input(event_id, key, now, []),
+                _Accepted(event_id, key, now),
                 lambda: self._apply(record, "erase", now, "the label was deleted"),
                 always=True,
             )
@@ -705,7 +705,7 @@ class InteractiveLoop(RestartableLoop):
             return []
         event = Event(event_id=event_id, key=key, x=example.x, occurred_at=now)
         return self._attempt(
-            _Input(event_id, key, now, []),
+            _Accepted(event_id, key, now),
             lambda: [consensus.forget(event, (revision or 0) + 1, None, now)],
             always=True,
         )
@@ -837,7 +837,7 @@ class InteractiveLoop(RestartableLoop):
             found.append(work(self._moderator, self._touch))
             return list(found[0].messages)
 
-        messages = self._attempt(_Input(subject, key, now, []), attempt, always=True)
+        messages = self._attempt(_Accepted(subject, key, now), attempt, always=True)
         self._last = None
         if not found:
             (flaw,) = messages
@@ -1009,7 +1009,7 @@ class InteractiveLoop(RestartableLoop):
         except Exception as error:
             self._rollback.undo()
             expired = self._moderator.abandon(record, now)
-            ended = _Input(expired.request_id, expired.key, now, [])
+            ended = _Accepted(expired.request_id, expired.key, now)
             return [expired, self._failed(ended, error, None)]
 
     def _forget(self, record: Record, now: float) -> list[Message]:
@@ -1032,7 +1032,7 @@ class InteractiveLoop(RestartableLoop):
     # --- inputs that fail
 
     def _attempt(
-        self, given: _Input, work: Callable[[], list[Message]], *, always: bool = False
+        self, given: _Accepted, work: Callable[[], list[Message]], *, always: bool = False
     ) -> list[Message]:
         """Run an input; on any error, roll back to the state before it.
 
@@ -1068,7 +1068,7 @@ class InteractiveLoop(RestartableLoop):
             return [*given.before, self._failed(given, error, None)]
 
     @staticmethod
-    def _failed(given: _Input, error: Exception, stage: Stage | None) -> Rejected:
+    def _failed(given: _Accepted, error: Exception, stage: Stage | None) -> Rejected:
         return rejected(
             given.subject,
             given.key,
