@@ -15,7 +15,7 @@ from streamgp.interactive.validation import (
     as_label,
     flaw_of_answer,
     flaw_of_event,
-    is_time,
+    is_finite,
     rejected,
 )
 
@@ -64,13 +64,13 @@ def test_an_array_is_no_label():
 
 
 @pytest.mark.parametrize("value", [0, 1.5, -1e9, np.float64(2.0), 10**20])
-def test_finite_numbers_are_times(value):
-    assert is_time(value)
+def test_numbers_of_python_and_numpy_are_finite(value):
+    assert is_finite(value)
 
 
 @pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf"), 10**400])
-def test_anything_else_is_no_time(value):
-    assert not is_time(value)
+def test_what_is_no_number_or_not_finite_is_refused(value):
+    assert not is_finite(value)
 
 
 def test_half_a_surrogate_pair_is_rejected_wherever_it_stands():
