@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from struct import Struct
 from typing import Any, Protocol, Self
 
@@ -220,10 +221,8 @@ class LoopCache:
 
     """
 
-    # _passed       the times told since the beginning
-    # _cloned       returns a clone of the model; None until one is needed
-    # _fingerprint  that of the model, once needed
-    # _unlearned    a clone of the model as saved before its first input, once needed
+    # _passed     the times told since the beginning
+    # _unlearned  a clone of the model as saved before its first input, once needed
     def __init__(
         self,
         model: CloneableLearner,
@@ -244,17 +243,15 @@ class LoopCache:
         self.ready = HeldLoops(self.held, self._made)
         self.n_keys = 0
         self._passed = PassedTimes()
-        self._cloned: Callable[[], CloneableLearner] | None = None
-        self._fingerprint: str | None = None
         self._unlearned: SavedModel | None = None
 
     def new(self) -> InteractiveLoop:
         """Return a loop that has no key yet."""
-        loop = InteractiveLoop(self._clone(), **self._arguments).share(self._shared_budget)
+        loop = InteractiveLoop(self._cloned(), **self._arguments).share(self._shared_budget)
         if self._cloned != self._model.clone:  # all clones are equal
             self._unlearned = loop.begin_from(self._unlearned)
         if self._is_published:
-            loop.know_fingerprint(self._model_fingerprint())
+            loop.know_fingerprint(self._fingerprint)
         return loop
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
@@ -408,22 +405,20 @@ class LoopCache:
         return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())
 
     def _stored_model(self) -> Any:
-        return StoredModel(self._model, self._model_fingerprint())
+        return StoredModel(self._model, self._fingerprint)
 
-    def _model_fingerprint(self) -> str:
-        if self._fingerprint is None:
-            model: Any = self._model
-            self._fingerprint = model.fingerprint()
-        return self._fingerprint
+    @cached_property
+    def _fingerprint(self) -> str:
+        model: Any = self._model
+        return str(model.fingerprint())
 
-    def _clone(self) -> CloneableLearner:
-        if self._cloned is None:
-            self._cloned = copier(self._model)
-        return self._cloned()
+    @cached_property
+    def _cloned(self) -> Callable[[], CloneableLearner]:
+        """Function that returns a clone of the model."""
+        return copier(self._model)
 
     def _restored(self, data: bytes) -> InteractiveLoop:
-        fingerprint = self._model_fingerprint()
-        loop = InteractiveLoop.restore(data, self._clone(), fingerprint=fingerprint)
+        loop = InteractiveLoop.restore(data, self._cloned(), fingerprint=self._fingerprint)
         return loop.share(self._shared_budget)
 
 
