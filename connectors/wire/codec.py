@@ -582,7 +582,7 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
 
     """
     _check(data, max_bytes)
-    shape, decoded = _decoded(data, _heads, _bodies)
+    shape, decoded = _decoded(data)
     try:
         return shape.as_meant(decoded)  # type: ignore[no-any-return]
     except ValueError as error:
@@ -625,7 +625,7 @@ def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: floa
 
     """
     _check(data, MAX_INPUT_BYTES)
-    shape, decoded = _decoded(data, _terse_heads, _terse_bodies, kind)
+    shape, decoded = _decoded(data, kind)
     if decoded.key is None:
         _set(decoded, "key", key)
     _fill_in(decoded, shape.kind, name, at)
@@ -635,14 +635,12 @@ def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: floa
         raise DecodeError(f"{shape.tag}: {error}") from None
 
 
-def _decoded(
-    data: bytes,
-    heads: _Decoder,
-    bodies: Mapping[str, tuple[_Decoder, Shape]],
-    kind: str | None = None,
-) -> tuple[Shape, Any]:
-    """Return the undecoded message in bytes; `kind` is its type if it need not tell it."""
-    types = TYPES if kind is None else INPUT_TYPES
+def _decoded(data: bytes, kind: str | None = None) -> tuple[Shape, Any]:
+    """Return a message as msgspec decodes it; `kind` is the type of an input that tells none."""
+    if kind is None:
+        heads, bodies, types = _heads, _bodies, TYPES
+    else:
+        heads, bodies, types = _terse_heads, _terse_bodies, INPUT_TYPES
     try:
         try:
             head = heads.decode(data)
