@@ -319,10 +319,8 @@ class EventStore:
     def note_waiting(self, record: Record) -> None:
         """Record that a second question about an event may have to be asked later."""
         if _after(record) is not None:
-            others = (known for known in self._waiting if known is not record)
-            waiting = {(after, known.serial): known for known in others if (after := _after(known))}
-            waiting[_after(record) or 0, record.serial] = record
-            self._waiting = [known for _, known in sorted(waiting.items())]
+            others = (known for known in self._waiting if known is not record and _after(known))
+            self._waiting = sorted([*others, record], key=lambda each: (_after(each), each.serial))
 
     def due(self, sequence: int) -> Record | None:
         """Return the event whose second question is due first, by a line of the consensus log."""
