@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import is_
@@ -665,6 +665,14 @@ class ExampleStore(ABC, Generic[B]):
             state = self._state()
 
 
+def answers_about(examples: Iterable[Example]) -> Iterator[SettledAnswer]:
+    """Yield the answers about examples, the first and the second, as far as they are known."""
+    for example in examples:
+        for answer in (example.answer, example.answer and example.answer.second):
+            if answer is not None:
+                yield answer
+
+
 def _without_privileged(example: Example) -> Example:
     return example if example.privileged is None else replace(example, privileged=None)
 
@@ -727,12 +735,8 @@ class ClassExampleStore(ExampleStore[Belief]):
             found.update(self.leave_one_out())
         if not examples.keys() <= found.keys():
             found = {**self._taught_apart(examples)[1], **found}
-        answers = (
-            answer
-            for example in examples.values()
-            for answer in (example.answer, example.answer and example.answer.second)
-        )
-        labels = self.labels_with(*(a.y for a in answers if a is not None and a.y is not None))
+        answers = answers_about(examples.values())
+        labels = self.labels_with(*(answer.y for answer in answers if answer.y is not None))
         return *_with_answers(examples, found, labels), labels
 
     def answered_by(

@@ -51,7 +51,7 @@ from streamgp.learners.river_adapters import as_classifier, check_has, split
 from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
-from streamgp.query.example_store import MOST_OWN, ClassExampleStore
+from streamgp.query.example_store import MOST_OWN, ClassExampleStore, answers_about
 from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
@@ -462,12 +462,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _has_witnesses(self, without: set[str | None]) -> bool:
         """Whether enough annotators except these have enough answers on record to judge others."""
-        counts = Counter(
-            answer.annotator
-            for example in self._store.examples()
-            for answer in (example.answer, example.answer and example.answer.second)
-            if answer is not None
-        )
+        counts = Counter(answer.annotator for answer in answers_about(self._store.examples()))
         others = counts.keys() - without
         return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
 
