@@ -242,12 +242,10 @@ class Consensus:
                 **self.accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
-            record.label = None
-            record.stand(final.answer_id, final.annotator)
+            record.stand(final, None)
             return self._unlearnable(record, final, error, now)
         _check_finite("probability that the answer was wrong", w)
-        record.label = final
-        record.stand(final.answer_id, final.annotator)
+        record.stand(final, final)
         if record.revision:
             # Learned again after it was taken back: every line about an event has a number of its
             # own, under which a compacted log keeps it.
@@ -262,8 +260,7 @@ class Consensus:
             self._journal.call(self.model.relabel_one, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
-        record.label = final
-        record.stand(final.answer_id, final.annotator)
+        record.stand(final, final)
         record.revision += 1
         return self._added(self._line(record, final, now))
 
@@ -328,7 +325,7 @@ class Consensus:
         """Take back the label of a learned event; `answer` is None if its line was deleted."""
         record.label = None
         if answer is not None:
-            record.stand(answer.answer_id, answer.annotator)
+            record.stand(answer, None)
         record.revision += 1
         annotator = None if answer is None else answer.annotator
         return self.forget(record.event, record.revision, annotator, now)

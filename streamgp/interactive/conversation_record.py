@@ -14,7 +14,7 @@ import msgspec
 
 from streamgp.base import Label
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.messages import Event, LabelledExample, Origin, second_ids
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Origin, second_ids
 from streamgp.interactive.transitions import State
 
 AnswerName: TypeAlias = tuple[str | None, str]
@@ -167,10 +167,11 @@ class Record(msgspec.Struct, eq=False):
         for name, value in copied.items():
             setattr(self, name, value)
 
-    def stand(self, answer_id: str, annotator: str | None) -> None:
-        """Record which answer may now be superseded; `label` is set accordingly."""
-        self.standing = answer_id
-        self.standing_by = self.labelled_by if annotator is None else annotator
+    def stand(self, said: GivenLabel | Answer, label: GivenLabel | None) -> None:
+        """Record which answer may now be superseded, and the label that stands with it."""
+        self.label = label
+        self.standing = said.answer_id
+        self.standing_by = self.labelled_by if said.annotator is None else said.annotator
 
     def agree_with(self, line: LabelledExample, annotator: str | None) -> None:
         """Set the label that stands to that of the last line of the log about the event.

@@ -338,11 +338,9 @@ class Moderator(SavedModerator):
             return [*messages, line]
         elif label is not None and record.label is not None:
             # An annotator confirms the label: it is not doubted again.
-            record.label = replace(record.label, origin="upheld")
-            record.stand(label.answer_id, label.annotator)
+            record.stand(label, replace(record.label, origin="upheld"))
         elif answer is not None and not record.is_learned:
-            record.label = None
-            record.stand(answer.answer_id, answer.annotator)
+            record.stand(answer, None)
         record.state = outcome.next
         return messages
 
@@ -466,8 +464,7 @@ class Moderator(SavedModerator):
         if label is not None and "!" in cell:
             challenge = self.consensus.contest(record, label, now, self._expiry(now))
             if challenge is not None:
-                record.label = label
-                record.stand(label.answer_id, label.annotator)
+                record.stand(label, label)
                 record.n_challenges += 1
                 pending = record.pending
                 record.state = cell["!"].next
