@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from streamgp.common.environment import DifferentEnvironmentWarning
 from streamgp.common.renames import current_name
 from streamgp.interactive.keyed import KeyedLoops
-from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import (
     Answer,
     Cancel,

@@ -9,8 +9,8 @@ from streamgp.base import Budget
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
-from streamgp.interactive.learner import FoundDrift
-from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.learner import FoundDrift, SkepticalLearner
+from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.loop_cache import (
     CloneableLearner,
     LoopCache,

@@ -140,9 +140,6 @@ from streamgp.interactive.validation import (
 if TYPE_CHECKING:
     from streamgp.base import Decision
 
-__all__ = ["InteractiveLoop", "SkepticalLearner"]
-
-
 _TEXTS = frozenset((str,))
 # Types of learners for which a loop was made: checking one takes as long as some events.
 _CHECKED: set[type] = set()

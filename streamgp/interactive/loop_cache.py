@@ -19,7 +19,8 @@ from struct import Struct
 from typing import Any, Protocol, Self
 
 from streamgp.base import State
-from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.shared_budget import SharedBudget
