@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -293,8 +294,17 @@ MOST_RELEARNED: Final = 500
 # Distance from the mean, in standard deviations, at which values are clipped.
 _FAR: Final = 3.0
 
-# Number of events whose values are added to the statistics at once: one by one takes longer.
+# Number of events whose values are added to the statistics at once: one by one takes longer. As
+# many first values of a feature are kept, to tell outliers from the rest once there are enough.
 _BATCH: Final = 50
+
+# Distance from the mean, in standard deviations, from which on a value counts as if it were there.
+_OUTLYING: Final = 5.0
+# Share of a batch that is no longer outliers, but the feature having changed.
+_CHANGED: Final = 0.2
+# Number of steps in which the first outliers are found. Each brings one value of 30 a tenth nearer:
+# 200 steps are enough for a million.
+_MOST_STEPS: Final = 200
 
 
 class RenewedScaling(StandardScaling):
@@ -310,6 +320,12 @@ class RenewedScaling(StandardScaling):
     more than half of the values are 0, the others are rare but not outliers. The unit is then
     larger, so that values within 3 of their own standard deviations of their own mean are not
     clipped and remain distinct.
+
+    Outliers do not enter the statistics either: a value more than 5 standard deviations from the
+    mean of those before counts as if it were there. Otherwise a single -9999 would become the unit,
+    and all other values the same. This holds for up to one value in 25: for more, there is no mean
+    from which they are so far. A feature whose values are mostly 0, or were all equal, has no
+    outliers, nor has a batch of which a fifth is out there, since the feature has changed.
 
     A feature that at least half of the events have is filled in with its mean where it is missing.
     A Gaussian process takes it for the mean anyway, but counts the features of its first example to
@@ -333,6 +349,7 @@ class RenewedScaling(StandardScaling):
     """
 
     # _running   statistics of all features, including those in use
+    # _first     first values of each feature, until there are _BATCH or it is in use for good
     # _n_zeros   number of zeros of each feature; features without zeros are missing
     # _n_labels  labels learned
     # _columns   names of the features of the event of the last renewal, if all are in use
@@ -342,6 +359,7 @@ class RenewedScaling(StandardScaling):
 
     def __init__(self, warm_up: int) -> None:
         super().__init__(warm_up)
+        self._first: dict[FeatureName, list[float]] = {}
         self._n_zeros: dict[FeatureName, float] = {}
         self._n_labels = 0
         self._columns: list[FeatureName] = []
@@ -372,12 +390,9 @@ class RenewedScaling(StandardScaling):
             return False
         numbers = _finite_numbers(x)
         self._n += 1
-        running, n_zeros = self._running, self._n_zeros
+        n_zeros = self._n_zeros
         for name, value in numbers.items():
-            moments = running.get(name)
-            if moments is None:
-                moments = running[name] = self._statistics()
-            moments.add(value)
+            self._add(name, value)
             if not value:
                 n_zeros[name] = n_zeros.get(name, 0) + 1
         renewed = not is_over and self._refresh()
@@ -411,8 +426,10 @@ class RenewedScaling(StandardScaling):
     def state(self) -> State:
         """Return the statistics of all features, and those in use."""
         rows = self._rows
+        first = [[plain_name(k), len(v), text_of(np.array(v))] for k, v in self._first.items()]
         return {
             **super().state(),
+            "first": first,
             "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
@@ -423,6 +440,9 @@ class RenewedScaling(StandardScaling):
     def load_state(self, state: State) -> None:
         """Restore what `state` returned."""
         super().load_state(state)
+        # Not in states of before outliers were kept out.
+        for name, n_first, values in state.get("first", ()):
+            self._first[name] = array_of(values, int(n_first)).tolist()
         self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
@@ -435,17 +455,53 @@ class RenewedScaling(StandardScaling):
         # Via an array: numpy takes longer to inspect the contents of a list.
         return np.array(array("d", self._pending)).reshape(-1, len(self._columns) or 1)
 
+    def _moments(self, name: FeatureName) -> Moments:
+        moments = self._running[name]
+        assert isinstance(moments, Moments)
+        return moments
+
+    def _add(self, name: FeatureName, value: float) -> None:
+        if name not in self._running:
+            self._running[name], self._first[name] = Moments(), []
+        moments, first = self._moments(name), self._first.get(name)
+        if first is not None:
+            first.append(value)
+        elif abs(value - moments.mean) > _OUTLYING * math.sqrt(moments.variance):
+            far = self._outlying(name)
+            value = min(max(value, moments.mean - far), moments.mean + far)
+        moments.add(value)
+        if first is not None and len(first) == _BATCH:
+            self._settle(name)
+            del self._first[name]
+
+    def _settle(self, name: FeatureName) -> None:
+        """Replace the statistics of a feature's first values by those without outliers."""
+        moments, first, far = self._moments(name), self._first[name], self._outlying(name)
+        if moments.mean - far <= min(first) and max(first) <= moments.mean + far:
+            return
+        moments = self._running[name] = Moments()
+        for value in _without_outliers(first):
+            moments.add(value)
+
+    def _outlying(self, name: FeatureName) -> float:
+        """Return the distance from the mean beyond which a value of a feature is an outlier."""
+        moments = self._moments(name)
+        rare = 2.0 * self._n_zeros.get(name, 0) > moments.n
+        return math.inf if rare or not moments.varies else _OUTLYING * moments.std
+
     def _add_pending(self) -> None:
         if not self._pending:
             return
         rows = self._rows
+        n_zeros = (rows == 0.0).sum(axis=0).tolist()
+        centers = np.array([self._moments(name).mean for name in self._columns])
+        far = np.array(list(map(self._outlying, self._columns)))
+        far[(np.abs(rows - centers) > far).mean(axis=0) > _CHANGED] = math.inf
+        rows = np.clip(rows, centers - far, centers + far)
         means = rows.mean(axis=0)
         squares = np.square(rows - means).sum(axis=0).tolist()
-        n_zeros = (rows == 0.0).sum(axis=0).tolist()
         for i, (name, mean) in enumerate(zip(self._columns, means.tolist(), strict=True)):
-            moments = self._running[name]
-            assert isinstance(moments, Moments)
-            moments.merge(len(rows), mean, squares[i])
+            self._moments(name).merge(len(rows), mean, squares[i])
             if n_zeros[i]:
                 self._n_zeros[name] = self._n_zeros.get(name, 0) + n_zeros[i]
         self._pending = []
@@ -455,6 +511,10 @@ class RenewedScaling(StandardScaling):
             return False
         self._add_pending()
         ended = self._n >= self.warm_up
+        for name in self._first:
+            self._settle(name)
+        if ended:
+            self._first.clear()
         self._next = self._renewed_at() if ended else min(2 * self._n, self.warm_up)
         if self._n <= self.warm_up:
             self._locations.clear()
@@ -476,6 +536,9 @@ class RenewedScaling(StandardScaling):
             if r.n >= self.warm_up and name not in self._locations
         ]
         for name in late:
+            if name in self._first:
+                self._settle(name)
+                del self._first[name]
             self._use(name, keep=True)
         return bool(late)
 
@@ -512,9 +575,7 @@ class RecentScaling(RenewedScaling):
         renewed = super()._refresh()
         if renewed and self._n >= self.warm_up:
             for name in self._locations:
-                moments = self._running[name]
-                assert isinstance(moments, Moments)
-                moments.fade(_KEPT)
+                self._moments(name).fade(_KEPT)
                 if name in self._n_zeros:
                     self._n_zeros[name] *= _KEPT
         return renewed
@@ -549,6 +610,22 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     if rescale == "recent":
         return RecentScaling(warm_up)
     return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
+
+
+def _without_outliers(values: Sequence[float]) -> list[float]:
+    """Clip values at 5 standard deviations from the mean, both of the clipped values.
+
+    If more than half of the values are equal, the others are rare but not outliers.
+    """
+    given: Array = np.array(values)
+    clipped = given
+    if 2 * np.count_nonzero(given == np.median(given)) <= len(given):
+        for _ in range(_MOST_STEPS):
+            before, far = clipped, _OUTLYING * clipped.std()
+            clipped = np.clip(given, clipped.mean() - far, clipped.mean() + far)
+            if np.array_equal(before, clipped):
+                break
+    return clipped.tolist()  # type: ignore[no-any-return]
 
 
 def _unit_of_rare(moments: Moments, n_zeros: float) -> float:

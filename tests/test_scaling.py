@@ -283,10 +283,10 @@ def test_a_renewed_scale_is_that_of_all_events_at_the_last_renewal(warm_up, n, v
     assert scaling.transform({"a": value, "b": value}) == pytest.approx(expected, rel=1e-9)
 
 
-@given(st.lists(events, min_size=1, max_size=60), events)
+@given(st.lists(events, min_size=1, max_size=26), events)
 def test_until_the_end_of_the_warm_up_it_is_standard_scaling_clipped(xs, probe):
-    """Where zeros do not prevail; `values` has next to none."""
-    renewed, standard = RenewedScaling(60), StandardScaling(60)
+    """Where zeros do not prevail, and none of so few values can be 5 standard deviations off."""
+    renewed, standard = RenewedScaling(26), StandardScaling(26)
     xs = [{name: value or 2.0 for name, value in x.items()} for x in xs]
     assert watched(renewed, xs) == watched(standard, xs)
     expected = {name: min(max(d, -3.0), 3.0) for name, d in standard.transform(probe).items()}
@@ -371,6 +371,89 @@ def test_texts_and_gaps_pass_a_scaling_that_clips():
     x = {"place": "gym", "a": 90.0, "b": None, "c": math.nan}
     assert scaling.transform(x) == {"place": "gym", "a": 3.0}
     assert scaling.transform({"a": math.nan}) == scaling.transform({}) == {"a": 0.0}
+
+
+# --- outliers
+
+
+def with_outliers(n, every, *, gaps=0, first=7):
+    """Events of a feature that is -9999 once in so many events, and missing once in `gaps`."""
+    rng = np.random.default_rng(n)
+    column = rng.normal(20.0, 2.0, n)
+    column[first::every] = -9999.0
+    return [{} if gaps and i % gaps == 0 else {"a": a} for i, a in enumerate(column.tolist())]
+
+
+@pytest.mark.parametrize("kind", [RenewedScaling, RecentScaling])
+@pytest.mark.parametrize("gaps", [0, 5])
+@pytest.mark.parametrize("first", [0, 7, 60, 300])
+def test_outliers_are_not_the_unit(kind, gaps, first):
+    scaling = kind(200)
+    watched(scaling, with_outliers(850, 100, gaps=gaps, first=first))
+    low, high, wild = (scaling.transform({"a": a})["a"] for a in (18.0, 22.0, -9999.0))
+    # Outliers count as five standard deviations, so that the unit is a little larger.
+    assert 0.7 < -low < 1.2
+    assert 0.7 < high < 1.2
+    assert wild == -3.0
+
+
+@given(st.floats(1e3, 1e12), st.integers(0, 49))
+def test_one_outlier_among_the_first_values_counts_as_five_standard_deviations(far, at):
+    """In closed form: its distance d from the mean m of all 50 is 5 s, where s is theirs."""
+    column = [-1.0, 1.0] * 25
+    column[at] = far
+    scaling = RenewedScaling(50)
+    watched(scaling, [{"a": a} for a in column])
+    usual = np.delete(column, at)
+    # Clipped to c, the outlier is 49 (c - u) / 50 from the mean of all, u the mean of the others.
+    share = 49 / 50**2
+    step = math.sqrt(usual.var() * 49 / 50 / (49**2 / 50**2 / 25 - share))
+    values = np.append(usual, usual.mean() + step)
+    scaled = scaling.transform({"a": 2.0})["a"]
+    assert scaled == pytest.approx((2.0 - values.mean()) / values.std(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("often", "rare", "expected"), [(0.0, 9.0, -0.125), (200.0, 404.0, -0.2041)]
+)
+def test_where_most_values_are_equal_the_others_are_no_outliers(often, rare, expected):
+    scaling = RenewedScaling(50)
+    watched(scaling, [{"a": rare if i in (3, 30) else often} for i in range(50)])
+    assert scaling.transform({"a": often})["a"] == pytest.approx(expected, abs=1e-4)
+    assert scaling.transform({"a": rare})["a"] == pytest.approx(3.0)
+
+
+def test_a_feature_that_has_changed_for_good_has_no_outliers():
+    rng = np.random.default_rng(1)
+    column = [*rng.normal(20.0, 0.01, 300), *rng.normal(0.0, 10.0, 500)]
+    scaling = RenewedScaling(200)
+    watched(scaling, [{"a": a} for a in column])
+    expected = (15.0 - np.mean(column)) / np.std(column)
+    assert scaling.transform({"a": 15.0})["a"] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [RenewedScaling, RecentScaling])
+@pytest.mark.parametrize("gaps", [0, 3])
+@pytest.mark.parametrize("n", [20, 49, 50, 51, 130, 420])
+def test_what_is_known_of_outliers_survives_a_restart(kind, gaps, n):
+    xs = with_outliers(450, 30, gaps=gaps)
+    whole, first, second = kind(200), kind(200), kind(200)
+    watched(whole, xs)
+    watched(first, xs[:n])
+    second.load_state(json.loads(json.dumps(first.state())))
+    watched(second, xs[n:])
+    assert second.state() == whole.state()
+
+
+def test_a_state_of_before_outliers_were_kept_out_is_read():
+    scaling, other = RenewedScaling(60), RenewedScaling(60)
+    watched(scaling, rows(40))
+    state = scaling.state()
+    del state["first"]
+    other.load_state(state)
+    xs = rows(60)[40:]
+    assert watched(other, xs) == watched(scaling, xs)
+    assert other.transform(xs[0]) == scaling.transform(xs[0])
 
 
 # --- scaling by recent measurements

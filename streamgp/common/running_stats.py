@@ -53,12 +53,16 @@ class Moments:
         return self.std
 
     @property
-    def std(self) -> float:
-        """The standard deviation; 1 while all numbers are equal."""
+    def varies(self) -> bool:
+        """Whether not all numbers are equal."""
         # Below this, the spread is rounding error of a constant.
         rounding = 1e-12 * self.mean
-        variance = self.variance
-        return math.sqrt(variance) if variance > rounding * rounding else 1.0
+        return self.variance > rounding * rounding
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; 1 while all numbers are equal."""
+        return math.sqrt(self.variance) if self.varies else 1.0
 
     def add(self, value: float, weight: float = 1) -> None:
         """Add a number with a positive weight."""
