@@ -99,7 +99,7 @@ def kind_of(cells: Sequence[Any]) -> Kind:
         return Kind.EMPTY
     others = [cell for cell in cells if not is_number(cell)]
     if 2 * len(others) <= len(cells):
-        return Kind.RISING if _rises(cells) else Kind.NUMBER
+        return Kind.RISING if _rises(cells, whole=True) else Kind.NUMBER
     if 2 * sum(map(_is_time, others)) > len(others):
         return Kind.TIME
     texts = [cell for cell in others if isinstance(cell, str)]
@@ -112,15 +112,18 @@ def _differ(values: Sequence[Any]) -> bool:
     return len(values) >= ENOUGH and len(set(values)) > MOST_DIFFERENT * len(values)
 
 
-def _rises(cells: Sequence[Any]) -> bool:
-    """Return whether cells are rising whole numbers or times that hardly ever repeat."""
+def _rises(cells: Sequence[Any], *, whole: bool) -> bool:
+    """Return whether cells are rising numbers that hardly ever repeat.
+
+    With `whole`, fractions are allowed in POSIX times only.
+    """
     numbers = []
     for cell in cells:
         try:
             number = float_of_text(cell) if isinstance(cell, str) else float(cell)
         except (TypeError, ValueError, OverflowError):
             return False
-        if number is None or not (number >= _POSIX or float(number).is_integer()):
+        if number is None or (whole and not (number >= _POSIX or float(number).is_integer())):
             return False
         numbers.append(number)
     return _differ(numbers) and all(a <= b for a, b in pairwise(numbers))
@@ -193,6 +196,7 @@ class FeatureColumns:
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
         with_commas, with_thousands, with_units, with_texts = [], [], [], []
+        meters: list[str] = []
         parts: list[str] = []
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
@@ -210,6 +214,8 @@ class FeatureColumns:
                 with_texts.append(f"{name} (for example {text!r:.40})")
             if name not in self._plan:
                 parts += _part_of(name, cells)
+            elif not named and _rises(cells, whole=False):
+                meters.append(name)
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
@@ -229,6 +235,11 @@ class FeatureColumns:
             notes(f"not numbers, because thousands are separated: {', '.join(with_thousands)}")
         if with_units:
             notes(f"not numbers, because something follows them: {', '.join(with_units)}")
+        if meters:
+            notes(
+                "features that rise with every row; if these are meters, leave them out or take "
+                f"differences: {', '.join(meters)}"
+            )
         if with_texts:
             notes(
                 "taken for numbers; rows with a text there are rejected: " + ", ".join(with_texts)

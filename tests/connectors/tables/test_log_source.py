@@ -167,6 +167,29 @@ def test_separated_thousands_are_noted(tmp_path, cells, noted):
     assert [note for note in notes if note.startswith("not numbers")] == [said] * noted
 
 
+@pytest.mark.parametrize(
+    ("meter", "noted"),
+    [
+        (lambda n: 0.5 + 1.25 * n, True),
+        (lambda n: 0.5 + 1.25 * abs(n - 2), False),  # it has fallen
+        (lambda n: 0.5 + n // 3, False),  # it often repeats
+    ],
+)
+def test_features_that_only_rise_are_noted(tmp_path, meter, noted):
+    notes = []
+    text = rows(*(f"{meter(n)},{n % 2},x" for n in range(30)))
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert found[1].x == {"a": meter(1), "b": 1}
+    said = (
+        "features that rise with every row; if these are meters, leave them out or take "
+        "differences: a"
+    )
+    assert notes == [said] * noted
+    notes.clear()
+    drain(source(tmp_path, text, features=["a"], notes=notes.append))
+    assert notes == []
+
+
 def test_no_feature_says_why(tmp_path):
     counters = rows(*(f"{n},{n * n},x" for n in range(30)))
     with pytest.raises(
