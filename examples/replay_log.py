@@ -5,10 +5,10 @@ late and is sometimes wrong. Every message is written to a file.
 
 Prints:
 
-    500 events, 78 answers
+    500 events, 79 answers
     predictions.jsonl: 500 messages
-    requests.jsonl: 78 messages
-    answers.jsonl: 78 messages
+    requests.jsonl: 79 messages
+    answers.jsonl: 79 messages
     consensus.jsonl: 64 messages
     rejected.jsonl: 0 messages
     row 127 was learned as 'room 2' after a challenge

@@ -6,7 +6,7 @@ challenge goes to the annotator whose answer is doubted.
 Prints:
 
     ann: 82 answers, 8 of them challenged, estimated error rate 13%
-    bob: 63 answers, 33 of them challenged, estimated error rate 44%
+    bob: 67 answers, 35 of them challenged, estimated error rate 45%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp
