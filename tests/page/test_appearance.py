@@ -329,6 +329,14 @@ def test_service_worker_keeps_every_file_of_the_shell() -> None:
     assert set(re.findall(r'"([^"]+)"', kept[1])) == there - left_out
 
 
+def test_every_script_is_loaded_at_once() -> None:
+    """Not each when another one imports it: on a slow network that is one more wait each."""
+    markup = (STATIC / "index.html").read_text()
+    scripts = {f"/static/{path.name}" for path in STATIC.glob("*.js")}
+    preloaded = set(re.findall(r'rel="modulepreload" href="([^"]+)"', markup))
+    assert preloaded == scripts - {"/static/app.js", "/static/sw.js"}
+
+
 def test_nothing_comes_from_elsewhere_and_nothing_is_inline() -> None:
     """What the content security policy refuses."""
     markup = (STATIC / "index.html").read_text()

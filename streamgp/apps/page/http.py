@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -189,17 +190,32 @@ ERRORS: tuple[type[Exception], ...] = (
 _FILES = Path(__file__).parent / "static"
 
 
-def static_files() -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of the page by name: content, media type, and ETag.
+class StaticFile(NamedTuple):
+    """A file of the page; its ETag is weak, as both encodings of the content share it."""
 
-    They are read once, so that no request can name any other file.
+    content: bytes
+    compressed: bytes
+    media_type: str
+    etag: str
+
+
+def static_files() -> dict[str, StaticFile]:
+    """Return the files of the page by name.
+
+    They are read and compressed once, so that no request can name any other file, nor costs a
+    compression. Responses of the API are not compressed: with secrets and labels of annotators in
+    one response, their lengths would tell something about the secrets (BREACH).
     """
     files = {}
     for path in sorted(_FILES.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
-            data = path.read_bytes()
-            tag = f'"{sha256(data).hexdigest()[:32]}"'
-            files[path.relative_to(_FILES).as_posix()] = (data, _KINDS[path.suffix], tag)
+            content = path.read_bytes()
+            files[path.relative_to(_FILES).as_posix()] = StaticFile(
+                content=content,
+                compressed=gzip.compress(content, mtime=0),
+                media_type=_KINDS[path.suffix],
+                etag=f'W/"{sha256(content).hexdigest()[:32]}"',
+            )
     return files
 
 

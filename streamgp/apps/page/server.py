@@ -214,11 +214,14 @@ class Page:
         """Return a file of the page; without a name, that of the path."""
         if (name := name or request.path_params["name"]) not in self._static:
             raise HTTPException(404)
-        data, kind, tag = self._static[name]
-        headers = {"etag": tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == tag:
+        file = self._static[name]
+        headers = {"etag": file.etag, "cache-control": "no-cache", "vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == file.etag:
             return Response(status_code=304, headers=headers)
-        return Response(data, media_type=kind, headers=headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(file.content, media_type=file.media_type, headers=headers)
+        headers["content-encoding"] = "gzip"
+        return Response(file.compressed, media_type=file.media_type, headers=headers)
 
     async def join(self, request: Request) -> Response:
         """Exchange a link that works once for a cookie.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import logging
@@ -192,6 +193,27 @@ def test_paths_lead_to_the_files_of_the_page_only(served: Served, invites: Invit
     for path in PATHS:
         reply = browser.get(path)
         assert (reply.status, reply.body["error"]) == (404, "not_found"), path
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/static/style.css"])
+def test_files_are_compressed_for_browsers_that_ask(served: Served, path: str) -> None:
+    browser = served.browser()
+    plain = browser.get(path, **{"Accept-Encoding": "identity"})
+    small = browser.get(path, **{"Accept-Encoding": "gzip, br"})
+    assert "content-encoding" not in plain.headers
+    assert small.headers["content-encoding"] == "gzip"
+    assert int(small.headers["content-length"]) < 0.6 * int(plain.headers["content-length"])
+    assert gzip.decompress(small.body) == plain.body
+    for reply in (plain, small):
+        assert reply.headers["vary"] == "Accept-Encoding"
+        again = browser.get(path, **{"If-None-Match": reply.headers["etag"]})
+        assert (again.status, again.body) == (304, b"")
+
+
+def test_responses_of_the_api_are_not_compressed(served: Served) -> None:
+    """Their lengths would tell something about what is secret in them."""
+    reply = served.browser().get("/api/next", **{"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in reply.headers
 
 
 def test_every_response_has_the_headers_of_security(served: Served) -> None:

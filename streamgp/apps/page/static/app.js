@@ -300,11 +300,11 @@ async function refreshStats() {
   }
 }
 
-/** Find out who the annotator is; wait for the server if it is not reachable. */
-async function whoAmI() {
-  for (;;) {
+/** Find out who the annotator is, with a request that is under way; wait for the server if it is not reachable. */
+async function whoAmI(asked) {
+  for (;; asked = get("/api/me")) {
     try {
-      return await get("/api/me");
+      return await asked;
     } catch (error) {
       if (error instanceof Refused) throw error;
       // Until then, use what was known about the annotator the last time.
@@ -333,11 +333,14 @@ async function loadLanguage(code) {
 
 async function start() {
   useTheme();
+  const asked = get("/api/me");
+  // Read below, as there are no texts yet to say what is wrong.
+  asked.catch(() => {});
   await loadLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
   byId("main").replaceChildren(resting("loading"));
   let me;
   try {
-    me = await whoAmI();
+    me = await whoAmI(asked);
   } catch (error) {
     const why = error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) }));
     byId("main").replaceChildren(resting("stranger", {}, why));
