@@ -201,6 +201,12 @@ def test_answer_given_offline_survives_a_new_start_of_the_page(
     press(page, "3")
     page.reload()
     expect(page.locator("#connection")).to_contain_text("1 answer is kept")
+    # It is shown and can be changed; of what nobody knows any more, nothing is said.
+    expect(page.get_by_role("button", name="den waiting to be sent")).to_be_visible()
+    expect(page.locator("#counts")).to_be_empty()
+    page.get_by_role("button", name="den waiting to be sent").click()
+    expect(page.locator("dialog .choice")).to_have_count(len(ROOMS) - 1)
+    page.keyboard.press("Escape")
     scene.start()
     expect(page.locator(CARD)).to_be_visible()
     wait_until(lambda: len(scene.answers()) == 1)

@@ -120,9 +120,10 @@ function restDrawing(name) {
 
 function showBar() {
   const { waiting = 0, today = 0 } = desk.progress;
+  // Before the server has said how many there are, a 0 would be wrong.
+  const counts = Object.entries({ waiting, today }).filter(([name]) => name in desk.progress);
   byId("counts").replaceChildren(
-    element("span", {}, element("b", {}, count(waiting)), ` ${text("count.waiting", { n: waiting })}`),
-    element("span", {}, element("b", {}, count(today)), ` ${text("count.today", { n: today })}`),
+    ...counts.map(([name, n]) => element("span", {}, element("b", {}, count(n)), ` ${text(`count.${name}`, { n })}`)),
   );
   const share = today + waiting > 0 ? today / (today + waiting) : 0;
   byId("meter").replaceChildren(

@@ -80,6 +80,8 @@ export class Desk {
       told: (news) => this.#hear(news),
       reachable: (online) => this.reachable(online),
     });
+    for (const entry of this.#outbox.pending) if (entry.kind === "answer") this.#keep(entry);
+    this.told("history");
     this.#outbox.send();
     setInterval(() => {
       // If the annotator does not look at the card, leave it to others.
@@ -134,7 +136,7 @@ export class Desk {
         this.ahead = { ...this.ahead, labels, labels_elsewhere: elsewhere };
       }
     }
-    this.#local.set(entry.id, past(entry, label));
+    this.#keep(entry);
     this.told("history");
     this.#refreshHistoryLater();
     if (this.others.length > 0 && this.online) await this.#confirmed(entry.id);
@@ -277,6 +279,14 @@ export class Desk {
       if (error instanceof Refused && error.isStranger) this.told("stranger", error);
       else this.reachable(false);
     }
+  }
+
+  /** Keep an answer for the history until the server has it. */
+  #keep(entry) {
+    const { card, body } = entry;
+    // After a reload without a network, nothing else says what there is to choose from.
+    if (!this.#labels.has(card.key)) this.#labels.set(card.key, card.labels ?? []);
+    this.#local.set(entry.id, past(entry, labelOf(body, card)));
   }
 
   /** Record that a card has been dealt with here. */
