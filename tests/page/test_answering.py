@@ -962,7 +962,7 @@ def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
     double_click("hall")
     page.wait_for_timeout(500)
     assert given(scene) == {"e0": None, "e1": "hall"}
-    double_click("Undo")
+    double_click("Undo: hall")
     expect(page.locator(".again")).to_be_visible()
     page.wait_for_timeout(500)
     assert page.locator(".past-answer").count() == 1
@@ -976,7 +976,7 @@ def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
     for _ in range(3):
         press(page, "3")
     page.route("**/undo", lambda route: (time.sleep(0.5), route.continue_()))
-    page.get_by_role("button", name="Undo", exact=True).focus()
+    page.get_by_role("button", name="Undo: den", exact=True).focus()
     for _ in range(5):
         page.keyboard.down("Enter")
     page.keyboard.up("Enter")

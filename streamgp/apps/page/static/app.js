@@ -16,6 +16,8 @@ const DAY_MS = 350;
 const WAIT_MS = 1000;
 const RETRY_MS = 2000;
 const RENEW_MS = 5000;
+/** Names of other annotators in the bar; the rest are counted. */
+const OTHERS = 3;
 
 let desk = null;
 let view = null;
@@ -130,10 +132,12 @@ function showBar() {
     drawn("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, drawn("rect", { width: 100 * share, height: 1 })),
   );
   const others = desk.others.filter((name) => name !== desk.me.name);
+  const shownOthers = others.slice(0, OTHERS);
   showSetAside();
   byId("others").replaceChildren(
-    ...(others.length === 0 ? [] : [text("others", { n: others.length }), " ", element("bdi", {}, others.slice(0, 3).join(", "))]),
+    ...(others.length === 0 ? [] : [text("others"), " ", element("bdi", {}, shownOthers.join(", ")), others.length > shownOthers.length ? ` +${others.length - shownOthers.length}` : ""]),
   );
+  byId("others").title = others.join(", ");
 }
 
 /** Show whose answers are set aside for now, to these people and to supervisors. */
@@ -266,7 +270,10 @@ function told(kind, details = {}) {
     showBar();
     if (view === null && byId("main").querySelector(`.rest.${whyNone()[0]}`) === null) showCard();
     showAside();
-  } else if (kind === "history") showAside();
+  } else if (kind === "history") {
+    showAside();
+    view?.renewUndo();
+  }
   else if (kind === "connection") showConnection();
   else if (kind === "notice") notice(details.name, details.values);
   else if (kind === "revise") changeAnswer(details, desk);

@@ -180,8 +180,17 @@ class View {
   }
 
   undoButton() {
-    const isPast = this.desk.past().some((one) => one.can_change);
-    return isPast ? [button(text("undo"), { key: "u", class: "command", on: () => this.desk.undo() })] : [];
+    this.undone = element("span", {});
+    return this.renewUndo() ? [button(this.undone, { key: "u", class: "command undo", on: () => this.desk.undo() })] : [];
+  }
+
+  /** Show on the button which answer it takes back; returns whether there is one. */
+  renewUndo() {
+    const last = this.desk.past().find((one) => one.can_change);
+    if (last === undefined) return false;
+    const label = (last.label ?? null) === null ? text("declined") : labelNode(last.label);
+    this.undone?.replaceChildren(...parts("undo", { label }));
+    return true;
   }
 
   note() {
