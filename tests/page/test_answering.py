@@ -430,6 +430,37 @@ def test_another_label_of_a_challenge_is_chosen_from_the_list(scene: PageScene, 
     assert scene.answers()[0].y == "kitchen"
 
 
+def test_challenge_can_be_answered_with_a_label_that_is_new(scene: PageScene, look: Look) -> None:
+    scene.write(challenge(0, at=time.time() - 40.0))
+    scene.start()
+    page = look()
+    page.get_by_role("button", name="Another label", exact=True).click()
+    page.get_by_role("button", name="New label", exact=True).click()
+    page.keyboard.type("atic")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Keep hall", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Another label", exact=True).click()
+    page.get_by_role("button", name="New label", exact=True).click()
+    page.keyboard.type("attic")
+    page.keyboard.press("Enter")
+    wait_until(lambda: len(scene.answers()) == 1)
+    [answer] = scene.answers()
+    assert (answer.request_id, answer.y) == ("e0/challenge/1", "attic")
+
+
+@pytest.mark.parametrize("scene", [()], indirect=True)
+def test_first_label_of_all_is_asked_for_openly(scene: PageScene, look: Look) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.get_by_text("No label is known yet")).to_be_visible()
+    page.get_by_role("button", name="New label").click()  # the only one of this name
+    page.keyboard.type("hall")
+    page.keyboard.press("Enter")
+    all_sent(page)
+    assert given(scene) == {"e0": "hall"}
+
+
 def test_new_label_like_a_known_one_is_asked_back(scene: PageScene, look: Look) -> None:
     ask(scene, 2)
     scene.start()

@@ -251,6 +251,64 @@ class View {
     );
   }
 
+  /** Ask for a label that is not in the list; `written` is what was typed so far. */
+  askNew(written) {
+    const field = element("input", { type: "text", id: "new-label", autocomplete: "off", maxlength: "1000", value: written });
+    const said = element("div", { class: "did-you-mean", role: "status" });
+    const submit = (event) => {
+      event.preventDefault();
+      this.submitNew(field.value, said);
+    };
+    this.open(
+      "new",
+      element(
+        "form",
+        { class: "row", on: { submit } },
+        element("label", { for: "new-label" }, text("new.ask")),
+        field,
+        element("button", { class: "primary" }, text("new.add")),
+      ),
+      said,
+    );
+    field.setSelectionRange(written.length, written.length);
+    if (written !== "") this.submitNew(written, said);
+  }
+
+  /** Give a typed label; ask back if it is probably a slip for a known one. */
+  submitNew(written, said) {
+    const labels = known(this.card);
+    let label;
+    try {
+      label = typedLabel(written, labels);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      said.replaceChildren(error.message);
+      return;
+    }
+    const near = labels.includes(label) ? null : nearDuplicate(label, labels);
+    if (near === null) {
+      this.give(label);
+      return;
+    }
+    const instead = button(parts("new.instead", { label: labelNode(near) }), {
+      class: "choice",
+      on: () => this.give(near),
+    });
+    said.replaceChildren(
+      element("p", {}, ...parts("new.mean", { label: labelNode(near) })),
+      instead,
+      button(parts("new.anyway", { label: labelNode(label) }), {
+        class: "quiet",
+        on: () => this.give(label),
+      }),
+    );
+    instead.focus();
+  }
+
+  newButton(look) {
+    return button(text("new"), { ...look, on: () => this.askNew("") });
+  }
+
   /** Send a reply; if the deployment wants it, first ask for the annotator's confidence. */
   reply(reply) {
     if (!this.desk.me.asks_confidence) {
@@ -426,69 +484,26 @@ class LabelView extends View {
       elsewhere: card.labels_elsewhere,
       keys: this.keys,
       recent: labels.length > FEW ? recentLabels(card.key, labels) : [],
-      pick: (label) => this.reply({ action: "label", label }),
+      pick: (label) => this.give(label),
       create: (written) => this.askNew(written),
       leave: () => this.question.focus(),
     });
-    const none = known(card).length === 0 ? element("p", { class: "quiet" }, text("label.first")) : null;
-    return [this.suggestion(), none, this.picker.node].filter(Boolean);
+    if (!this.isFirst) return [this.suggestion(), this.picker.node].filter(Boolean);
+    return [element("p", { class: "first quiet" }, text("label.first")), this.newButton({ key: "n", class: "primary" })];
+  }
+
+  /** Whether there is no label to choose. */
+  get isFirst() {
+    return known(this.card).length === 0;
+  }
+
+  give(label) {
+    this.reply({ action: "label", label });
   }
 
   commandButtons() {
-    const add = button(text("new"), { key: "n", class: "command", on: () => this.askNew("") });
-    return [add, ...super.commandButtons(), ...this.hintButton()];
-  }
-
-  askNew(written) {
-    const field = element("input", { type: "text", id: "new-label", autocomplete: "off", maxlength: "1000", value: written });
-    const said = element("div", { class: "did-you-mean", role: "status" });
-    const submit = (event) => {
-      event.preventDefault();
-      this.submitNew(field.value, said);
-    };
-    this.open(
-      "new",
-      element(
-        "form",
-        { class: "row", on: { submit } },
-        element("label", { for: "new-label" }, text("new.ask")),
-        field,
-        element("button", { class: "primary" }, text("new.add")),
-      ),
-      said,
-    );
-    field.setSelectionRange(written.length, written.length);
-    if (written !== "") this.submitNew(written, said);
-  }
-
-  submitNew(written, said) {
-    const labels = known(this.card);
-    let label;
-    try {
-      label = typedLabel(written, labels);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      said.replaceChildren(error.message);
-      return;
-    }
-    const near = labels.includes(label) ? null : nearDuplicate(label, labels);
-    if (near === null) {
-      this.reply({ action: "label", label });
-      return;
-    }
-    const instead = button(parts("new.instead", { label: labelNode(near) }), {
-      class: "choice",
-      on: () => this.reply({ action: "label", label: near }),
-    });
-    said.replaceChildren(
-      element("p", {}, ...parts("new.mean", { label: labelNode(near) })),
-      instead,
-      button(parts("new.anyway", { label: labelNode(label) }), {
-        class: "quiet",
-        on: () => this.reply({ action: "label", label }),
-      }),
-    );
-    instead.focus();
+    const add = this.isFirst ? [] : [this.newButton({ key: "n", class: "command" })];
+    return [...add, ...super.commandButtons(), ...this.hintButton()];
   }
 
   pressed(key) {
@@ -670,11 +685,16 @@ class ChallengeView extends View {
     const isOther = (label) => label !== given && label !== suggested;
     const picker = new Picker(labels.filter(isOther), {
       elsewhere: elsewhere.filter(isOther),
-      pick: (label) => this.reply({ action: "change", label }),
+      pick: (label) => this.give(label),
+      create: (written) => this.askNew(written),
       leave: () => this.leave(),
     });
     const none = picker.labels.length === 0 ? element("p", { class: "quiet" }, text("another.none")) : null;
-    this.open("another", element("p", {}, text("another.ask")), none, picker.node);
+    this.open("another", element("p", {}, text("another.ask")), none, picker.node, this.newButton({ class: "quiet" }));
+  }
+
+  give(label) {
+    this.reply({ action: "change", label });
   }
 
   commandButtons() {
