@@ -184,6 +184,45 @@ def test_long_labels_can_be_read_on_a_phone(scene: PageScene, look: Look) -> Non
         page.locator("#card .choice").first.tap()
 
 
+def test_long_labels_of_averages_can_be_told_apart(scene: PageScene, look: Look) -> None:
+    long = tuple(f"something that happens near the river, on the {side} bank" for side in "ab")
+    at = time.time() - 40.0
+    scene.write(*known(long, at=at, key="long"))
+    scene.write(challenge(0, at=at, key="long", given=long[0], suggested=long[1]))
+    scene.start()
+    page = look(viewport={"width": 320, "height": 568}, has_touch=True, is_mobile=True)
+    expect(page.locator(".legend .label")).to_have_count(2)
+    cut = """() => [...document.querySelectorAll(".legend .label")]
+        .filter((one) => one.scrollHeight > one.clientHeight + 2).map((one) => one.textContent)"""
+    assert page.evaluate(cut) == []
+
+
+def test_help_on_a_touch_screen_explains_buttons(scene: PageScene, look: Look) -> None:
+    """A phone has no keys, and a list of nothing but them would be empty there."""
+    write_cards(scene, "label")
+    scene.start()
+    page = look(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
+    page.get_by_role("button", name="Help").tap()
+    words = ["Skip", "Undo", "Suggestion", "Flag", "Pause"]
+    expect(page.locator(".keys dt").filter(visible=True)).to_have_text(
+        [re.compile(f"{word}$") for word in words]
+    )
+    page = look()
+    page.keyboard.press("?")
+    expect(page.locator(".keys kbd").filter(visible=True)).to_have_count(14)
+    expect(page.locator(".by-touch").filter(visible=True)).to_have_count(0)
+
+
+def test_day_says_when_it_lists_only_the_nearest_answers(scene: PageScene, look: Look) -> None:
+    write_cards(scene, "label")
+    scene.start()
+    page = look()
+    list_of_answers = page.locator(".diary summary")
+    expect(list_of_answers).to_have_text("14 answers this day · the 8 nearest")
+    list_of_answers.click()
+    expect(page.locator(".diary li").filter(visible=True)).to_have_count(8)
+
+
 def test_long_key_leaves_room_for_the_question(scene: PageScene, look: Look) -> None:
     key = "k" * 500
     at = time.time() - 40.0

@@ -373,7 +373,7 @@ class Picker {
   constructor(labels, { elsewhere = [], keys = new Map(), recent = [], pick, create = null, leave }) {
     Object.assign(this, { elsewhere, keys, recent, pick, create, leave, here: labels });
     this.labels = [...labels, ...elsewhere];
-    this.list = element("div", { class: "choices", id: "choices" });
+    this.list = element("div", { class: "choices", id: "choices", role: "group", "aria-label": text("labels") });
     this.field = this.labels.length > FEW ? this.searchField() : null;
     this.node = element("div", { class: "picker" }, this.field?.parentNode, this.list);
     this.fill();

@@ -3,7 +3,7 @@
 import { put } from "./api.js";
 import { typedNumber, whyNoNumber } from "./cards.js";
 import { button, byId, element, remember, remembered } from "./dom.js";
-import { labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
+import { FEW, labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
 import { LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
 
 const MOST_SHOWN = 200;
@@ -47,23 +47,24 @@ function show(name, ...children) {
 /** Return whether a dialog is open. */
 export const isDialogOpen = () => document.querySelector("dialog[open]") !== null;
 
+// Keys, what they do, and the button with these words, if it needs explaining where there are no keys.
 const HELP = [
   ["1–9 a–z", "help.label"],
   ["/", "help.search"],
   ["n", "help.new"],
   ["d", "help.decline"],
   ["D", "help.reason"],
-  ["s", "help.skip"],
-  ["u", "help.undo"],
-  ["h", "help.hint"],
-  ["f", "help.flag"],
+  ["s", "help.skip", "skip"],
+  ["u", "help.undo", "undo.button"],
+  ["h", "help.hint", "hint"],
+  ["f", "help.flag", "flag"],
   ["k  c", "help.challenge"],
-  ["p", "help.pause"],
+  ["p", "help.pause", "pause"],
   ["?", "help.help"],
   ["Esc", "help.back"],
 ];
 
-/** Explain the keys. */
+/** Explain the keys; on a touch screen, the buttons. */
 export function showHelp() {
   show(
     "help",
@@ -71,9 +72,16 @@ export function showHelp() {
     element(
       "dl",
       { class: "keys" },
-      HELP.map(([keys, name]) => element("div", {}, element("dt", {}, keys.split("  ").map((key) => element("kbd", {}, key))), element("dd", {}, text(name)))),
+      HELP.map(([keys, name, named]) =>
+        element(
+          "div",
+          { class: named === undefined ? "by-key" : null },
+          element("dt", {}, keys.split("  ").map((key) => element("kbd", {}, key)), named === undefined ? null : element("span", { class: "by-touch" }, text(named))),
+          element("dd", {}, text(name)),
+        ),
+      ),
     ),
-    element("p", { class: "quiet" }, text("help.off")),
+    element("p", { class: "quiet by-key" }, text("help.off")),
   );
 }
 
@@ -81,7 +89,7 @@ export function showHelp() {
 export function changeAnswer(past, desk) {
   const isNumber = desk.me.of_numbers || past.kind === "number";
   const now = past.label === null || past.label === undefined ? text("declined") : labelNode(past.label);
-  const when = typeof (past.at ?? past.when) === "number" ? timeOfDay(past.at ?? past.when) : "";
+  const when = typeof (past.at ?? past.when) === "number" ? `(${timeOfDay(past.at ?? past.when)})` : "";
   const dialog = show(
     "change",
     element("p", {}, ...parts("change.now", { label: now, when })),
@@ -98,7 +106,7 @@ export function changeAnswer(past, desk) {
 }
 
 function numberField(send) {
-  const field = element("input", { type: "text", inputmode: "decimal", id: "other-number", autocomplete: "off" });
+  const field = element("input", { type: "text", inputmode: "decimal", id: "other-number", autocomplete: "off", autofocus: true });
   const said = element("p", { class: "said", role: "status" });
   const submit = (event) => {
     event.preventDefault();
@@ -119,7 +127,8 @@ function numberField(send) {
 function labelChoice({ labels = [], label: current }, pick) {
   const others = (labels ?? []).filter((label) => label !== current);
   const list = element("div", { class: "grid" });
-  const field = element("input", { type: "search", id: "other-label", autocomplete: "off" });
+  // With few labels to choose from, the keyboard of a phone would only hide them.
+  const field = element("input", { type: "search", id: "other-label", autocomplete: "off", autofocus: others.length > FEW });
   const found = () => {
     const matching = search(field.value, others);
     const near = matching.length === 0 ? nearDuplicate(field.value, others) : null;

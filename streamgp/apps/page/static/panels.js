@@ -124,7 +124,7 @@ export function fillDay(place, moments, card) {
     element(
       "details",
       { class: "diary" },
-      element("summary", {}, text("day.list", { n: moments.length })),
+      element("summary", {}, text("day.list", { n: moments.length }), near.length < moments.length ? ` · ${text("day.nearest", { n: near.length })}` : null),
       element("ol", {}, near.map((one) => element("li", {}, element("span", { class: "quiet" }, timeOfDay(one.at)), " ", element("span", { class: `dot ${colourOf(one.label, colours)}` }), labelNode(one.label)))),
     ),
   );
