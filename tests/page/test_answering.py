@@ -831,10 +831,13 @@ def test_a_screen_reader_hears_what_is_shown(scene: PageScene, look: Look) -> No
     held: list[Any] = []
     page.route("**/api/answers", lambda route: held.append(route))
     page.keyboard.press("1")
-    expect(page.locator("#live")).to_have_text("One moment")
+    expect(page.locator("#notice")).to_have_text("One moment")
+    page.wait_for_timeout(7000)  # others go after six seconds
+    expect(page.locator("#notice")).to_be_visible()
     for route in held:
         route.continue_()
     expect(page.locator(".rest.done")).to_be_visible()
+    expect(page.locator("#notice")).to_be_hidden()
 
 
 @pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(60))], indirect=True)

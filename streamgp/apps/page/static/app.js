@@ -12,8 +12,9 @@ import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay,
 const OFF_MS = 700;
 const NOTICE_MS = 6000;
 const DAY_MS = 350;
-/** Milliseconds after which a screen reader says that the next card is still loading. */
+/** Milliseconds after which the page says that the next card is still loading. */
 const WAIT_MS = 1000;
+const WAITING = "rest.loading.title";
 const RETRY_MS = 2000;
 const RENEW_MS = 5000;
 /** Names of other annotators in the bar; the rest are counted. */
@@ -27,6 +28,7 @@ let accuracy = [];
 let dayTimer = null;
 let waitTimer = null;
 let noticeTimer = null;
+let noticed = null;
 let refusal = null;
 
 // --- the current card
@@ -40,6 +42,7 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   }
   clearTimeout(dayTimer);
   clearTimeout(waitTimer);
+  if (noticed === WAITING) byId("notice").hidden = true;
   const card = desk.paused ? null : desk.current;
   desk.watch.look(card?.id ?? null);
   view = card === null ? null : cardView(card, desk);
@@ -189,9 +192,12 @@ function showConnection() {
 
 function notice(name, values = {}) {
   const bar = byId("notice");
+  noticed = name;
   bar.textContent = text(name, values);
   bar.hidden = false;
   clearTimeout(noticeTimer);
+  // The next card ends the wait.
+  if (name === WAITING) return;
   noticeTimer = setTimeout(() => {
     bar.hidden = true;
   }, NOTICE_MS);
@@ -259,9 +265,7 @@ function clicked(event) {
 function told(kind, details = {}) {
   if (kind === "wait") {
     if (view !== null) view.node.inert = true;
-    waitTimer = setTimeout(() => {
-      byId("live").textContent = text("rest.loading.title");
-    }, WAIT_MS);
+    waitTimer = setTimeout(() => notice(WAITING), WAIT_MS);
   } else if (kind === "card") {
     refusal = null;
     showCard(details);
