@@ -773,7 +773,7 @@ def test_a_refused_answer_is_explained_in_the_language_of_the_page(
         expect(page.locator(CARD)).to_be_visible()
         page.wait_for_timeout(750)  # keys are off where a card has come by itself
         page.keyboard.press("n")
-        page.get_by_label("Name der neuen Klasse").fill(written)
+        page.get_by_label("Der neue Name").fill(written)
         page.keyboard.press("Enter")
         expect(page.locator("#notice")).to_contain_text(why)
         expect(page.locator(f"{CARD} .commands")).to_be_visible(timeout=20_000.0)
