@@ -569,6 +569,33 @@ def test_commands_go_along_with_answers(scene: PageScene, look: Look) -> None:
     assert (declined.event_id, declined.declined, declined.reason) == ("e0", True, None)
 
 
+def test_skipped_card_stays_behind_whatever_was_asked_before(scene: PageScene, look: Look) -> None:
+    """A reply from before the skip arrives after it, as on a slow network."""
+    ask(scene, 4)
+    scene.start()
+    page = look(service_workers="block")
+    expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
+    page.wait_for_timeout(500)
+    held: list[Any] = []
+    page.route("**/api/next", lambda route: held.append((route, route.fetch())))
+    page.evaluate("dispatchEvent(new Event('online'))")  # the page asks again
+    page.wait_for_timeout(500)
+    assert len(held) == 1
+    with page.expect_response("**/api/skip"):
+        press(page, "s")
+    page.wait_for_timeout(200)
+    for route, reply in held:
+        route.fulfill(response=reply)
+    page.unroute("**/api/next")
+    page.wait_for_timeout(500)
+    order = []
+    for key in ("1", "2", "3"):
+        order.append(card_of(page))
+        press(page, key)
+    assert order == ["ann/e1/label", "ann/e2/label", "ann/e3/label"]
+    assert card_of(page) == "ann/e0/label"
+
+
 def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> None:
     ask(scene, 2)
     scene.start()

@@ -41,6 +41,7 @@ export class Desk {
   // #isStalled whether the previous card is still shown while the next one is loading; #details are
   //           the details of that change
   // #labels   the labels to choose from, by key, as on the key's last card
+  // #skips    number of skips that the server has confirmed
   current = null;
   ahead = null;
   pause = null;
@@ -59,6 +60,7 @@ export class Desk {
   #labels = new Map();
   #isStalled = false;
   #details = {};
+  #skips = 0;
   #refilling = false;
   #again = false;
   #outbox = null;
@@ -209,9 +211,12 @@ export class Desk {
     do {
       this.#again = false;
       await this.#guarded(async () => {
+        const skips = this.#skips;
         const reply = await get("/api/next");
         this.reachable(true);
-        await this.#take(reply, reply.card);
+        // In a reply from before a skip, the skipped card is still the next one.
+        if (skips !== this.#skips) this.#again = true;
+        else await this.#take(reply, reply.card);
       });
     } while (this.#again);
     this.#refilling = false;
@@ -433,7 +438,10 @@ export class Desk {
   }
 
   async #sent(entry, reply) {
-    if (entry.kind === "skip") this.#answered.delete(entry.card.id);
+    if (entry.kind === "skip") {
+      this.#answered.delete(entry.card.id);
+      this.#skips += 1;
+    }
     if (reply === null || reply === undefined) {
       this.refill();
       return;
