@@ -208,6 +208,7 @@ def test_help_on_a_touch_screen_explains_buttons(scene: PageScene, look: Look) -
         [re.compile(f"{word}$") for word in words]
     )
     page = look()
+    expect(page.locator("#card")).to_be_visible()
     page.keyboard.press("?")
     expect(page.locator(".keys kbd").filter(visible=True)).to_have_count(14)
     expect(page.locator(".by-touch").filter(visible=True)).to_have_count(0)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from connectors.annotation.label_text import near_duplicate, search
 from tests.helpers.page_scene import ROOMS, PageScene, known, label_request
 from tests.page.conftest import missing
@@ -57,6 +59,26 @@ def test_labels_of_other_keys_are_offered_and_found(scene: PageScene, look: Look
     expect(elsewhere.get_by_text("study", exact=True)).to_have_count(0)
     expect(page.locator(".past-answer.unsent")).to_have_count(0)
     assert [(one.key, one.y) for one in scene.answers()] == [("bob", "study")]
+
+
+@pytest.mark.parametrize(
+    ("scene", "begins"),
+    [(tuple(f"{n} of many" for n in range(20)), True), (ROOMS, False)],
+    indirect=["scene"],
+)
+def test_an_answer_is_changed_by_typing_where_labels_are_many(
+    scene: PageScene, look: Look, begins: bool
+) -> None:
+    """With few, a field in focus would hide them behind the keyboard of a phone."""
+    at = time.time() - 60.0
+    scene.write(*(label_request(n, at=at) for n in range(2)))
+    scene.start()
+    page = look()
+    page.locator("#card .choice").first.click()
+    page.locator(".past-answer").click()
+    field = page.locator("#other-label")
+    expect(field).to_be_visible()
+    assert field.evaluate("field => field === document.activeElement") is begins
 
 
 def test_browser_finds_what_the_terminal_finds(scene: PageScene, look: Look) -> None:

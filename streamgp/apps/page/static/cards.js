@@ -164,6 +164,7 @@ class View {
       this.declineButtons(),
       button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
       button(text("flag"), { key: "f", class: "command", "aria-pressed": String(flag), on: () => this.askNote() }),
+      ...this.hintButton(),
       ...this.undoButton(),
     ];
   }
@@ -503,7 +504,7 @@ class LabelView extends View {
 
   commandButtons() {
     const add = this.isFirst ? [] : [this.newButton({ key: "n", class: "command" })];
-    return [...add, ...super.commandButtons(), ...this.hintButton()];
+    return [...add, ...super.commandButtons()];
   }
 
   pressed(key) {
@@ -595,10 +596,6 @@ class NumberView extends View {
   choices() {
     this.form = new NumberForm(this.card, (reply) => this.reply({ action: "number", ...reply }));
     return [this.suggestion(), this.form.node].filter(Boolean);
-  }
-
-  commandButtons() {
-    return [...super.commandButtons(), ...this.hintButton()];
   }
 
   reveal() {
