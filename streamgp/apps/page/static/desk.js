@@ -15,6 +15,8 @@ const ANSWERED_MS = 30_000;
 /** Milliseconds to wait for the server's choice of a card if others answer too. */
 const TOGETHER_MS = 60;
 const STALE_MS = 150;
+/** Milliseconds in which an event may follow what a reply has already shown. */
+const EVENT_MS = 400;
 const READING_MS = 1000;
 const RENEW_MS = 25_000;
 const RETRY_MS = 500;
@@ -373,7 +375,9 @@ export class Desk {
     try {
       await get(pathOf("card", card.id));
     } catch (error) {
-      if (error instanceof Refused && [404, 409, 410].includes(error.status)) this.#gone(card.id, "gone");
+      if (!(error instanceof Refused && [404, 409, 410].includes(error.status))) return;
+      // The event, if there is one, says why.
+      setTimeout(() => this.#gone(card.id, "gone"), EVENT_MS);
     }
   }
 
