@@ -280,7 +280,6 @@ class KafkaWriter:
 
 _TELL_EVERY_S = 1.0
 _WAIT_MS = 100
-_MANY = 5000
 
 
 def read_history(
@@ -331,16 +330,34 @@ def read_history(
     }
     if short:
         raise ShortTopicError(short)
-    unread = {place: start for place, (_, start) in places.items() if start < ends[place]}
-    n_all = sum(ends[place] - start for place, start in unread.items())
-    if unread:
+    # The next offset of each partition that has not been read to its end.
+    at = {place: start for place, (_, start) in places.items() if start < ends[place]}
+    n_all = sum(ends[place] - start for place, start in at.items())
+    if at:
+        stall_s = connection.timeouts.stall_s
         consumer = connection.consumer(names, max_partition_fetch_bytes=2**20)
         try:
-            consumer.assign(list(unread))
-            for place, start in unread.items():
+            consumer.assign(list(at))
+            for place, start in at.items():
                 consumer.seek(place, start)
-            reading = _Reading(connection, consumer, ends, unread, n_all, progress, keep_alive)
-            yield from reading.records()
+            told_at = moved_at = monotonic()
+            while at:
+                batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
+                for place, found in batches.items():
+                    end = ends[place]
+                    for record in found:
+                        if record.offset < end:
+                            yield record
+                now = monotonic()
+                if _advance(consumer, at, ends):
+                    moved_at = now
+                if now - moved_at > stall_s:
+                    raise BrokerError(_stuck(at, ends, stall_s))
+                if now - told_at >= _TELL_EVERY_S:
+                    told_at = now
+                    keep_alive()
+                    if progress is not None:
+                        progress(n_all - sum(ends[place] - n for place, n in at.items()), n_all)
         except CLIENT_ERRORS as error:
             raise connection.broker_error(error, "read the state") from error
         finally:
@@ -349,69 +366,30 @@ def read_history(
         progress(n_all, n_all)
 
 
-class _Reading:
-    # _at  next offset of each partition that has not been read to its end
+def _advance(
+    consumer: Any, positions: dict[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> bool:
+    """Update the positions, and drop those at their end; return whether any has advanced."""
+    moved = False
+    for place, before in list(positions.items()):
+        # The position also moves past aborted records, which are never returned.
+        at = consumer.position(place, timeout_ms=0)
+        if at is None or at == before:
+            continue
+        moved = True
+        if at >= ends[place]:
+            del positions[place]
+            consumer.pause(place)
+        else:
+            positions[place] = at
+    return moved
 
-    def __init__(
-        self,
-        connection: Connection,
-        consumer: Any,
-        ends: Mapping[TopicPartition, int],
-        starts: Mapping[TopicPartition, int],
-        n_all: int,
-        progress: Progress | None,
-        keep_alive: Callable[[], None],
-    ) -> None:
-        self._connection = connection
-        self._consumer = consumer
-        self._ends = ends
-        self._at = dict(starts)
-        self._n_all = n_all
-        self._progress = progress
-        self._keep_alive = keep_alive
 
-    def records(self) -> Iterator[Record]:
-        """Return the records before the ends."""
-        told_at = moved_at = monotonic()
-        stall_s = self._connection.timeouts.stall_s
-        while self._at:
-            batches = self._consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY)
-            for place, found in batches.items():
-                end = self._ends[place]
-                for record in found:
-                    if record.offset < end:
-                        yield record
-            now = monotonic()
-            if self._advance():
-                moved_at = now
-            if now - moved_at > stall_s:
-                raise BrokerError(self._stuck(stall_s))
-            if now - told_at >= _TELL_EVERY_S:
-                told_at = now
-                self._keep_alive()
-                if self._progress is not None:
-                    left = sum(self._ends[place] - at for place, at in self._at.items())
-                    self._progress(self._n_all - left, self._n_all)
-
-    def _advance(self) -> bool:
-        """Update the positions; return whether any has advanced."""
-        moved = False
-        for place, before in list(self._at.items()):
-            # The position also moves past aborted records, which are never returned.
-            at = self._consumer.position(place, timeout_ms=0)
-            if at is None or at == before:
-                continue
-            moved = True
-            if at >= self._ends[place]:
-                del self._at[place]
-                self._consumer.pause(place)
-            else:
-                self._at[place] = at
-        return moved
-
-    def _stuck(self, stall_s: float) -> str:
-        where = ", ".join(
-            f"{place.topic} partition {place.partition} at {at} of {self._ends[place]}"
-            for place, at in self._at.items()
-        )
-        return f"nothing could be read for {stall_s:g} s, is a transaction left open? {where}"
+def _stuck(
+    positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], stall_s: float
+) -> str:
+    where = ", ".join(
+        f"{place.topic} partition {place.partition} at {at} of {ends[place]}"
+        for place, at in positions.items()
+    )
+    return f"nothing could be read for {stall_s:g} s, is a transaction left open? {where}"
