@@ -119,7 +119,9 @@ class KafkaWorkerClient:
         While the group rebalances, it waits for the outcome, at most a few seconds.
         """
         self._check()
-        self._check_topics()
+        if self._monitor.fault is not None:
+            self._broken = self._monitor.fault
+            raise self._broken
         member = self._member
         self._lags = None
         start = monotonic()
@@ -410,13 +412,6 @@ class KafkaWorkerClient:
         self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
         return shapes
 
-    def _check_topics(self) -> None:
-        try:
-            self._monitor.check()
-        except BrokerError as error:
-            self._broken = error
-            raise
-
     def _check_numbers(self) -> None:
         """Refuse partitions that the topics did not have when this worker started."""
         n_known, numbers = self._shapes["events"].n_partitions, self._member.numbers
@@ -453,9 +448,16 @@ _N_LOOKS = 2
 
 
 class TopicMonitor:
-    """Compares topics with their initial state, over its own connection."""
+    """Compares topics with their initial state, over its own connection.
 
-    # _fault  why the worker must end
+    Attributes
+    ----------
+    fault
+        Why the worker must end, None if the topics are as they were: a `RefusedError` if a topic
+        has another number of partitions.
+
+    """
+
     # _silent  since when no check has been answered, on the monotonic clock, and why
     # _n_odd  how many checks in a row have found topics missing or replaced: a single-node
     #         broker that restarts believes for a moment that it has none
@@ -471,32 +473,12 @@ class TopicMonitor:
         self._names = names
         self._shapes = shapes
         self._every_s = connection.timeouts.look_s
-        self._fault: BrokerError | None = None
+        self.fault: BrokerError | None = None
         self._silent: tuple[float, str] | None = None
         self._n_odd = 0
         self._is_over = Event()
         self._thread = Thread(target=self._watch, name="streamgp: topic monitor", daemon=True)
         self._thread.start()
-
-    def check(self) -> None:
-        """Raise the error that the last check has found.
-
-        Raises
-        ------
-        RefusedError
-            If the number of partitions of a topic has changed.
-        BrokerError
-            If a topic was deleted, or deleted and created again, or if the topics cannot be
-            monitored.
-
-        """
-        if self._fault is not None:
-            raise self._fault
-
-    @property
-    def fault(self) -> BrokerError | None:
-        """What the last check has found, None if nothing."""
-        return self._fault
 
     @property
     def silence(self) -> Silence | None:
@@ -523,7 +505,7 @@ class TopicMonitor:
             try:
                 self._look()
             except Exception as error:  # or the end of the monitoring would go unnoticed
-                self._fault = self._connection.broker_error(error, "describe topics")
+                self.fault = self._connection.broker_error(error, "describe topics")
         self._administration.close()
 
     def _look(self) -> None:
@@ -540,8 +522,8 @@ class TopicMonitor:
             check_same(self._names, self._shapes, found)
             self._n_odd = 0
         except RefusedError as error:
-            self._fault = error
+            self.fault = error
         except BrokerError as error:
             self._n_odd += 1
             if self._n_odd >= _N_LOOKS:
-                self._fault = error
+                self.fault = error
