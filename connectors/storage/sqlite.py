@@ -24,8 +24,6 @@ from streamgp.common.private_files import private
 from streamgp.common.validation import check_path
 
 # --- A SQLite file used by one process: durable commits, clear errors, real erasure.
-#
-# Its users define its contents.
 
 
 CACHE_KIB = 8192
@@ -37,46 +35,27 @@ PROGRAMS = """
 from elsewhere may have a view without an end, or a trigger that deletes."""
 _APPLICATION = 0x73677031  # "sgp1" in the header of the file
 _VERSION = 1
+# A key is text, or an empty blob for None. The table has row ids: with large rows, a tree ordered
+# by key (WITHOUT ROWID) would be five times slower.
+_SCHEMA = [
+    "CREATE TABLE loops (key, generation INTEGER, checksum INTEGER, data BLOB,"
+    " PRIMARY KEY (key, generation))",
+    "CREATE TABLE marks (generation INTEGER PRIMARY KEY)",
+    "CREATE TABLE shelf (id TEXT, generation INTEGER, has_remains INTEGER)",
+    "INSERT INTO shelf VALUES (lower(hex(randomblob(16))), 1, 0)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_VERSION}",
+]
 
 
-class SqliteFile:
-    """A SQLite file with one transaction always open, from one commit to the next.
+class _SqliteFile:
+    """The file of a store, with one transaction always open, from one commit to the next.
 
     Nothing of an open transaction survives a crash. After an error the file is closed as after a
     crash: what was written since the last commit is lost, so the caller cannot continue.
-
-    Parameters
-    ----------
-    path
-        The file; if missing, it is created, readable only by its owner. While it is open, SQLite
-        keeps a file beside it that ends in `-wal`; the two belong together.
-    schema
-        Statements that initialize a new file.
-
-    Attributes
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    StateError
-        If the file is damaged, in use, or written by another program or a newer version.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as directory:
-    ...     file = SqliteFile(Path(directory, "numbers"), ["CREATE TABLE numbers (n INTEGER)"])
-    ...     _ = file.rows("INSERT INTO numbers VALUES (?)", (3,))
-    ...     file.commit()
-    ...     file.rows("SELECT n FROM numbers")
-    ...     file.close()
-    [(3,)]
-
     """
 
-    def __init__(self, path: str | Path, schema: list[str]) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.path = check_path("path", path).absolute()
         self._connection: sqlite3.Connection | None = None
         try:
@@ -90,7 +69,9 @@ class SqliteFile:
         is_new = self._check_origin()
         self._begin()
         if is_new:
-            self._fill(schema)
+            for sql in _SCHEMA:
+                self.rows(sql)
+            self.commit()
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Execute one statement of the open transaction and return all its rows."""
@@ -193,13 +174,6 @@ class SqliteFile:
         ):
             self.rows(sql)
 
-    def _fill(self, schema: list[str]) -> None:
-        for sql in schema:
-            self.rows(sql)
-        self.rows(f"PRAGMA application_id = {_APPLICATION}")
-        self.rows(f"PRAGMA user_version = {_VERSION}")
-        self.commit()
-
     def _abandon(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -229,15 +203,6 @@ def _in_words(path: Path, error: sqlite3.Error) -> StateError:
 
 _N_MARKS = 2
 _PAGE = 1000
-# A key is text, or an empty blob for None. The table has row ids: with large rows, a tree ordered
-# by key (WITHOUT ROWID) would be five times slower.
-_SCHEMA = [
-    "CREATE TABLE loops (key, generation INTEGER, checksum INTEGER, data BLOB,"
-    " PRIMARY KEY (key, generation))",
-    "CREATE TABLE marks (generation INTEGER PRIMARY KEY)",
-    "CREATE TABLE shelf (id TEXT, generation INTEGER, has_remains INTEGER)",
-    "INSERT INTO shelf VALUES (lower(hex(randomblob(16))), 1, 0)",
-]
 
 
 class SqliteStore:
@@ -286,7 +251,7 @@ class SqliteStore:
     # _has_remains  whether bytes of deleted data may still be in the file.
 
     def __init__(self, path: str | Path) -> None:
-        self._file = SqliteFile(path, _SCHEMA)
+        self._file = _SqliteFile(path)
         self._id, self._generation, self._has_remains, self._marks = self._load()
         self._is_claimed = False
         self._n_keys = 0
