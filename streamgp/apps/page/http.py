@@ -31,9 +31,15 @@ Finite = Annotated[float, Meta(gt=-1e300, lt=1e300)]
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
-class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Fields beside an answer; see `connectors.annotation.replies.Reply`."""
+class AnswerBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/answers`; confidence from 1 (guessed) to 5 (certain).
 
+    For the other fields see `connectors.annotation.replies.Reply`.
+    """
+
+    card: Id
+    answer_id: AnswerId
+    action: Literal["label", "number", "keep", "change", "decline"]
     label: PlainLabel | None = None
     number: Finite | None = None
     std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
@@ -43,14 +49,6 @@ class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     flag: bool = False
     note: Annotated[str, Meta(max_length=2000)] | None = None
     why_not: Annotated[str, Meta(max_length=100)] | None = None
-
-
-class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers`; confidence from 1 (guessed) to 5 (certain)."""
-
-    card: Id
-    answer_id: AnswerId
-    action: Literal["label", "number", "keep", "change", "decline"]
 
 
 class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
