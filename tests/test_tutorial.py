@@ -70,7 +70,7 @@ def test_what_filter_and_scaling_do_is_what_the_sentence_below_the_table_says():
         "both": lambda seed: isgp(seed=seed),
         "the filter alone": lambda seed: isgp(seed=seed).clone({"rescale": False}),
     }
-    both, alone = (run.row for run in run_learners(1, learners=builders))
+    both, alone = (run.statistics for run in run_learners(1, learners=builders).values())
     sentence = (
         f"the first learner asks for {both.n_asked} labels and is right in "
         f"{both.accuracy:.1%}; with the filter alone for {alone.n_asked}, and in "

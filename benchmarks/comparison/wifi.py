@@ -51,8 +51,8 @@ def measure(
     runs: dict[str, list[Row]] = {name: [] for name in learners}
     for seed in range(options.seed, options.seed + n_seeds):
         progress(f"seed {seed}")
-        for learner_run in run_learners(seed, learners=learners, n_events=n_events):
-            runs[learner_run.row.name].append(learner_run.row)
+        for name, played in run_learners(seed, learners=learners, n_events=n_events).items():
+            runs[name].append(played.row(name))
     rows = [_line(name, of_one) for name, of_one in runs.items()]
     note = f"Means over {n_seeds} seeds; se: standard error over the seeds."
     accepted = _accepted(runs[SKEPTICAL], runs[NEVER], slack=2.0 if options.quick else 0.0)

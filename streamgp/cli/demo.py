@@ -21,7 +21,7 @@ from streamgp.cli.options import (
 from streamgp.cli.page import address_of, bind_option, check_installed
 
 if TYPE_CHECKING:
-    from streamgp.apps.replay.demo import LearnerRun
+    from streamgp.report.charts import Curve
 
 
 DEFAULT_PICTURE = Path("streamgp-demo.png")
@@ -141,11 +141,11 @@ def demo(
     with progress() as show:
         runs = run_learners(seed, on_progress=show)
     click.echo(INTRODUCTION)
-    click.echo(table([run.row for run in runs]))
+    click.echo(table([played.row(name) for name, played in runs.items()]))
     click.echo(EXPLANATION)
     if not no_picture and runs:
-        _draw(runs, picture)
-    if len(runs) < len(LEARNERS) or any(run.interrupted for run in runs):
+        _draw([played.points.curve(name) for name, played in runs.items()], picture)
+    if len(runs) < len(LEARNERS) or any(played.result.interrupted for played in runs.values()):
         click.echo("interrupted; the last learner did not see the whole log", err=True)
         click.get_current_context().exit(130)
 
@@ -195,7 +195,7 @@ def _check_unused(*names: str) -> None:
             raise click.UsageError(f"{parameter.opts[0]} can be used only with --page")
 
 
-def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
+def _draw(curves: list[Curve], picture: Path | None) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         click.echo("For a picture of the learning curves: pip install matplotlib")
         return
@@ -203,11 +203,7 @@ def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
 
     path = DEFAULT_PICTURE if picture is None else picture
     try:
-        draw_curves(
-            [run.curve for run in runs],
-            path,
-            title="WiFi rooms, an annotator wrong 20 % of the time",
-        )
+        draw_curves(curves, path, title="WiFi rooms, an annotator wrong 20 % of the time")
     except OSError as error:
         message = f"cannot draw {path}: {error.strerror or error}"
         if picture is not None:

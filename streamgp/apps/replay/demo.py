@@ -14,15 +14,14 @@ from itertools import islice
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.demo_data import ACTIVITIES, RATE_HZ, WINDOW_S, walk, walk_windows
-from streamgp.apps.replay.engine import EventSource, Game
+from streamgp.apps.replay.engine import EventSource, Game, Played
 from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.interactive.messages import Input, LabelRequest, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp
 from streamgp.query import AlwaysChallenge, NeverChallenge, SkepticalClassifier
-from streamgp.report.charts import Curve
-from streamgp.report.tables import Row, table
+from streamgp.report.tables import table
 from streamgp.simulation import SimulatedAnnotator
 
 ERROR_RATE = 0.2
@@ -48,15 +47,6 @@ LEARNERS: Mapping[str, Callable[[int], SkepticalClassifier]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerRun:
-    """One learner's row of the table, and its learning curve."""
-
-    row: Row
-    curve: Curve
-    interrupted: bool
-
-
 def room_events(n_events: int | None = None) -> list[Event]:
     """Return the log as events, one a second, with their truth; all of them, or the first ones.
 
@@ -79,7 +69,7 @@ def run_learners(
     learners: Mapping[str, Callable[[int], SkepticalClassifier]] = LEARNERS,
     n_events: int | None = None,
     on_progress: Callable[[str, float], None] | None = None,
-) -> list[LearnerRun]:
+) -> dict[str, Played]:
     """Run every learner through the log with the same annotator.
 
     Parameters
@@ -89,32 +79,29 @@ def run_learners(
 
     Returns
     -------
-    One run per learner; fewer if the user interrupted, the last of them then incomplete.
+    The run of each learner; fewer if the user interrupted, the last of them then incomplete.
 
     Examples
     --------
     >>> runs = run_learners(seed=1, n_events=50)
-    >>> [run.row.name for run in runs][:2], runs[0].row.accuracy
+    >>> list(runs)[:2], runs["skeptical GP"].statistics.accuracy
     (['skeptical GP', 'GP, never challenging'], 1.0)
 
     """
     events = room_events(n_events)
-    runs: list[LearnerRun] = []
+    runs: dict[str, Played] = {}
     for i, (name, build) in enumerate(learners.items()):
 
         def on_event(n: int, name: str = name, before: int = i * len(events)) -> None:
             if on_progress is not None:
                 on_progress(name, (before + n) / (len(learners) * len(events)))
 
-        played = Game(
+        runs[name] = Game(
             InteractiveLoop(build(seed)),
             EventSource(events),
             SimulatedAnnotator(error_rate=ERROR_RATE, classes=ROOMS, seed=seed),
         ).play(on_event=on_event)
-        interrupted = played.result.interrupted
-        curve = played.points.curve(name)
-        runs.append(LearnerRun(row=played.row(name), curve=curve, interrupted=interrupted))
-        if interrupted:
+        if runs[name].result.interrupted:
             break
     return runs
 

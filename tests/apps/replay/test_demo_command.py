@@ -60,17 +60,18 @@ def test_table_fits_80_columns_and_cuts_no_name() -> None:
 
 
 def test_skeptical_gp_reaches_what_it_must() -> None:
-    skeptical, never = run_learners(seed=1, learners=dict(list(LEARNERS.items())[:2]))
-    assert skeptical.row.accuracy is not None
-    assert never.row.accuracy is not None
-    assert skeptical.row.accuracy >= 0.93
-    assert skeptical.row.n_asked <= 300
-    assert skeptical.row.accuracy >= never.row.accuracy + 0.02
-    questions = skeptical.row.n_asked + skeptical.row.n_challenges
-    assert questions <= 1.3 * (never.row.n_asked + never.row.n_challenges)
-    assert skeptical.row.wrong_kept is not None
-    assert skeptical.row.wrong_kept <= 0.08
-    assert (never.row.n_challenges, never.row.challenge_precision) == (0, None)
+    runs = run_learners(seed=1, learners=dict(list(LEARNERS.items())[:2])).values()
+    skeptical, never = (run.statistics for run in runs)
+    assert skeptical.accuracy is not None
+    assert never.accuracy is not None
+    assert skeptical.accuracy >= 0.93
+    assert skeptical.n_asked <= 300
+    assert skeptical.accuracy >= never.accuracy + 0.02
+    questions = skeptical.n_asked + skeptical.n_challenges
+    assert questions <= 1.3 * (never.n_asked + never.n_challenges)
+    assert skeptical.wrong_kept is not None
+    assert skeptical.wrong_kept <= 0.08
+    assert (never.n_challenges, never.challenge_precision) == (0, None)
 
 
 def test_events_are_the_whole_log_in_recorded_order() -> None:
@@ -81,18 +82,20 @@ def test_events_are_the_whole_log_in_recorded_order() -> None:
 
 def test_same_seed_gives_the_same_runs() -> None:
     first, second = (run_learners(seed=3, n_events=150) for _ in range(2))
-    for one, other in zip(first, second, strict=True):
-        assert one.curve == other.curve
-        assert one.row.n_asked == other.row.n_asked
+    assert list(first) == list(second)
+    for one, other in zip(first.values(), second.values(), strict=True):
+        assert one.points.summary() == other.points.summary()
+        assert one.statistics.n_asked == other.statistics.n_asked
 
 
 def test_curve_ends_with_the_numbers_of_the_table() -> None:
-    run = run_learners(seed=1, n_events=600)[0]
-    assert run.curve.n_events[-1] == 600
-    assert run.curve.accuracy[-1] == run.row.accuracy
-    questions = run.row.n_asked + run.row.n_challenges
+    run = next(iter(run_learners(seed=1, n_events=600).values()))
+    curve = run.points.curve("skeptical GP")
+    assert curve.n_events[-1] == 600
+    assert curve.accuracy[-1] == run.statistics.accuracy
+    questions = run.statistics.n_asked + run.statistics.n_challenges
     # What the last event itself brings about is asked after the point is drawn.
-    assert questions - 2 <= run.curve.questions[-1] <= questions
+    assert questions - 2 <= curve.questions[-1] <= questions
 
 
 def test_progress_grows_to_one() -> None:
