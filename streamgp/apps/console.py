@@ -136,11 +136,11 @@ def confirm(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def agreed(question: str, *, yes: bool) -> bool:
-    """Return whether to go on, as `--yes` says or the user; report if not."""
+def agreed(question: str, *, yes: bool, otherwise: str = "changed nothing") -> bool:
+    """Return whether to go on, as `--yes` says or the user; if not, report `otherwise`."""
     if yes or confirm(question):
         return True
-    click.echo("changed nothing")
+    click.echo(otherwise)
     return False
 
 

@@ -36,6 +36,8 @@ _stage_option = click.option(
     "cannot use it), predict, ask, challenge, review or encode (an error occurred over it).",
 )
 
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
 
 def _moment(
     _context: click.Context, _parameter: click.Parameter, value: str | None
@@ -140,7 +142,7 @@ def show(where: tuple[Path, str | None], number: str, broker: str | None) -> Non
 @click.option("--all", "everything", is_flag=True, help="All that --stage and --since match.")
 @_stage_option
 @_since_option("those")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_yes_option
 @broker_option
 @click.pass_obj
 def resend(
@@ -162,7 +164,7 @@ def resend(
     An answer with an id counts once, however often it is sent. An event with an id is predicted
     once; sent again, it becomes a dead letter. Without an id, each copy counts as a new one.
     """
-    from streamgp.apps.console import confirm
+    from streamgp.apps.console import agreed
     from streamgp.apps.console import number as counted
     from streamgp.apps.deployment.deployment import write_all
     from streamgp.apps.maintenance import dead_letters as letters
@@ -182,8 +184,8 @@ def resend(
         if not records:
             click.echo("sent nothing")
             return
-        if not (yes or confirm(f"send {letters.by_topic(records)}?")):
-            click.echo("sent nothing")
+        question = f"send {letters.by_topic(records)}?"
+        if not agreed(question, yes=yes, otherwise="sent nothing"):
             return
         write_all(deployment, records, program="dead-letters")
         click.echo(f"sent {letters.by_topic(records)}")
@@ -251,7 +253,7 @@ def rebuild(
 
 @click.command()
 @config_argument
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_yes_option
 @broker_option
 def recover(config_file: Path, yes: bool, broker: str | None) -> None:
     """Rebuild the topic `state` from the topic `consensus`.
@@ -311,7 +313,7 @@ def backup(config_file: Path, directory: Path, broker: str | None) -> None:
 @click.command()
 @config_argument
 @click.argument("directory", metavar="DIR", type=GivenPath())
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_yes_option
 @broker_option
 def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -> None:
     """Write the backup in DIR into topics in which nothing was learned yet.
@@ -404,7 +406,7 @@ def audit(
 @_since_option("labels learned")
 @click.option("--dry-run", is_flag=True, help="Only print how many labels there are.")
 @click.option("--undo", is_flag=True, help="Put the annotator's retracted labels back.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_yes_option
 @click.option(
     "--wait",
     "wait_s",

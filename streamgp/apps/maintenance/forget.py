@@ -20,7 +20,7 @@ from connectors.wire.inbound import flaw_of_name
 from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, value_of
 from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
-from streamgp.apps.console import INTERRUPTED, confirm, number, progress, tell
+from streamgp.apps.console import INTERRUPTED, agreed, number, progress, tell
 from streamgp.apps.deployment.deployment import Deployment, all_of, visit, write_all
 from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
@@ -153,8 +153,8 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     entity = printable(repr(traces.entity))
     n_state = len(traces.left) - traces.n_labels
     what = f"{number(traces.n_labels, 'label')} and {number(n_state, 'record')} of state"
-    if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
-        click.echo("forgot nothing")
+    question = f"forget {traces.entity!r} ({what}) for good?"
+    if not agreed(question, yes=yes, otherwise="forgot nothing"):
         return
     with interruptible(f"the request to forget {entity}"):
         write_all(there, traces.tell(), program="forget")
