@@ -63,10 +63,15 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
     return config
 
 
+def broker_of(config: WorkerConfig) -> Broker:
+    """Return the address and the security settings of a deployment's broker."""
+    assert config.broker is not None  # `load_deployed` refuses a configuration without one
+    return config.broker
+
+
 def address_of(config: WorkerConfig) -> Address:
     """Return the address of the topics of a deployment."""
-    assert config.broker is not None  # `load_deployed` refuses a configuration without one
-    return parse_address(config.broker.url)
+    return parse_address(broker_of(config).url)
 
 
 def damage(error: Exception, config: WorkerConfig) -> str:
@@ -190,8 +195,7 @@ class Deployment:
 
     @property
     def url(self) -> str:
-        assert self.config.broker is not None  # checked when it was opened
-        return self.config.broker.url
+        return broker_of(self.config).url
 
     @property
     def is_in_directory(self) -> bool:

@@ -19,6 +19,8 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, LOST_BROKER, Stop
 from streamgp.apps.deployment.deployment import (
     Deployment,
+    address_of,
+    broker_of,
     build_loops,
     everything,
     load_deployed,
@@ -38,7 +40,7 @@ from streamgp.apps.flink.cluster import (
     was_taken_over,
 )
 from streamgp.apps.flink.moving import Move, Stopped, is_mark
-from streamgp.config.broker_url import KafkaAddress, parse_address
+from streamgp.config.broker_url import KafkaAddress
 from streamgp.config.load import parse_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -95,11 +97,10 @@ def run_flink(
 
     """
     config = load_deployed(config_file, broker=broker)
-    assert config.broker is not None  # checked when it was loaded
-    address = parse_address(config.broker.url)
+    address = address_of(config)
     if not isinstance(address, KafkaAddress):
         raise ConfigError(
-            f'broker = "{config.broker.url}" is not Kafka, but Flink works only with topics in '
+            f'broker = "{broker_of(config).url}" is not Kafka, but Flink works only with topics in '
             'Kafka; write broker = "kafka://HOST:PORT", or use `streamgp run`'
         )
     loops = build_loops(config, source=str(config_file))

@@ -29,6 +29,7 @@ from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progr
 from streamgp.apps.deployment.contents import InputProgress, drifts_in, errors_of
 from streamgp.apps.deployment.deployment import (
     address_of,
+    broker_of,
     build_loops,
     damage,
     load_deployed,
@@ -173,10 +174,9 @@ def _of_state(root: Path) -> Finding:
 
 
 def _of_security(config: WorkerConfig) -> Iterator[Finding]:
-    assert config.broker is not None
-    protocol = config.broker.security.protocol
+    security = broker_of(config).security
     is_kafka = isinstance(address_of(config), KafkaAddress)
-    if is_kafka and protocol == "SASL_PLAINTEXT" and config.broker.security.mechanism == "PLAIN":
+    if is_kafka and security.protocol == "SASL_PLAINTEXT" and security.mechanism == "PLAIN":
         yield Finding(
             "warning",
             "security",
@@ -187,8 +187,7 @@ def _of_security(config: WorkerConfig) -> Iterator[Finding]:
 
 def _of_files(config_file: Path, config: WorkerConfig) -> Iterator[Finding]:
     """Warn of secrets, stored data and settings that every user of the machine can access."""
-    assert config.broker is not None
-    security, address = config.broker.security, address_of(config)
+    security, address = broker_of(config).security, address_of(config)
     # By their settings: a file's name may be a secret that was pasted there by mistake.
     named = {
         "people.keys_file": config.people.keys_file,
@@ -222,14 +221,12 @@ def _of_topics(
     topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
 ) -> Iterator[Finding]:
     problems = topic_problems(topics, config)
-    assert config.broker is not None
-    address = config.broker.url
     if problems:
         # The problem may be the broker itself: then its own line says so.
         for problem in problems:
             yield Finding("wrong", "topics", problem)
         return
-    yield Finding("ok", "broker", address)
+    yield Finding("ok", "broker", broker_of(config).url)
     n = topics.n_partitions()
     yield Finding("ok", "topics", f"all seven exist, with {number(n, 'partition')}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())

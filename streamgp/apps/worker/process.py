@@ -31,6 +31,7 @@ from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (
     address_of,
+    broker_of,
     build_loops,
     damage,
     load_deployed,
@@ -377,7 +378,6 @@ def _run(
 def _work(
     config: WorkerConfig, topics: Topics, loops: LoopSettings, stop: Stop, *, strict: bool
 ) -> None:
-    assert config.broker is not None  # checked when it was loaded
     is_memory = isinstance(address_of(config), MemoryAddress)
     slot = _slot(config, topics, is_memory=is_memory)
     bind, names_annotators = config.observe.bind, config.observe.annotators
@@ -391,7 +391,7 @@ def _work(
             logging.INFO,
             "started",
             streamgp=release(),
-            broker=config.broker.url,
+            broker=broker_of(config).url,
             group=config.worker.group,
             instance=slot.instance,
             state=None if slot.state is None else str(slot.state.path),
@@ -440,14 +440,16 @@ def _check_topics(topics: Topics, config: WorkerConfig) -> None:
 def _slot(config: WorkerConfig, topics: Topics, *, is_memory: bool) -> Slot:
     """Take this worker's slot; with topics in memory, snapshots would be useless."""
     settings = config.worker
-    assert config.broker is not None
     if is_memory:
         return Slot(settings.instance or "memory")
     slot = take_slot(
         Path(settings.state),
         settings.instance,
         origin=origin_of_state(
-            config.broker.url, config.topics.names().values(), settings.group, topics.identity()
+            broker_of(config).url,
+            config.topics.names().values(),
+            settings.group,
+            topics.identity(),
         ),
     )
     if slot.trouble is not None:
