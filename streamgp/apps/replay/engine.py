@@ -281,16 +281,12 @@ def reliability_of(
     return combined(learner.estimate_annotators() for learner in _classifiers(loop, keys))
 
 
-def drifts_of(
-    loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None], *, keyed: bool
-) -> Drifts | None:
-    """Return the concept drifts that the learners have found, None for none; as `reliability_of`.
-
-    `keyed` says whether every key has a learner of its own.
-    """
+def drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> Drifts | None:
+    """Return the drifts that the learners have found, None for none; as `reliability_of`."""
     found = [learner for learner in _classifiers(loop, keys) if learner.n_drifts]
     if not found:
         return None
+    keyed = isinstance(loop, KeyedLoops) and loop.keyed
     since = None if keyed else found[0].examples()[found[0].n_outdated :]
     return Drifts(
         n_found=sum(learner.n_drifts for learner in found),

@@ -305,7 +305,7 @@ class _Replay:
             played = replace(
                 played,
                 reliability=reliability_of(loop, played.by_key),
-                drifts=drifts_of(loop, played.by_key, keyed=config.log.key is not None),
+                drifts=drifts_of(loop, played.by_key),
             )
             _note_labels(played, notes)
         self._seconds = perf_counter() - self._start

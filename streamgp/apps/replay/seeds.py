@@ -154,9 +154,7 @@ def play_seed(
             )
         if log.error is not None:
             raise click.ClickException(str(log.error))
-    return dataclasses.replace(
-        played, drifts=drifts_of(loop, played.by_key, keyed=config.log.key is not None)
-    )
+    return dataclasses.replace(played, drifts=drifts_of(loop, played.by_key))
 
 
 def seeded(config: Config, seed: int) -> Config:
