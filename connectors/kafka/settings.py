@@ -163,7 +163,7 @@ def parse_servers(servers: str) -> tuple[str, ...]:
     ValueError: server must be host:port, got 'one:kafka'
 
     """
-    return tuple(_server(part.strip()) for part in servers.split(","))
+    return tuple(parse_server(part.strip()) for part in servers.split(","))
 
 
 def check_name(name: str, what: str = "topic") -> str:
@@ -186,7 +186,8 @@ def check_name(name: str, what: str = "topic") -> str:
     return name
 
 
-def _server(text: str) -> str:
+def parse_server(text: str) -> str:
+    """Return one server as `host:port`; the error says what was expected."""
     match = _SERVER.fullmatch(text)
     port = int(match[2] or _DEFAULT_PORT) if match else 0
     if match is None or not 1 <= port <= 65535:

@@ -7,8 +7,8 @@ are imported only then, so that no client of an unused broker is loaded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from connectors.kafka.settings import Security
     from connectors.topics import Topics
     from streamgp.config.settings import WorkerConfig
-
-_DEFAULT_PORT = 9092
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
 class Address(Protocol):
@@ -201,11 +198,13 @@ def parse_address(url: str) -> Address:
 
 
 def _server(url: str, text: str) -> str:
-    match = _HOST.fullmatch(text)
-    port = int(match[2] or _DEFAULT_PORT) if match else 0
-    if match is None or not 1 <= port <= 65535 or not is_host(match[1]):
-        raise ValueError(
-            f"= {shown(url)} is not allowed: {shown(text)} is not a server, expected HOST:PORT, "
-            f'as in "kafka://host:{_DEFAULT_PORT}"'
-        )
-    return f"{match[1]}:{port}"
+    from connectors.kafka.settings import parse_server
+
+    with suppress(ValueError):
+        server = parse_server(text)
+        if is_host(server.rpartition(":")[0]):
+            return server
+    raise ValueError(
+        f"= {shown(url)} is not allowed: {shown(text)} is not a server, expected HOST:PORT, "
+        'as in "kafka://host:9092"'
+    )
