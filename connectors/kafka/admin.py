@@ -246,7 +246,14 @@ class Administration:
         missing = [name for name, topic in self._describe().items() if topic is None]
         if not missing:
             return []
-        new = {self._names[name]: self._wanted(name) for name in missing}
+        new = {
+            self._names[name]: {
+                "num_partitions": self._partitions,
+                "replication_factor": self._replication,
+                "configs": wanted(name),
+            }
+            for name in missing
+        }
         answer = self._ask(
             "create topics", lambda client: client.create_topics(new, raise_errors=False)
         )
@@ -508,13 +515,6 @@ class Administration:
         return {
             name: {key: entry["value"] for key, entry in found[self._names[name]].items()}
             for name in names
-        }
-
-    def _wanted(self, name: TopicName) -> dict[str, Any]:
-        return {
-            "num_partitions": self._partitions,
-            "replication_factor": self._replication,
-            "configs": wanted(name),
         }
 
     def _offsets(
