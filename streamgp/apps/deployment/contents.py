@@ -33,7 +33,7 @@ from connectors.worker.losses import (
     vanished,
 )
 from streamgp.apps.console import number, span
-from streamgp.apps.deployment.deployment import everything
+from streamgp.apps.deployment.deployment import PATIENCE_S, everything
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
@@ -107,9 +107,6 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
 
 
 # --- Losses in the topics of a deployment, detected from outside the workers.
-
-
-_PATIENCE_S = 0.5
 
 
 def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> dict[int, Losses]:
@@ -196,7 +193,7 @@ def warning_of(topics: Topics) -> str | None:
 def _holds_something(topics: Topics, name: TopicName) -> bool:
     with closing(topics.reader((name,))) as reader:
         while not reader.caught_up:
-            if any(record.value is not None for record in reader.poll(_PATIENCE_S)):
+            if any(record.value is not None for record in reader.poll(PATIENCE_S)):
                 return True
     return False
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from connectors.topics import Outgoing, Reader, Record, TopicName, Topics
-from connectors.wire.state_records import HistoryError
+from connectors.wire import state_records
+from connectors.wire.state_records import CONFIGURATION, HistoryError
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
 from streamgp.apps.deployment.answer_keys import signatures_of
@@ -184,7 +186,8 @@ def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:
 # These commands join no group and create no topics; errors become one line on stderr.
 
 
-_PATIENCE_S = 0.5
+PATIENCE_S = 0.5
+"""How long to wait for the next records of a topic before looking at something else."""
 _CURE = "--create-topics"
 
 
@@ -270,7 +273,47 @@ def all_of(reader: Reader, *, what: str) -> Iterator[Record]:
     n = 0
     with progress() as show:
         while not reader.caught_up:
-            for record in reader.poll(_PATIENCE_S):
+            for record in reader.poll(PATIENCE_S):
                 n += 1
                 show(f"{what}: {number(n, 'record')}", 0.0)
                 yield record
+
+
+# --- State, written in place of the workers, which must not be running.
+
+
+def check_idle(there: Deployment, doing: str) -> None:
+    """Refuse to continue while workers are running."""
+    n = there.n_workers()
+    if n:
+        raise click.ClickException(
+            f"{number(n, 'worker')} of group {there.group} still running; stop them all, then "
+            f"{doing} (a killed worker counts until the broker notices)"
+        )
+
+
+def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
+    """Refuse to overwrite what a worker has written since the topics were read."""
+    check_idle(there, doing)
+    if reader.poll(PATIENCE_S):
+        raise click.ClickException(
+            "a worker has learned something in the meantime; stop all workers, then run this again"
+        )
+
+
+def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
+    """Return the records that sign some partitions with a configuration."""
+    return [
+        state_records.state("", CONFIGURATION, configuration, partition) for partition in partitions
+    ]
+
+
+def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
+    """Write state in the place of a worker; return once it is stored."""
+    if there.is_in_directory:
+        # In a directory only a worker can write state, and only one at a time: act as this worker.
+        topics = there.topics
+        with closing(topics.client(group=there.group, instance="upkeep", max_records=1)) as client:
+            client.commit(records)
+        return
+    write_all(there, records, program="upkeep")

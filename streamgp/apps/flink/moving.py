@@ -43,7 +43,13 @@ from connectors.worker.logging import say
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import Stop
-from streamgp.apps.deployment.deployment import Deployment, everything, write_all
+from streamgp.apps.deployment.deployment import (
+    Deployment,
+    check_idle,
+    everything,
+    marks,
+    write_all,
+)
 from streamgp.apps.flink.cluster import (
     ENDED,
     HANDING,
@@ -58,7 +64,6 @@ from streamgp.apps.flink.cluster import (
     reason_in,
     was_taken_over,
 )
-from streamgp.apps.maintenance.rebuild import check_idle, marks
 from streamgp.config.validation import ConfigError
 
 _HANDED_BACK = "handed-back"

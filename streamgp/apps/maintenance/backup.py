@@ -71,12 +71,14 @@ from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
     build_loops,
+    check_idle,
     everything,
+    marks,
     readable_topics,
     visit,
     write_all,
+    write_state,
 )
-from streamgp.apps.maintenance.rebuild import check_idle, marks, write_state
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.state.serialize import HEAD

@@ -21,14 +21,19 @@ from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, va
 from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
 from streamgp.apps.console import INTERRUPTED, agreed, number, progress, tell
-from streamgp.apps.deployment.deployment import Deployment, all_of, visit, write_all
+from streamgp.apps.deployment.deployment import (
+    PATIENCE_S,
+    Deployment,
+    all_of,
+    visit,
+    write_all,
+)
 from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
 
 NOT_YET = 3
 """Exit status: the worker has received the request to forget, but not carried it out yet."""
 _KEPT_BY: tuple[TopicName, ...] = ("events", "predictions", "requests", "answers", "dead-letters")
-_PATIENCE_S = 0.5
 
 
 @dataclass(slots=True)
@@ -173,7 +178,7 @@ def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s
     end = time.monotonic() + wait_s
     with progress() as show:
         while traces.left and time.monotonic() < end:
-            for record in reader.poll(_PATIENCE_S):
+            for record in reader.poll(PATIENCE_S):
                 traces.take(record)
             show("waiting for the worker", 0.0)
     if traces.left:

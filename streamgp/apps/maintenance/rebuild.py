@@ -20,19 +20,21 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from connectors.topics import COMPACTED, Outgoing, Reader
+from connectors.topics import COMPACTED, Outgoing
 from connectors.wire import state_records
-from connectors.wire.state_records import CONFIGURATION, History
+from connectors.wire.state_records import History
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
 from connectors.worker.settings import configuration_of
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
-    Deployment,
     all_of,
+    check_idle,
+    check_still_idle,
+    marks,
     readable_topics,
     visit,
-    write_all,
+    write_state,
 )
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
@@ -257,7 +259,6 @@ LEARNER_SETTINGS = (
 """Sections of a worker's configuration that define a learner."""
 BEING_REBUILT = "being rebuilt"
 """Replaces the fingerprint while learners are exchanged; no configuration has this one."""
-_PATIENCE_S = 0.5
 
 
 def rebuild_learners(
@@ -336,25 +337,6 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
     return changed
 
 
-def check_idle(there: Deployment, doing: str) -> None:
-    """Refuse to continue while workers are running."""
-    n = there.n_workers()
-    if n:
-        raise click.ClickException(
-            f"{number(n, 'worker')} of group {there.group} still running; stop them all, then "
-            f"{doing} (a killed worker counts until the broker notices)"
-        )
-
-
-def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
-    """Refuse to overwrite what a worker has written since the topics were read."""
-    check_idle(there, doing)
-    if reader.poll(_PATIENCE_S):
-        raise click.ClickException(
-            "a worker has learned something in the meantime; stop all workers, then run this again"
-        )
-
-
 def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> None:
     """Refuse the topics of another group.
 
@@ -416,21 +398,3 @@ def _head(loop: Learned, model: Model, fresh: Model) -> State:
         return head_around(model, loop.parts, loop.lines, fresh)
     except (SnapshotError, TypeError) as error:
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
-
-
-def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
-    """Return the records that sign some partitions with a configuration."""
-    return [
-        state_records.state("", CONFIGURATION, configuration, partition) for partition in partitions
-    ]
-
-
-def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
-    """Write state in the place of a worker; return once it is stored."""
-    if there.is_in_directory:
-        # In a directory only a worker can write state, and only one at a time: act as this worker.
-        topics = there.topics
-        with closing(topics.client(group=there.group, instance="upkeep", max_records=1)) as client:
-            client.commit(records)
-        return
-    write_all(there, records, program="upkeep")

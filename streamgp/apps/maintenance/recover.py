@@ -47,11 +47,14 @@ from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
     build_loops,
+    check_idle,
+    check_still_idle,
+    marks,
     readable_topics,
     visit,
+    write_state,
 )
 from streamgp.apps.maintenance.dead_letters import Wanted, letters
-from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, marks, write_state
 from streamgp.common.printable import printable
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, LabelledExample

@@ -32,6 +32,7 @@ from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
+    PATIENCE_S,
     Deployment,
     all_of,
     build_loops,
@@ -52,7 +53,6 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.retract import contests, in_force, to_undo, with_again, without
 
-_PATIENCE_S = 0.5
 _SETTLED_S = 10.0
 """How long the results of a request may become visible after its position."""
 _ABOUT = """\
@@ -320,7 +320,7 @@ def _left(
     end, heeded_at = monotonic() + wait_s, None
     with progress() as show:
         while monotonic() < end:
-            for record in reader.poll(_PATIENCE_S):
+            for record in reader.poll(PATIENCE_S):
                 histories.setdefault(record.partition, History()).take(record)
             show("waiting for the learners", 0.0)
             if heeded_at is None:

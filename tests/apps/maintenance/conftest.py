@@ -9,4 +9,4 @@ from streamgp.apps.maintenance import forget, retract
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look often whether the workers have done what was requested: each look waits for news."""
     for program in (forget, retract):
-        monkeypatch.setattr(program, "_PATIENCE_S", 0.02)
+        monkeypatch.setattr(program, "PATIENCE_S", 0.02)
