@@ -134,7 +134,7 @@ def demo(
         if no_picture:
             raise click.UsageError("--picture and --no-picture contradict each other; choose one")
         check_picture(picture, read=())
-    from streamgp.apps.console import progress
+    from streamgp.apps.console import INTERRUPTED, progress
     from streamgp.apps.replay.demo import LEARNERS, run_learners
     from streamgp.report.tables import table
 
@@ -147,7 +147,7 @@ def demo(
         _draw([played.points.curve(name) for name, played in runs.items()], picture)
     if len(runs) < len(LEARNERS) or any(played.result.interrupted for played in runs.values()):
         click.echo("interrupted; the last learner did not see the whole log", err=True)
-        click.get_current_context().exit(130)
+        click.get_current_context().exit(INTERRUPTED)
 
 
 def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bool) -> None:

@@ -19,7 +19,15 @@ from connectors.jsonl import MessageFiles, alone_in
 from connectors.storage.snapshots import state_error
 from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
-from streamgp.apps.console import in_one_line, number, progress, tell
+from streamgp.apps.console import (
+    DONE,
+    INTERRUPTED,
+    WRONG_USE,
+    in_one_line,
+    number,
+    progress,
+    tell,
+)
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log, tell_rejected
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
@@ -336,24 +344,24 @@ class _Replay:
         tell(f"{number(played.result.n_events, 'event')} in {self._seconds:.1f} s")
         if self._log.error is not None:
             tell(f"Error: {self._log.error} (what came before it is kept)")
-            return 2
+            return WRONG_USE
         if not played.statistics.n_events and sink.n_rejected:
             tell(f"Error: no row of {self._path} could be read; see the reasons above")
-            return 2
+            return WRONG_USE
         if 0 < played.statistics.n_events <= sink.n_rejected and not sink.n_predicted:
             tell("Error: the learner or a rule failed on every event; see the reasons above")
-            return 2
+            return WRONG_USE
         if played.result.interrupted:
             further = "; the same command continues from here" if self._resumable else ""
             tell(f"interrupted; what was done so far is kept{further}")
-            return 130
+            return INTERRUPTED
         if (
             0 < played.statistics.n_answered <= sink.n_unlearnable
             and not played.statistics.n_learned
         ):
             tell("Error: the learner could not learn a single label; see the reasons above")
-            return 2
-        return 0
+            return WRONG_USE
+        return DONE
 
 
 def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:

@@ -13,7 +13,7 @@ import click
 from msgspec.structs import replace
 from scipy.special import stdtrit
 
-from streamgp.apps.console import number, progress, tell
+from streamgp.apps.console import DONE, INTERRUPTED, number, progress, tell
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import Notes, open_log
 from streamgp.apps.replay.engine import Game, Played, drifts_of
@@ -61,7 +61,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
         for name, played in _games(path, seeded(config, config.seed + n), source, notes):
             if played.result.interrupted:
                 tell("interrupted; nothing is shown for only some of the runs")
-                return 130
+                return INTERRUPTED
             runs.setdefault(name, []).append(played.statistics)
             if name == learner_name(config):
                 n_drifts.append(0 if played.drifts is None else played.drifts.n_found)
@@ -88,7 +88,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
         found = ", ".join(map(str, n_drifts))
         click.echo(f"concept drifts found by {learner_name(config)}, with each seed: {found}")
     click.echo(f"means of {number(n_seeds, 'seed')} ± half of their {100 * _LEVEL:.0f} % interval")
-    return 0
+    return DONE
 
 
 _TITLES = {"label": ("accuracy", "macro F1"), "number": ("mean abs.\nerror", "NMSE")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from streamgp.apps.console import DONE, INTERRUPTED, progress, tell
+from streamgp.apps.console import DONE, INTERRUPTED, WRONG_USE, progress, tell
 from streamgp.apps.recorded_logs import Notes, open_log
 from streamgp.apps.replay.engine import Game, Played
 from streamgp.apps.replay.run import EndingLog, ReplaySink
@@ -145,7 +145,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     _show(runs, path, picture)
     if log.error is not None:
         tell(f"Error: {log.error} (what came before it is shown)")
-        return 2
+        return WRONG_USE
     if not runs:
         first = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
         raise click.ClickException(f"no row of {path} could be used{first}")
