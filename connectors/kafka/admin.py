@@ -219,24 +219,15 @@ class Administration:
     ----------
     connection
         Connection to the cluster.
-    names
-        Names of the topics there.
     partitions, replication
         Number of partitions and replication factor of created topics; with a replication of -1 the
         broker decides.
 
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        names: Mapping[TopicName, str],
-        *,
-        partitions: int,
-        replication: int,
-    ) -> None:
+    def __init__(self, connection: Connection, *, partitions: int, replication: int) -> None:
         self._connection = connection
-        self._names = names
+        self._names = connection.names
         self._partitions = partitions
         self._replication = replication
         self._client: Any = None
@@ -324,7 +315,7 @@ class Administration:
     ) -> dict[TopicPartition, Place]:
         """Return the partitions of some topics, by default of the workers' inputs; see `counts`."""
         return {
-            TopicPartition(self._names[name], number): (name, number)
+            self._connection.place(name, number): (name, number)
             for name, count in self.counts(topics).items()
             for number in range(count)
         }
@@ -438,9 +429,7 @@ class Administration:
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
-        roles = {
-            TopicPartition(self._names[topic], number): (topic, number) for topic, number in places
-        }
+        roles = {self._connection.place(*place): place for place in places}
         found = self._ask("describe transactions", lambda client: open_transactions(client, roles))
         return {roles[partition]: obstacle for partition, obstacle in found.items()}
 

@@ -23,12 +23,13 @@ from connectors.kafka.client_import import (
     KafkaAdminClient,
     KafkaConsumer,
     KafkaProducer,
+    TopicPartition,
     get_sasl_mechanism,
     kafka_errors,
 )
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import BrokerError, RefusedError, TopicName
+from connectors.topics import ALL_TOPICS, BrokerError, RefusedError, TopicName
 
 MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
 """The largest record that our own topics accept: 16 MiB, and room for key and headers."""
@@ -41,7 +42,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 
 class Connection:
-    """Creates clients of one cluster.
+    """Creates clients of the cluster that holds a deployment's topics.
 
     Parameters
     ----------
@@ -51,27 +52,41 @@ class Connection:
         Encryption and authentication.
     timeouts
         Timeouts of all requests.
+    names
+        Names of the topics there; None if they are called by their roles.
+
+    Attributes
+    ----------
+    names
+        The name of each topic on the cluster.
+    roles
+        The topic of each name.
 
     """
 
     def __init__(
-        self, servers: str, security: Security | None = None, timeouts: Timeouts | None = None
+        self,
+        servers: str,
+        security: Security | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        names: Mapping[TopicName, str] | None = None,
     ) -> None:
+        self.names = {name: name for name in ALL_TOPICS} if names is None else dict(names)
+        self.roles = {called: name for name, called in self.names.items()}
         self.servers = parse_servers(servers)
         self.security = security or Security()
         self.timeouts = timeouts or Timeouts()
         self._context = self.security.context()
 
-    def consumer(self, names: Mapping[TopicName, str], **options: Any) -> Any:
+    def place(self, topic: TopicName, number: int) -> TopicPartition:
+        """Return a partition under its topic's name on the cluster."""
+        return TopicPartition(self.names[topic], number)
+
+    def consumer(self, **options: Any) -> Any:
         """Return a consumer that never commits by itself and reads only committed records.
 
-        Parameters
-        ----------
-        names
-            Names on the broker of the topics that it reads.
-        options
-            Further settings of the client.
-
+        `options` are further settings of the client.
         """
         settings = {
             "enable_auto_commit": False,
@@ -86,7 +101,7 @@ class Connection:
             "metrics_enabled": False,
         }
         consumer = self._make(KafkaConsumer, settings | options)
-        unpack_here(consumer, {called: name for name, called in names.items()})
+        unpack_here(consumer, self.roles)
         return consumer
 
     def producer(self, **options: Any) -> Any:

@@ -80,20 +80,16 @@ class GroupConsumer:
     # _known_at  when the positions of all inputs were last known
     # _begun     where reading did not start at the group's position, since the last call of `begun`
 
-    def __init__(
-        self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
-    ) -> None:
+    def __init__(self, connection: Connection, *, group: str, instance: str) -> None:
         timeouts = connection.timeouts
-        self.topics: dict[str, TopicName] = {names[name]: name for name in WORKER_INPUTS}
+        self.topics: dict[str, TopicName] = {connection.names[name]: name for name in WORKER_INPUTS}
         self.membership: Any = None
         self.known_as: str | None = None
         self.numbers: frozenset[int] = frozenset()
-        self._names = names
         self._connection = connection
         self._known_at = self._checked_at = 0.0
         self._begun: list[OffsetReset] = []
         self._consumer = connection.consumer(
-            names,
             group_id=group,
             group_instance_id=instance,
             # This class decides where to start without a valid position, and reports it.
@@ -180,7 +176,7 @@ class GroupConsumer:
 
     def place(self, topic: TopicName, number: int) -> TopicPartition:
         """Return a partition under its topic's name on the broker."""
-        return TopicPartition(self._names[topic], number)
+        return self._connection.place(topic, number)
 
     def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
         """Return the offset that is fetched next, None if it is not known in time."""

@@ -7,7 +7,7 @@ records are independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -42,8 +42,8 @@ class KafkaReader:
     ----------
     connection, administration
         The cluster.
-    names
-        Names on the broker of the topics to read.
+    topics
+        The topics to read.
     from_end
         Whether to start with records that arrive from now on.
     group
@@ -59,7 +59,7 @@ class KafkaReader:
         self,
         connection: Connection,
         administration: Administration,
-        names: Mapping[TopicName, str],
+        topics: Iterable[TopicName],
         *,
         from_end: bool,
         group: str | None = None,
@@ -69,9 +69,9 @@ class KafkaReader:
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
         self._administration = administration
-        self._places = places = list(administration.partitions_of(names))
+        self._places = places = list(administration.partitions_of(topics))
         self._ends = {} if from_end else administration.ends(places)
-        self._consumer = connection.consumer(names, max_partition_fetch_bytes=2**20, group_id=group)
+        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20, group_id=group)
         try:
             self._consumer.assign(places)
             # Before the first open transaction, not after it: its records are still to come.
@@ -142,7 +142,6 @@ class KafkaReader:
 def partitions_with_records(
     connection: Connection,
     administration: Administration,
-    names: Mapping[TopicName, str],
     starts: Mapping[TopicPartition, int],
 ) -> set[TopicPartition]:
     """Return the partitions that have a committed record at or after an offset.
@@ -152,7 +151,7 @@ def partitions_with_records(
     firsts = administration.starts(starts)
     left = administration.ends(starts)
     found: set[TopicPartition] = set()
-    consumer = connection.consumer(names)
+    consumer = connection.consumer()
     try:
         consumer.assign(list(starts))
         for place, start in starts.items():
@@ -181,11 +180,8 @@ class KafkaWriter:
     # _lasts    futures of sent batches that are not known to be stored
     # _n_left   number of records in these batches
 
-    def __init__(
-        self, connection: Connection, names: Mapping[TopicName, str], program: str
-    ) -> None:
+    def __init__(self, connection: Connection, program: str) -> None:
         self._connection = connection
-        self._names = names
         self._taken: list[Outgoing] = []
         self._n_bytes = 0
         self._left_at = 0.0
@@ -238,7 +234,7 @@ class KafkaWriter:
 
     def _leave(self) -> None:
         records = self._taken
-        topics = [self._names[record.topic] for record in records]
+        topics = [self._connection.names[record.topic] for record in records]
         try:
             self._lasts += [last for _, last in put(self._producer, topics, records)]
         except CLIENT_ERRORS as error:
@@ -285,7 +281,6 @@ _WAIT_MS = 100
 def read_history(
     connection: Connection,
     administration: Administration,
-    names: Mapping[TopicName, str],
     starts: Mapping[int, Mapping[TopicName, int]],
     *,
     progress: Progress | None,
@@ -297,8 +292,6 @@ def read_history(
     ----------
     connection, administration
         The cluster.
-    names
-        Names of the topics there.
     starts
         For each partition the first offset of each of the two topics, 0 if not given.
     progress
@@ -315,7 +308,7 @@ def read_history(
 
     """
     places = {
-        TopicPartition(names[topic], number): (topic, offsets.get(topic, 0))
+        connection.place(topic, number): (topic, offsets.get(topic, 0))
         for number, offsets in starts.items()
         for topic in COMPACTED
     }
@@ -335,7 +328,7 @@ def read_history(
     n_all = sum(ends[place] - start for place, start in at.items())
     if at:
         stall_s = connection.timeouts.stall_s
-        consumer = connection.consumer(names, max_partition_fetch_bytes=2**20)
+        consumer = connection.consumer(max_partition_fetch_bytes=2**20)
         try:
             consumer.assign(list(at))
             for place, start in at.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection, close_consumer
-from connectors.kafka.client_import import TopicPartition, committed, kafka_errors
+from connectors.kafka.client_import import committed, kafka_errors
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.worker_client import KafkaWorkerClient
@@ -79,16 +79,16 @@ class KafkaTopics:
         timeouts: Timeouts | None = None,
     ) -> None:
         called = {name: name for name in ALL_TOPICS} | dict(names or {})
-        self._names = {name: check_name(called[name]) for name in ALL_TOPICS}
+        called = {name: check_name(called[name]) for name in ALL_TOPICS}
         twice = sorted(name for name in called.values() if list(called.values()).count(name) > 1)
         if twice:
             raise ValueError(f"topics must have different names, got {twice[0]!r} twice")
         check_whole("partitions", partitions, 1)
         wanted = "at least 1, or -1 for the broker's"
         check_number("replication", replication, wanted, lambda n: n == -1 or n >= 1)
-        self._connection = Connection(servers, security, timeouts)
+        self._connection = Connection(servers, security, timeouts, names=called)
         self._administration = Administration(
-            self._connection, self._names, partitions=partitions, replication=replication
+            self._connection, partitions=partitions, replication=replication
         )
 
     def client(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
@@ -96,7 +96,6 @@ class KafkaTopics:
         return KafkaWorkerClient(
             self._connection,
             self._administration,
-            self._names,
             group=check_name(group, "group"),
             instance=check_name(instance, "instance"),
             max_records=max_records,
@@ -109,14 +108,14 @@ class KafkaTopics:
         return KafkaReader(
             self._connection,
             self._administration,
-            {name: self._names[name] for name in topics},
+            topics,
             from_end=from_end,
             group=None if group is None else check_name(group, "group"),
         )
 
     def writer(self, program: str) -> KafkaWriter:
         """Write to topics; the program's name identifies the writer in the broker's log."""
-        return KafkaWriter(self._connection, self._names, check_name(program, "program"))
+        return KafkaWriter(self._connection, check_name(program, "program"))
 
     def create(self) -> list[str]:
         """Create the missing topics; return what was done, one line each."""
@@ -136,7 +135,7 @@ class KafkaTopics:
 
     def names(self) -> Mapping[TopicName, str]:
         """Return the names of the topics on the cluster."""
-        return dict(self._names)
+        return dict(self._connection.names)
 
     def n_partitions(self) -> int:
         """Return the number of partitions of the inputs."""
@@ -174,20 +173,18 @@ class KafkaTopics:
             If they do not belong to these topics.
 
         """
-        roles = {called: name for name, called in self._names.items()}
+        roles = self._connection.roles
         found = self._administration.positions(group, topics)
         return {(roles[place.topic], place.partition): at for place, at in found.items()}
 
     def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""
-        places = {
-            TopicPartition(self._names[n], number): at for (n, number), at in positions.items()
-        }
+        places = {self._connection.place(*place): at for place, at in positions.items()}
         self._administration.set_positions(group, places)
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return positions and ends of each partition at a time when no transaction was open."""
-        return checkpoint(self._connection, self._administration, self._names, group)
+        return checkpoint(self._connection, self._administration, group)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
@@ -195,9 +192,9 @@ class KafkaTopics:
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
         """Return the places that have a committed record at or after an offset."""
-        roles = {TopicPartition(self._names[place[0]], place[1]): place for place in positions}
+        roles = {self._connection.place(*place): place for place in positions}
         starts = {partition: positions[place] for partition, place in roles.items()}
-        found = partitions_with_records(self._connection, self._administration, self._names, starts)
+        found = partitions_with_records(self._connection, self._administration, starts)
         return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:
@@ -206,7 +203,7 @@ class KafkaTopics:
 
     def read_besides(self, group: str) -> list[str]:
         """Return the names of other topics that members of a group read."""
-        return sorted(self._administration.subscribed(group) - {*self._names.values()})
+        return sorted(self._administration.subscribed(group) - self._connection.roles.keys())
 
     def close(self) -> None:
         """Close the connection."""
@@ -232,7 +229,6 @@ _NAP_S = 0.005
 def checkpoint(
     connection: Connection,
     administration: Administration,
-    names: Mapping[TopicName, str],
     group: str,
     *,
     patience_s: float = PATIENCE_S,
@@ -252,11 +248,11 @@ def checkpoint(
     positions: dict[Place, int] = {}
     ends: dict[Place, int] = {}
     until = time.monotonic() + patience_s
-    consumer = connection.consumer(names, group_id=group, retry_backoff_ms=_RETRY_MS)
+    consumer = connection.consumer(group_id=group, retry_backoff_ms=_RETRY_MS)
     try:
         while left:
             for number in sorted(left):
-                found = _still(consumer, administration, names, number)
+                found = _still(connection, consumer, administration, number)
                 if found is not None:
                     left.discard(number)
                     positions |= found[0]
@@ -276,10 +272,13 @@ def checkpoint(
 
 
 def _still(
-    consumer: Any, administration: Administration, names: Mapping[TopicName, str], number: int
+    connection: Connection, consumer: Any, administration: Administration, number: int
 ) -> tuple[dict[Place, int], dict[Place, int]] | None:
     """Return positions and ends of a partition, None if it was not at rest."""
-    written, read = _places(names, COMPACTED, number), _places(names, WORKER_INPUTS, number)
+    written, read = (
+        {connection.place(topic, number): (topic, number) for topic in topics}
+        for topics in (COMPACTED, WORKER_INPUTS)
+    )
     ends = administration.ends(written)
     if consumer.end_offsets(list(written)) != ends:  # the last stable offsets
         return None
@@ -293,9 +292,3 @@ def _still(
         {read[place]: int(position.offset) for place, position in at.items()},
         {written[place]: end for place, end in ends.items()},
     )
-
-
-def _places(
-    names: Mapping[TopicName, str], topics: Iterable[TopicName], number: int
-) -> dict[TopicPartition, Place]:
-    return {TopicPartition(names[topic], number): (topic, number) for topic in topics}

@@ -66,7 +66,6 @@ class KafkaWorkerClient:
         self,
         connection: Connection,
         administration: Administration,
-        names: Mapping[TopicName, str],
         *,
         group: str,
         instance: str,
@@ -75,7 +74,6 @@ class KafkaWorkerClient:
         self._timeouts = connection.timeouts
         self._connection = connection
         self._administration = administration
-        self._names = names
         self._group = group
         self._instance = instance
         self._inputs = Prefetch(max_records)
@@ -96,11 +94,11 @@ class KafkaWorkerClient:
             retry_backoff_ms=_RETRY_MS,
         )
         try:
-            self._member = GroupConsumer(connection, names, group=group, instance=instance)
+            self._member = GroupConsumer(connection, group=group, instance=instance)
         except BrokerError:
             self._close_producer(self._timeouts.close_s)
             raise
-        self._monitor = TopicMonitor(connection, names, self._shapes)
+        self._monitor = TopicMonitor(connection, self._shapes)
 
     @property
     def assigned(self) -> frozenset[int]:
@@ -163,7 +161,6 @@ class KafkaWorkerClient:
         return read_history(
             self._connection,
             self._administration,
-            self._names,
             starts,
             progress=progress,
             keep_alive=self._keep_alive,
@@ -198,7 +195,7 @@ class KafkaWorkerClient:
             }
             ends = transact(
                 self._producer,
-                self._names,
+                self._connection.names,
                 outgoing,
                 offsets,
                 membership,
@@ -406,7 +403,8 @@ class KafkaWorkerClient:
         shapes = {}
         for name, shape in self._administration.shapes().items():
             if shape is None:
-                raise BrokerError(f"topic {self._names[name]} is missing; --create-topics makes it")
+                called = self._connection.names[name]
+                raise BrokerError(f"topic {called} is missing; --create-topics makes it")
             shapes[name] = shape
         marked = self._administration.marked_positions(self._group)
         self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
@@ -416,7 +414,7 @@ class KafkaWorkerClient:
         """Refuse partitions that the topics did not have when this worker started."""
         n_known, numbers = self._shapes["events"].n_partitions, self._member.numbers
         if numbers and max(numbers) >= n_known:
-            called = self._names["events"]
+            called = self._connection.names["events"]
             raise RefusedError(more_partitions(called, n_known, max(numbers) + 1, "this worker"))
 
     def _mark(self, place: TopicPartition) -> str:
@@ -462,15 +460,9 @@ class TopicMonitor:
     # _n_odd  how many checks in a row have found topics missing or replaced: a single-node
     #         broker that restarts believes for a moment that it has none
 
-    def __init__(
-        self,
-        connection: Connection,
-        names: Mapping[TopicName, str],
-        shapes: Mapping[TopicName, Shape],
-    ) -> None:
+    def __init__(self, connection: Connection, shapes: Mapping[TopicName, Shape]) -> None:
         self._connection = connection
-        self._administration = Administration(connection, names, partitions=1, replication=-1)
-        self._names = names
+        self._administration = Administration(connection, partitions=1, replication=-1)
         self._shapes = shapes
         self._every_s = connection.timeouts.look_s
         self.fault: BrokerError | None = None
@@ -495,7 +487,7 @@ class TopicMonitor:
     def change(self, administration: Administration) -> BrokerError | None:
         """Check now, over the caller's connection; return an error that says what has changed."""
         try:
-            check_same(self._names, self._shapes, administration.shapes())
+            check_same(self._connection.names, self._shapes, administration.shapes())
         except BrokerError as error:
             return error
         return None
@@ -519,7 +511,7 @@ class TopicMonitor:
             return
         self._silent = None
         try:
-            check_same(self._names, self._shapes, found)
+            check_same(self._connection.names, self._shapes, found)
             self._n_odd = 0
         except RefusedError as error:
             self.fault = error

@@ -17,7 +17,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Timeouts
-from connectors.topics import ALL_TOPICS, BrokerError, FencedError
+from connectors.topics import BrokerError, FencedError
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -288,9 +288,8 @@ def test_a_request_keeps_its_time_when_connecting_took_long(monkeypatch):
 
     monkeypatch.setattr("connectors.kafka.admin.time", clock)
     monkeypatch.setattr("connectors.kafka.admin.within", within)
-    names = {name: name for name in ALL_TOPICS}
     connection = Slow("127.0.0.1:9", timeouts=Timeouts(connect_s=20.0))
-    administration = Administration(connection, names, partitions=1, replication=1)
+    administration = Administration(connection, partitions=1, replication=1)
     assert set(administration.shapes().values()) == {None}
     assert allowed_s == [20.0]
 

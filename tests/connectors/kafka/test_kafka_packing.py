@@ -56,7 +56,7 @@ def test_what_is_too_large_for_a_topic_together_is_sent_in_parts(kafka, kafka_pr
     small = {"num_partitions": 1, "configs": {"max.message.bytes": "20000"}}
     with opened(kafka, kafka_prefix, partitions=1, create=False) as topics:
         admin = topics._connection.admin()
-        admin.create_topics({topics._names["events"]: small})
+        admin.create_topics({topics.names()["events"]: small})
         admin.close()
         topics.create()
         values = [b"%05d" % i * 200 for i in range(100)]

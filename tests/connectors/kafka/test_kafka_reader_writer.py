@@ -74,7 +74,7 @@ def test_a_reader_sees_committed_records_only_and_passes_what_was_aborted(topics
     producer = topics._connection.producer(transactional_id=kafka_prefix + "t")
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(topics._names["predictions"], b"aborted", b"k", partition=0).get(PATIENCE_S)
+    producer.send(topics.names()["predictions"], b"aborted", b"k", partition=0).get(PATIENCE_S)
     reader = topics.reader(["predictions"])
     assert reader.poll(0.2) == []
     assert not reader.caught_up

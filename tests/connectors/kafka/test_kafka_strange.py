@@ -56,7 +56,7 @@ def topics(kafka, kafka_prefix):
 
 
 def test_every_consumer_of_ours_reads_so(topics):
-    consumer = topics._connection.consumer({})
+    consumer = topics._connection.consumer()
     assert consumer._fetcher.PartitionRecords.func is _Fetched
     consumer.close()
 
@@ -141,12 +141,12 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
     large = {"num_partitions": 1, "configs": {"max.message.bytes": str(24 * 2**20)}}
     with opened(kafka, kafka_prefix, partitions=1, create=False) as topics:
         admin = topics._connection.admin()
-        admin.create_topics({topics._names["events"]: large})
+        admin.create_topics({topics.names()["events"]: large})
         admin.close()
         topics.create()
         producer = topics._connection.producer(max_request_size=24 * 2**20)
         for value in (b"x" * (20 * 2**20), GOOD):
-            producer.send(topics._names["events"], value, b"ann").get(timeout=PATIENCE_S)
+            producer.send(topics.names()["events"], value, b"ann").get(timeout=PATIENCE_S)
         producer.close()
         work(topics, kafka_prefix + "g")
         [letter] = everything(topics, "dead-letters")
@@ -171,7 +171,7 @@ def test_a_snapshot_that_knows_more_than_the_topics_is_not_used(
         write(topics, *[out("events", labelled)] * 3)
         work(topics, group, state)
         admin = topics._connection.admin()
-        made_anew = [topics._names[name] for name in ("state", "consensus")]
+        made_anew = [topics.names()[name] for name in ("state", "consensus")]
         admin.delete_topics(made_anew)
         assert eventually(lambda: set(admin.list_topics()).isdisjoint(made_anew), True)
         admin.close()
@@ -238,7 +238,7 @@ def test_a_damaged_record_is_reported_with_its_place_to_all_readers(
         for i in range(4):
             write(topics, out("events", b"%d" % i), out("state", b"%d" % i))
         for topic in ("events", "state"):
-            damage(spoiled, topics._names[topic], 2, how)
+            damage(spoiled, topics.names()[topic], 2, how)
         place = f"^topic {kafka_prefix}%s is damaged at offset 2 in partition 0 [(]{why}[)]; bring "
         with pytest.raises(BrokerError, match=place % "events"):
             read(topics, "events")
@@ -254,7 +254,7 @@ def test_a_damaged_record_is_reported_with_its_place_to_all_readers(
             list(link.history({0: {}}))
         if how == "bytes":  # the broker finds the next one
             admin = topics._connection.admin()
-            admin.delete_records({TopicPartition(topics._names["events"], 0): 3})
+            admin.delete_records({TopicPartition(topics.names()["events"], 0): 3})
             admin.close()
             assert read(topics, "events") == [b"3"]
 
@@ -263,7 +263,7 @@ def test_what_the_broker_itself_cannot_read_is_reported_by_its_place(spoiled, ka
     with opened(spoiled.servers, kafka_prefix, partitions=1) as topics:
         for i in range(4):
             write(topics, out("state", b"%d" % i))
-        damage(spoiled, topics._names["state"], 2, "length")
+        damage(spoiled, topics.names()["state"], 2, "length")
         with linked(topics, kafka_prefix + "g", wait=False) as link:
             error, took_s = error_of(lambda: list(link.history({0: {"state": 3}})))
         assert str(error).startswith(

@@ -585,7 +585,7 @@ def send_offset(producer, topics, group, offset):
     from kafka import TopicPartition
     from kafka.structs import OffsetAndMetadata
 
-    place = TopicPartition(topics._names["events"], 0)
+    place = TopicPartition(topics.names()["events"], 0)
     producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
 
 
@@ -704,11 +704,11 @@ def open_transaction(topics, name, value=b"open"):
     @contextmanager
     def opened_transaction():
         producer = a_producer(
-            topics, transactional_id=topics._names[name], transaction_timeout_ms=60_000
+            topics, transactional_id=topics.names()[name], transaction_timeout_ms=60_000
         )
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topics._names[name], value, b"k", partition=0).get(5.0)
+        producer.send(topics.names()[name], value, b"k", partition=0).get(5.0)
         try:
             yield producer
         finally:
@@ -720,11 +720,11 @@ def open_transaction(topics, name, value=b"open"):
 
 
 def abort(topics, found):
-    producer = a_producer(topics, transactional_id=topics._names["state"])
+    producer = a_producer(topics, transactional_id=topics.names()["state"])
     producer.init_transactions()
     producer.begin_transaction()
     for value in found:
-        producer.send(topics._names["state"], value, b"k", partition=0)
+        producer.send(topics.names()["state"], value, b"k", partition=0)
     producer.flush()
     producer.abort_transaction()
     producer.close()
@@ -732,7 +732,7 @@ def abort(topics, found):
 
 def begin(link, topics, value):
     link._producer.begin_transaction()
-    link._producer.send(topics._names["predictions"], value, b"k", partition=0).get(5.0)
+    link._producer.send(topics.names()["predictions"], value, b"k", partition=0).get(5.0)
 
 
 def end_transactions_of(topics, group, instance):
