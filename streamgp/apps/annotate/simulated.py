@@ -11,7 +11,6 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -206,31 +205,6 @@ def _shrink(labels: dict[tuple[str | None, str], Label | None]) -> None:
 # --- Answers: held until they are due, then sent to the broker.
 
 
-@dataclass(slots=True, kw_only=True)
-class Counts:
-    """Counts of a simulated annotator's answers.
-
-    Parameters
-    ----------
-    n_answered
-        Number of answers sent, of all kinds.
-    n_challenges
-        How many of them were about challenges.
-    n_declined
-        How many of them gave no label.
-
-    """
-
-    n_answered: int = 0
-    n_challenges: int = 0
-    n_declined: int = 0
-
-    def note(self, answer: Answer, *, is_challenge: bool) -> None:
-        self.n_answered += 1
-        self.n_challenges += is_challenge
-        self.n_declined += answer.declined
-
-
 class ScheduledAnswers:
     """Answers that have been decided, but are not stored by the broker yet.
 
@@ -243,15 +217,17 @@ class ScheduledAnswers:
 
     Attributes
     ----------
-    counts
-        Counts of the answers.
+    n_answered
+        Number of answers sent, of all kinds.
+    n_challenges, n_declined
+        How many of them were about challenges; how many gave no label.
 
     """
 
     # _waiting  heap of (answered_at, number, question, answer); numbers order equal times
     # _unsure   answers that may not be stored, with their partition
     def __init__(self, *, keyed: bool, signatures: Signatures | None = None) -> None:
-        self.counts = Counts()
+        self.n_answered = self.n_challenges = self.n_declined = 0
         self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._waiting: list[tuple[float, int, Question, Answer]] = []
         self._unsure: list[tuple[Answer, int | None]] = []
@@ -292,7 +268,9 @@ class ScheduledAnswers:
                 continue
             desk.take(answer, partition=question.partition, at=now)
             self._unsure.append((answer, question.partition))
-            self.counts.note(answer, is_challenge=isinstance(question.request, Challenge))
+            self.n_answered += 1
+            self.n_challenges += isinstance(question.request, Challenge)
+            self.n_declined += answer.declined
         n = len(self._unsure)
         if n:
             for answer, partition in self._unsure:
@@ -335,6 +313,8 @@ class Simulation:
     ----------
     trouble
         Current problem with the broker; None if there is none.
+    scheduled
+        The answers: those that wait, and counts of those sent.
 
     """
 
@@ -361,7 +341,7 @@ class Simulation:
         self._keyed = keyed
         self._only_key = only_key
         self._clock = clock
-        self._scheduled = ScheduledAnswers(keyed=keyed, signatures=signatures)
+        self.scheduled = ScheduledAnswers(keyed=keyed, signatures=signatures)
         self._look_at = 0.0
         self._retry_at = 0.0
         for label in truths.labels():
@@ -389,15 +369,7 @@ class Simulation:
         except BrokerError:
             self.close()
             raise
-        self._scheduled.start_over(self._desk)
-
-    @property
-    def counts(self) -> Counts:
-        return self._scheduled.counts
-
-    @property
-    def n_waiting(self) -> int:
-        return len(self._scheduled)
+        self.scheduled.start_over(self._desk)
 
     @property
     def n_untold(self) -> int:
@@ -447,7 +419,7 @@ class Simulation:
 
     def _read(self, timeout_s: float) -> int:
         assert self._feed is not None
-        due_at = self._scheduled.next_at
+        due_at = self.scheduled.next_at
         if due_at is not None:
             timeout_s = min(timeout_s, max(0.0, due_at - self._clock()))
         if self._untold:
@@ -491,7 +463,7 @@ class Simulation:
         truth = self._truths.ask(request.key, request.event_id)
         answer = self._annotator.answer(request, truth, self._clock())
         if answer is not None:
-            self._scheduled.add(question, answer)
+            self.scheduled.add(question, answer)
 
     def _find_truths(self) -> int:
         """Read some events, if a question waits for one of them."""
@@ -520,7 +492,7 @@ class Simulation:
 
     def _send(self) -> int:
         assert self._writer is not None
-        return self._scheduled.send(self._writer, self._desk, self._clock())
+        return self.scheduled.send(self._writer, self._desk, self._clock())
 
 
 # --- The program.
@@ -575,7 +547,7 @@ def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str |
         while not stop():
             is_moved = simulation.step()
             now = time.monotonic()
-            if is_moved or (simulation.n_waiting and simulation.trouble is None):
+            if is_moved or (simulation.scheduled and simulation.trouble is None):
                 idle_since = now
             if simulation.trouble != trouble:
                 trouble = simulation.trouble
@@ -591,10 +563,10 @@ def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str |
 
 def progress_of(simulation: Simulation) -> str:
     """Return a line about what a simulated annotator has done."""
-    counts = simulation.counts
+    sent = simulation.scheduled
     text = (
-        f"{number(counts.n_answered, 'answer')}, {counts.n_challenges} of them to challenges, "
-        f"{counts.n_declined} declined; {simulation.n_waiting} under way"
+        f"{number(sent.n_answered, 'answer')}, {sent.n_challenges} of them to challenges, "
+        f"{sent.n_declined} declined; {len(sent)} under way"
     )
     if simulation.n_untold:
         text += f", {simulation.n_untold} wait for their event"

@@ -72,9 +72,9 @@ def test_everything_asked_is_answered_and_learned() -> None:
     assert {line.y for line in town.said("consensus")} == {"den", "hall"}
     assert all(line.y == ("den" if int(line.event_id[1:]) % 5 < 3 else "hall")
                for line in town.said("consensus"))  # fmt: skip
-    assert (one.counts.n_answered, one.counts.n_declined) == (len(town.said("answers")), 0)
-    assert one.counts.n_challenges > 0
-    assert (one.n_waiting, one.n_untold) == (0, 0)
+    assert (one.scheduled.n_answered, one.scheduled.n_declined) == (len(town.said("answers")), 0)
+    assert one.scheduled.n_challenges > 0
+    assert (len(one.scheduled), one.n_untold) == (0, 0)
 
 
 def test_wrong_answers_and_declines_come_at_the_given_rates_and_stay_the_same() -> None:
@@ -87,7 +87,7 @@ def test_wrong_answers_and_declines_come_at_the_given_rates_and_stay_the_same() 
         feed(town, 60)
         go_on(town, one)
         runs.append([(a.answer_id, a.y) for a in town.said("answers")])
-        assert 0 < one.counts.n_declined < 30
+        assert 0 < one.scheduled.n_declined < 30
         first = [a for a in town.said("answers") if (a.request_id or "").endswith("/label")]
         wrong = [a for a in first if a.y == ("hall" if int(a.event_id[1:]) % 5 < 3 else "den")]
         assert 5 < len(wrong) < 30
@@ -101,7 +101,7 @@ def test_answers_come_after_their_delay() -> None:
     feed(town, 1)
     town.work()
     settle(one)
-    assert (town.said("answers"), one.n_waiting) == ([], 1)
+    assert (town.said("answers"), len(one.scheduled)) == ([], 1)
     town.clock.now += 4.9
     settle(one)
     assert town.said("answers") == []
@@ -119,8 +119,8 @@ def test_what_was_asked_long_ago_is_answered_with_the_truth_of_then(
     town.work()
     one = simulation(town)
     go_on(town, one)
-    assert one.counts.n_answered == 50
-    assert one.counts.n_declined == 0
+    assert one.scheduled.n_answered == 50
+    assert one.scheduled.n_declined == 0
 
 
 def test_another_session_answers_what_is_left_and_nothing_twice() -> None:
@@ -171,7 +171,7 @@ def test_events_nobody_knows_the_label_of_are_declined() -> None:
     one = simulation(town)
     go_on(town, one)
     assert [(a.y, a.declined) for a in town.said("answers")] == [(None, True)]
-    assert one.counts.n_declined == 1
+    assert one.scheduled.n_declined == 1
 
 
 def test_label_that_came_along_counts_as_true_where_there_is_no_other() -> None:
@@ -194,11 +194,11 @@ def test_question_waits_for_its_event_and_goes_when_it_ends() -> None:
     writer.flush()
     one = simulation(town)
     settle(one)
-    assert (one.n_untold, one.counts.n_answered) == (2, 0)
+    assert (one.n_untold, one.scheduled.n_answered) == (2, 0)
     assert progress_of(one).endswith("0 under way, 2 wait for their event")
     town.put(Event(event_id="e2", key="k", x={}, occurred_at=town.clock.now, truth="hall"))
     settle(one)
-    assert (one.n_untold, one.counts.n_answered) == (1, 1)
+    assert (one.n_untold, one.scheduled.n_answered) == (1, 1)
     town.clock.now += 61.0
     settle(one)
     assert one.n_untold == 0
@@ -220,7 +220,7 @@ def test_challenge_of_an_answer_that_came_late_is_answered() -> None:
     town.put(late)
     town.work()
     settle(one)
-    assert (one.n_waiting, one.n_untold) == (1, 0)
+    assert (len(one.scheduled), one.n_untold) == (1, 0)
     town.clock.now += 5.0
     settle(one)
     assert [answer.y for answer in town.said("answers")] == ["hall", "den"]
@@ -242,7 +242,7 @@ def test_truths_that_will_not_be_asked_for_are_forgotten(
     one = simulation(town)
     feed(town, 200)
     go_on(town, one)
-    assert one.counts.n_answered == 200
+    assert one.scheduled.n_answered == 200
     assert len(one._truths) <= 40
     assert len(one._truths._asked) == 0
 
@@ -290,7 +290,7 @@ def test_broker_that_is_away_costs_nothing_but_time() -> None:
     settle(one)
     assert one.trouble is None
     assert sorted(a.event_id for a in town.said("answers")) == ["e1", "e2", "e3"]
-    assert one.counts.n_answered == 3
+    assert one.scheduled.n_answered == 3
     one.close()
 
 
