@@ -99,6 +99,59 @@ class RowRead:
     share: float
 
 
+class Sender:
+    """Sends the records of numbered inputs, and has them stored before there are too many.
+
+    Parameters
+    ----------
+    send, flush
+        Send a record; return once everything sent is stored by the broker.
+    first
+        Number of the first input.
+
+    Attributes
+    ----------
+    n_sent
+        Number of records sent.
+    last, safe
+        The last input processed; the last one up to which everything is stored.
+
+    """
+
+    # _flushed_at  time of the last flush
+    def __init__(
+        self,
+        send: Callable[[Outgoing], None],
+        flush: Callable[[], None],
+        *,
+        first: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.n_sent = 0
+        self.last = self.safe = first - 1
+        self._send = send
+        self._flush = flush
+        self._clock = clock
+        self._flushed_at = clock()
+
+    def take(self, record: Outgoing | None) -> None:
+        """Process the next input: its record, None if there is nothing to send."""
+        if record is not None:
+            self._send(record)
+            self.n_sent += 1
+        self.last += 1
+        is_long_ago = self._clock() - self._flushed_at >= UNSAFE_FOR_S
+        if is_long_ago or self.last - self.safe >= MOST_IN_FLIGHT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Return once everything is stored."""
+        if self.safe < self.last:
+            self._flush()
+            self.safe = self.last
+            self._flushed_at = self._clock()
+
+
 class EventProducer:
     """Sends rows to the events topic.
 
@@ -108,20 +161,21 @@ class EventProducer:
         Whether the workers have a learner for each key.
     n_taught
         Number of first rows that carry their label, to be learned.
+    first
+        Number of the first row to send.
 
     Attributes
     ----------
-    n_sent, n_rejected
-        Numbers of rows sent, and of rows that cannot be sent.
+    sender
+        Knows the last row processed, and up to which row everything is stored.
+    n_rejected
+        Number of rows that cannot be sent.
     reasons
         Reasons of the first of these.
-    last, safe
-        The last row processed; the last row up to which all rows are stored by the broker.
 
     """
 
-    # _n_unsafe  number of rows sent since the last flush, which was at _flushed_at
-    # _start     time of the first row in the log, and of its sending
+    # _start  time of the first row in the log, and of its sending
     def __init__(
         self,
         writer: Writer,
@@ -129,22 +183,18 @@ class EventProducer:
         *,
         keyed: bool,
         n_taught: int = 0,
+        first: int = 1,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.n_sent = 0
+        self.sender = Sender(writer.send, writer.flush, first=first, clock=clock)
         self.n_rejected = 0
         self.reasons: list[str] = []
-        self.last = 0
-        self.safe = 0
-        self._writer = writer
         self._pace = pace
         self._outbox = Outbound(SOURCE, keyed=keyed)
         self._n_taught = n_taught
         self._clock = clock
         self._sleep = sleep
-        self._n_unsafe = 0
-        self._flushed_at = clock()
         self._start: tuple[float, float] | None = None
 
     def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Show) -> None:
@@ -153,7 +203,7 @@ class EventProducer:
         Raises
         ------
         BrokerError
-            If the broker is lost; `safe` is the last row written.
+            If the broker is lost; `sender.safe` is the last row written.
         TableError
             If a log is damaged; the rows before have been sent.
 
@@ -162,16 +212,12 @@ class EventProducer:
             for row in rows:
                 if should_stop() or not self._wait_for(row, should_stop, say):
                     break
-                self._send(row)
-                self.last = row.number
-                now = self._clock()
-                if self._n_unsafe >= MOST_IN_FLIGHT or now - self._flushed_at >= UNSAFE_FOR_S:
-                    self._flush()
-                say(f"{number(self.n_sent, 'event')} sent", row.share)
+                self.sender.take(self._record(row))
+                say(f"{number(self.sender.n_sent, 'event')} sent", row.share)
         except TableError:
-            self._flush()
+            self.sender.flush()
             raise
-        self._flush()
+        self.sender.flush()
 
     def _wait_for(self, row: RowRead, should_stop: Callable[[], bool], say: Show) -> bool:
         """Wait until a row is due, and report a long wait; return whether it is due."""
@@ -185,42 +231,34 @@ class EventProducer:
         while (wait_s := due - self._clock()) > 0.0:
             if should_stop():
                 return False
-            if wait_s > _NAP_S and self._n_unsafe:
-                self._flush()
+            if wait_s > _NAP_S:
+                self.sender.flush()
             if wait_s >= _TOLD_S:  # a night in the log must not look like a hanging command
-                sent = f"{number(self.n_sent, 'event')} sent"
+                sent = f"{number(self.sender.n_sent, 'event')} sent"
                 say(f"{sent}, the next one in {span(wait_s)}", row.share)
             self._sleep(min(wait_s, _NAP_S))
         return True
 
-    def _send(self, row: RowRead) -> None:
+    def _record(self, row: RowRead) -> Outgoing | None:
+        """Return the record of a row, None if it cannot be sent."""
         message = row.message
         if isinstance(message, Rejected):
             self._reject(f"{message.subject}: {message.reason}")
-            return
+            return None
         if not self._pace.keep_times:
             message = replace(message, occurred_at=self._clock())
         if row.number <= self._n_taught:
             message = replace(message, y=message.truth)
         try:
-            record = self._outbox.message(message, None)
+            return self._outbox.message(message, None)
         except ValueError as error:
             self._reject(f"row {row.number}: {error}")
-            return
-        self._writer.send(record)
-        self.n_sent += 1
-        self._n_unsafe += 1
+            return None
 
     def _reject(self, reason: str) -> None:
         self.n_rejected += 1
         if len(self.reasons) < N_REASONS_SHOWN:
             self.reasons.append(f"rejected {reason}")
-
-    def _flush(self) -> None:
-        if self._n_unsafe:
-            self._writer.flush()
-        self.safe, self._n_unsafe = self.last, 0
-        self._flushed_at = self._clock()
 
 
 def send_logs(
@@ -256,8 +294,9 @@ def send_logs(
         stop = stack.enter_context(Stop())
         started_at = time.monotonic()
         writer = deployment.topics.writer(PROGRAM)
-        producer = EventProducer(writer, pace, keyed=deployment.config.worker.keyed, n_taught=teach)
-        producer.last = producer.safe = first - 1
+        producer = EventProducer(
+            writer, pace, keyed=deployment.config.worker.keyed, n_taught=teach, first=first
+        )
         notes.show()
         try:
             with _shown() as say:
@@ -267,7 +306,7 @@ def send_logs(
             with suppress(BrokerError):
                 writer.close()
             tell_rejected(producer.reasons, producer.n_rejected)
-            return _cut_by(error, producer, first)
+            return _cut_by(error, producer.sender, first)
         tell_rejected(producer.reasons, producer.n_rejected)
         return _end(producer, stop, first, time.monotonic() - started_at)
 
@@ -335,28 +374,29 @@ def _shown() -> Iterator[Show]:
 
 
 def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int:
+    n_sent, last = producer.sender.n_sent, producer.sender.last
     rejected = f", {number(producer.n_rejected, 'row')} rejected" if producer.n_rejected else ""
-    rows = f"row {first}" if producer.last == first else f"rows {first} to {producer.last}"
-    span = f" ({rows})" if producer.last >= first else ""
-    tell(f"{number(producer.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
+    rows = f"row {first}" if last == first else f"rows {first} to {last}"
+    span = f" ({rows})" if last >= first else ""
+    tell(f"{number(n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
     if stop():
-        tell(f"interrupted; continue with --from {producer.last + 1}")
+        tell(f"interrupted; continue with --from {last + 1}")
         return status_of(stop.signal)
-    if not producer.n_sent and producer.n_rejected:
+    if not n_sent and producer.n_rejected:
         tell("Error: no row could be read; see the reasons above")
         return WRONG_USE
-    if producer.last < first:
+    if last < first:
         tell(f"there is no row {first}: the logs end before it")
     return DONE
 
 
-def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int) -> int:
+def _cut_by(error: BrokerError | TableError, sender: Sender, first: int) -> int:
     if isinstance(error, TableError):
-        tell(f"Error: {error} (the rows before it were sent: {first} to {producer.last})")
+        tell(f"Error: {error} (the rows before it were sent: {first} to {sender.last})")
         return WRONG_USE
     tell(
-        f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, continue "
-        f"with --from {producer.safe + 1}"
+        f"Error: {' '.join(str(error).split())}; rows up to {sender.safe} are safe, continue "
+        f"with --from {sender.safe + 1}"
     )
     return _status_by(error)
 
@@ -400,74 +440,34 @@ def send_lines(
                 if line is None:
                     sender.flush()
                 else:
-                    sender.take(line, topic)
+                    sender.take(_record(line, topic, is_first=sender.last == 0))
             sender.flush()
         except (BrokerError, ValueError) as error:
             tell(
-                f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
-                f"of the input are safe, continue with: tail -n +{sender.n_safe + 1}"
+                f"Error: {' '.join(str(error).split())}; the first {number(sender.safe, 'line')} "
+                f"of the input are safe, continue with: tail -n +{sender.safe + 1}"
             )
             return _status_by(error) if isinstance(error, BrokerError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
         if stop():
-            tell(f"interrupted; continue with: tail -n +{sender.n_safe + 1}")
+            tell(f"interrupted; continue with: tail -n +{sender.safe + 1}")
             return status_of(stop.signal)
         return DONE
 
 
-class _LineSender:
-    """Sends lines as records.
-
-    Attributes
-    ----------
-    n_sent, n_safe
-        Number of records sent; number of lines up to which all are stored.
-
-    """
-
-    def __init__(self, send: Callable[[Outgoing], None], flush: Callable[[], None]) -> None:
-        self.n_sent = 0
-        self.n_safe = 0
-        self._n_lines = 0
-        self._send = send
-        self._flush = flush
-        self._flushed_at = time.monotonic()
-
-    def take(self, line: bytes, topic: TopicName | None) -> None:
-        """Send the next line; a blank one is skipped, like a byte order mark at the start."""
-        if self._n_lines == 0:
-            line = line.removeprefix(BOM_UTF8)
-        if record := _record(line, topic):
-            self._send(record)
-            self.n_sent += 1
-        self._n_lines += 1
-        if (
-            self._n_lines - self.n_safe >= MOST_IN_FLIGHT
-            or time.monotonic() - self._flushed_at >= UNSAFE_FOR_S
-        ):
-            self.flush()
-
-    def flush(self) -> None:
-        """Return once everything is stored."""
-        if self.n_safe < self._n_lines:
-            self._flush()
-            self.n_safe = self._n_lines
-        self._flushed_at = time.monotonic()
-
-
 @contextmanager
-def _writing(there: Deployment) -> Iterator[_LineSender]:
+def _writing(there: Deployment) -> Iterator[Sender]:
     writer = there.topics.writer(PROGRAM)
     try:
-        yield _LineSender(writer.send, writer.flush)
+        yield Sender(writer.send, writer.flush)
     finally:
         with suppress(BrokerError):  # already reported, or nothing is left to write
             writer.close()
 
 
 @contextmanager
-def _restoring(there: Deployment) -> Iterator[_LineSender]:
+def _restoring(there: Deployment) -> Iterator[Sender]:
     """Write in place of a worker; none may be running."""
     if not there.is_in_directory:
         raise click.ClickException(
@@ -481,13 +481,14 @@ def _restoring(there: Deployment) -> Iterator[_LineSender]:
         unsent.clear()
 
     try:
-        yield _LineSender(unsent.append, flush)
+        yield Sender(unsent.append, flush)
     finally:
         client.close(leave=True)
 
 
-def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:
-    line = line.rstrip(b"\r")
+def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing | None:
+    """Return the record in a line, None if it is blank; a byte order mark may precede the first."""
+    line = (line.removeprefix(BOM_UTF8) if is_first else line).rstrip(b"\r")
     if not line or line.isspace():
         return None
     if topic is None:

@@ -370,13 +370,15 @@ def test_no_more_than_so_many_rows_are_unsafe_at_once() -> None:
     one, writer, _ = producer(Pace())
     run(one, rows(*map(float, range(2 * MOST_IN_FLIGHT + 5))))
     assert writer.flushed == [1000, 2000, 2005]
-    assert (one.last, one.safe, one.n_sent) == (2005, 2005, 2005)
+    sender = one.sender
+    assert (sender.last, sender.safe, sender.n_sent) == (2005, 2005, 2005)
 
 
 def test_asked_to_stop_it_stops_before_the_next_row_with_all_safe() -> None:
     one, writer, clock = producer(Pace(speed=1.0))
     run(one, rows(0.0, 1.0, 100.0), lambda: clock.now >= 1005.0)
-    assert (one.last, one.safe, one.n_sent) == (2, 2, 2)
+    sender = one.sender
+    assert (sender.last, sender.safe, sender.n_sent) == (2, 2, 2)
     assert writer.flushed[-1] == 2
     assert clock.now < 1006.0
 
@@ -386,7 +388,7 @@ def test_what_is_not_safe_is_not_said_to_be() -> None:
     writer.fails = True
     with pytest.raises(BrokerError):
         run(one, rows(1.0, 2.0))
-    assert (one.last, one.safe) == (2, 0)
+    assert (one.sender.last, one.sender.safe) == (2, 0)
 
 
 def test_interrupted_command_says_with_which_row_to_go_on(
