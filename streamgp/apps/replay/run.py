@@ -227,14 +227,26 @@ def replay_log(
         if report is not None and out is None:
             # The page is generated from a run's files, here temporary ones.
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
-        replay = _Replay(path, config, directory, log, source=source)
+        start = perf_counter()
         try:
             with in_words(state):
                 keeper = None
                 if state is not None:
                     keeper = Keeper(state, config, path, out, strict=strict)
                     stack.enter_context(closing(keeper))
-                replay.play(keeper, notes, stack)
+                played, sink = _play(
+                    path, config, directory, log, keeper, notes, source=source, until=stack
+                )
+                seconds = perf_counter() - start
+                if directory is not None:
+                    write_results(
+                        directory,
+                        log=path,
+                        config=config,
+                        notes=notes.lines,
+                        played=played,
+                        wall_s=seconds,
+                    )
         except OSError as error:
             # Problems with the log are TableErrors: this is about our own files.
             if directory is None:
@@ -242,126 +254,98 @@ def replay_log(
             raise click.ClickException(
                 str(state_error(f"cannot write to {directory}", error))
             ) from None
-        return replay.say(out, report)
-
-
-class _Replay:
-    """One replay, from the first row of the log to the last line on the terminal."""
-
-    def __init__(
-        self,
-        path: Path,
-        config: Config,
-        directory: Path | None,
-        log: EndingLog,
-        *,
-        source: str,
-    ) -> None:
-        self._path = path
-        self._config = config
-        self._directory = directory
-        self._log = log
-        self._source = source
-        self._start = perf_counter()
-
-    def play(self, keeper: Keeper | None, notes: Notes, until_said: ExitStack) -> None:
-        """Run the log from the start, or from a checkpoint, and write the files.
-
-        The directory of the files is locked against others until the stack is left.
-        """
-        config, log = self._config, self._log
-        with ExitStack() as stack:
-            cut = None if keeper is None else keeper.cut()
-            store = None if keeper is None else keeper.store()
-            if store is not None:
-                stack.enter_context(closing(store))
-            loop = build.build_loop(
-                config,
-                source=self._source,
-                store=store,
-                snapshot=None if cut is None else cut.loop,
-            )
-            annotator = build.build_annotator(config)
-            sizes = None if cut is None else cut.sizes
-            claim(self._directory, log=self._path, until=until_said)
-            files = open_files(self._directory, sizes=sizes)
-            sink = stack.enter_context(closing(ReplaySink(files)))
-            notes.show()
-            show = stack.enter_context(progress())
-            game = Game(loop, log, annotator, sink, target=config.target)
-            if cut is not None:
-                _go_on(
-                    game,
-                    sink,
-                    cut,
-                    lambda n: show(f"{number(n, 'event')} again", log.source.progress),
-                )
-
-            def now() -> Cut:
-                # The files first: a state must not refer to more than they contain.
-                sizes = sink.sync()
-                around = {"game": game.state(), "sink": sink.state()}
-                return Cut(loop=loop.snapshot(with_environment=False), game=around, sizes=sizes)
-
-            with seldom_collected():
-                played = game.play(
-                    on_event=lambda n: show(number(n, "event"), log.source.progress),
-                    on_commit=None if keeper is None else partial(keeper.save_if_due, now),
-                )
-            if keeper is not None and played.result.whole:
-                keeper.save(now)
-            played = replace(
-                played,
-                reliability=reliability_of(loop, played.by_key),
-                drifts=drifts_of(loop, played.by_key),
-            )
-            _note_labels(played, notes)
-        self._seconds = perf_counter() - self._start
-        if self._directory is not None:
-            write_results(
-                self._directory,
-                log=self._path,
-                config=config,
-                notes=notes.lines,
-                played=played,
-                wall_s=self._seconds,
-            )
-        self._sink, self._played = sink, played
-        self._resumable = keeper is not None
-
-    def say(self, out: Path | None, report: Path | None) -> int:
-        """Show the table, write the page, and return the exit status."""
-        sink, played = self._sink, self._played
         where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
         tell_rejected([reason for _, reason in sink.reasons], sink.n_rejected, where)
-        click.echo(results_text(self._config, played))
+        click.echo(results_text(config, played))
         if out is not None:
             click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
         if report is not None:
-            assert self._directory is not None  # set whenever a page is requested
-            write_report(self._directory, report)
+            assert directory is not None  # set whenever a page is requested
+            write_report(directory, report)
             click.echo(f"report: {report}")
-        tell(f"{number(played.result.n_events, 'event')} in {self._seconds:.1f} s")
-        if self._log.error is not None:
-            tell(f"Error: {self._log.error} (what came before it is kept)")
-            return WRONG_USE
-        if not played.statistics.n_events and sink.n_rejected:
-            tell(f"Error: no row of {self._path} could be read; see the reasons above")
-            return WRONG_USE
-        if 0 < played.statistics.n_events <= sink.n_rejected and not sink.n_predicted:
-            tell("Error: the learner or a rule failed on every event; see the reasons above")
-            return WRONG_USE
-        if played.result.interrupted:
-            further = "; the same command continues from here" if self._resumable else ""
-            tell(f"interrupted; what was done so far is kept{further}")
-            return INTERRUPTED
-        if (
-            0 < played.statistics.n_answered <= sink.n_unlearnable
-            and not played.statistics.n_learned
-        ):
-            tell("Error: the learner could not learn a single label; see the reasons above")
-            return WRONG_USE
-        return DONE
+        tell(f"{number(played.result.n_events, 'event')} in {seconds:.1f} s")
+        return _status(path, log, played, sink, is_resumable=keeper is not None)
+
+
+def _play(
+    path: Path,
+    config: Config,
+    directory: Path | None,
+    log: EndingLog,
+    keeper: Keeper | None,
+    notes: Notes,
+    *,
+    source: str,
+    until: ExitStack,
+) -> tuple[Played, ReplaySink]:
+    """Run a log from the start, or from a checkpoint, and write the messages.
+
+    The directory of the files is locked against others until a stack ends.
+    """
+    with ExitStack() as stack:
+        cut = None if keeper is None else keeper.cut()
+        store = None if keeper is None else keeper.store()
+        if store is not None:
+            stack.enter_context(closing(store))
+        loop = build.build_loop(
+            config, source=source, store=store, snapshot=None if cut is None else cut.loop
+        )
+        annotator = build.build_annotator(config)
+        claim(directory, log=path, until=until)
+        files = open_files(directory, sizes=None if cut is None else cut.sizes)
+        sink = stack.enter_context(closing(ReplaySink(files)))
+        notes.show()
+        show = stack.enter_context(progress())
+        game = Game(loop, log, annotator, sink, target=config.target)
+        if cut is not None:
+            _go_on(
+                game, sink, cut, lambda n: show(f"{number(n, 'event')} again", log.source.progress)
+            )
+
+        def now() -> Cut:
+            # The files first: a state must not refer to more than they contain.
+            sizes = sink.sync()
+            around = {"game": game.state(), "sink": sink.state()}
+            return Cut(loop=loop.snapshot(with_environment=False), game=around, sizes=sizes)
+
+        with seldom_collected():
+            played = game.play(
+                on_event=lambda n: show(number(n, "event"), log.source.progress),
+                on_commit=None if keeper is None else partial(keeper.save_if_due, now),
+            )
+        if keeper is not None and played.result.whole:
+            keeper.save(now)
+        played = replace(
+            played,
+            reliability=reliability_of(loop, played.by_key),
+            drifts=drifts_of(loop, played.by_key),
+        )
+        _note_labels(played, notes)
+    return played, sink
+
+
+def _status(
+    path: Path, log: EndingLog, played: Played, sink: ReplaySink, *, is_resumable: bool
+) -> int:
+    """Return the exit status of a replay, and say why it is not 0."""
+    counts = played.statistics
+    if log.error is not None:
+        tell(f"Error: {log.error} (what came before it is kept)")
+        return WRONG_USE
+    if not counts.n_events and sink.n_rejected:
+        tell(f"Error: no row of {path} could be read; see the reasons above")
+        return WRONG_USE
+    if 0 < counts.n_events <= sink.n_rejected and not sink.n_predicted:
+        tell("Error: the learner or a rule failed on every event; see the reasons above")
+        return WRONG_USE
+    if played.result.interrupted:
+        further = "; the same command continues from here" if is_resumable else ""
+        tell(f"interrupted; what was done so far is kept{further}")
+        return INTERRUPTED
+    if 0 < counts.n_answered <= sink.n_unlearnable and not counts.n_learned:
+        tell("Error: the learner could not learn a single label; see the reasons above")
+        return WRONG_USE
+    return DONE
 
 
 def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
