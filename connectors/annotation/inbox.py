@@ -82,19 +82,19 @@ class AnnotationInbox:
 
     Examples
     --------
-    >>> desk = AnnotationInbox("ann")
-    >>> desk.take(
+    >>> inbox = AnnotationInbox("ann")
+    >>> inbox.take(
     ...     LabelRequest(
     ...         request_id="e1/label", event_id="e1", x={"light": 0.5}, reason="SkepticalAsk",
     ...         score=0.3, threshold=0.1, requested_at=100.0,
     ...     )
     ... )
-    >>> [question] = desk.questions(now=130.0)
-    >>> answer = desk.answer(question, "hall", now=130.0)
+    >>> [question] = inbox.questions(now=130.0)
+    >>> answer = inbox.answer(question, "hall", now=130.0)
     >>> answer.answer_id, answer.y
     ('e1/label/answer/ann/1', 'hall')
-    >>> undone = desk.undo(now=131.0)
-    >>> undone.message.supersedes, desk.next(now=132.0).supersedes
+    >>> undone = inbox.undo(now=131.0)
+    >>> undone.message.supersedes, inbox.next(now=132.0).supersedes
     ('e1/label/answer/ann/1', 'e1/label/answer/ann/2')
 
     """

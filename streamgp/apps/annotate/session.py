@@ -106,7 +106,7 @@ class Subscription:
 
     Attributes
     ----------
-    desk
+    inbox
         Open questions and answers; replaced after an outage of the broker.
     averages
         The usual values of each class; likewise.
@@ -182,9 +182,9 @@ class Subscription:
             self._feed = None
 
     def _begin(self) -> None:
-        """Create an empty desk, to be filled from the start of the topics."""
+        """Create an empty inbox, to be filled from the start of the topics."""
         settings = self._settings
-        self.desk = AnnotationInbox(
+        self.inbox = AnnotationInbox(
             settings.annotator,
             answer_horizon_s=settings.answer_horizon_s,
             with_classes=not settings.of_numbers,
@@ -195,14 +195,14 @@ class Subscription:
         self.averages = Averages()
         self._feed = DeskFeed(
             self._topics,
-            self.desk,
+            self.inbox,
             keyed=settings.keyed,
             only_key=settings.only_key,
             with_predictions=settings.order == "useful",
             signatures=settings.signatures,
         )
         for answer, at in self._given:
-            self.desk.take(answer, at=at)
+            self.inbox.take(answer, at=at)
 
     def _read(self, timeout_s: float) -> None:
         assert self._feed is not None
@@ -232,7 +232,7 @@ class Answering:
 
     """
 
-    # _live      the desk, with the feed that fills it
+    # _live      the inbox, with the feed that fills it
     # _question  the question shown, until it is answered, skipped or over
     # _n_skipped how many questions were skipped since the last answer
     # _is_empty  whether the last search found no question
@@ -290,7 +290,7 @@ class Answering:
         self._live.close()
 
     def n_open(self) -> int:
-        return self._live.desk.n_open(self._clock())
+        return self._live.inbox.n_open(self._clock())
 
     # --- internal
 
@@ -306,22 +306,22 @@ class Answering:
         if self._live.is_behind:
             return
         now = self._clock()
-        if self._question is not None and not self._live.desk.is_open(self._question, now):
+        if self._question is not None and not self._live.inbox.is_open(self._question, now):
             about = printable(self._question.request.event_id)
-            why = self._live.desk.why_ended(*key_of(self._question))
+            why = self._live.inbox.why_ended(*key_of(self._question))
             reason = "" if why is None else f": {printable(why)}"
             self._note = f"the question about event {about} has ended{reason}"
             self._question = None
             self._face.question_ended()
         if self._question is None:
-            self._question = self._live.desk.next(now)
+            self._question = self._live.inbox.next(now)
             if self._question is not None:
                 self._warn_of_hidden(self._question.request)
         self._is_empty = self._question is None
 
     def _warn_of_hidden(self, request: Request) -> None:
         """Warn of each new label with invisible characters."""
-        for label in self._live.desk.classes(request.key):
+        for label in self._live.inbox.classes(request.key):
             warning = self._hidden.warning(label)
             if warning is not None:
                 self._note = warning if self._note is None else f"{self._note}\n{warning}"
@@ -343,15 +343,16 @@ class Answering:
             of_numbers=self._settings.of_numbers,
             asks_confidence=self._settings.asks_confidence,
             is_patient=self._settings.idle_s is not None,
-            is_set_aside=self._settings.annotator in live.desk.quarantined(self._settings.only_key),
+            is_set_aside=self._settings.annotator
+            in live.inbox.quarantined(self._settings.only_key),
         )
 
     def _offer(self, request: Request) -> list[Choice]:
         if self._settings.of_numbers:
             return []
         key = request.key
-        desk = self._live.desk
-        return self._choices.offer(key, desk.classes(key), desk.all_classes())
+        inbox = self._live.inbox
+        return self._choices.offer(key, inbox.classes(key), inbox.all_classes())
 
     def _is_idle_for_too_long(self, view: View) -> bool:
         if view.question is not None or view.n_read is not None:
@@ -368,7 +369,7 @@ class Answering:
         elif self._question is not None:
             question, self._question, self._note = self._question, None, None
             if command.kind == "skip":
-                self._live.desk.skip(question)
+                self._live.inbox.skip(question)
                 self._n_skipped += 1
                 self._note = f"event {printable(question.request.event_id)}: skipped"
             elif command.kind == "rename":
@@ -382,19 +383,19 @@ class Answering:
         assert command.old is not None
         assert command.label is not None
         now = self._clock()
-        renamed = self._live.desk.rename(key, command.old, command.label, now)
+        renamed = self._live.inbox.rename(key, command.old, command.label, now)
         for answer, partition in renamed:
             self._send(answer, partition)
         old, new = shown_label(command.old), shown_label(command.label)
         self._note = f"{number(len(renamed), 'example')} of yours: {old} is {new} now"
-        left = self._live.desk.timeline.count(key, command.old)
+        left = self._live.inbox.timeline.count(key, command.old)
         if left:
             self._note += f"; {left} more that you cannot change, given by others or too long ago"
 
     def _answer(self, question: Question, command: Command) -> None:
         self._n_skipped = 0
-        desk = self._live.desk
-        answer = desk.answer(
+        inbox = self._live.inbox
+        answer = inbox.answer(
             question,
             command.label,
             self._clock(),
@@ -419,13 +420,13 @@ class Answering:
             return
         if self._n_skipped:
             self._n_skipped -= 1
-            question = self._live.desk.unskip()
-            if question is not None and self._live.desk.is_open(question, self._clock()):
+            question = self._live.inbox.unskip()
+            if question is not None and self._live.inbox.is_open(question, self._clock()):
                 self._question = question
                 self._note = f"event {printable(question.request.event_id)}: here again"
                 return
         try:
-            undone = self._live.desk.undo(self._clock())
+            undone = self._live.inbox.undo(self._clock())
         except CannotUndoError as error:
             self._note = str(error)
             return

@@ -247,13 +247,13 @@ class ScheduledAnswers:
         self._n_added += 1
         heapq.heappush(self._waiting, (answer.answered_at, self._n_added, question, answer))
 
-    def start_over(self, desk: AnnotationInbox) -> None:
-        """Forget waiting answers, which will be drawn again; tell the desk those possibly sent."""
+    def start_over(self, inbox: AnnotationInbox) -> None:
+        """Forget waiting answers, which will be drawn again; tell the inbox those possibly sent."""
         self._waiting.clear()
         for answer, partition in self._unsure:
-            desk.take(answer, partition=partition, at=answer.answered_at)
+            inbox.take(answer, partition=partition, at=answer.answered_at)
 
-    def send(self, writer: Writer, desk: AnnotationInbox, now: float) -> int:
+    def send(self, writer: Writer, inbox: AnnotationInbox, now: float) -> int:
         """Send the answers that are due; return their number.
 
         Raises
@@ -264,9 +264,9 @@ class ScheduledAnswers:
         """
         while self._waiting and self._waiting[0][0] <= now:
             _, _, question, answer = heapq.heappop(self._waiting)
-            if not desk.is_open(question, now):
+            if not inbox.is_open(question, now):
                 continue
-            desk.take(answer, partition=question.partition, at=now)
+            inbox.take(answer, partition=question.partition, at=now)
             self._unsure.append((answer, question.partition))
             self.n_answered += 1
             self.n_challenges += isinstance(question.request, Challenge)
@@ -352,7 +352,7 @@ class Simulation:
         self._feed: DeskFeed | None = None
         self._events: Reader | None = None
         self._writer: Writer | None = None
-        self._desk = AnnotationInbox()
+        self._inbox = AnnotationInbox()
         self._untold: dict[_EventKey, list[Question]] = {}
         self._is_ready = False
         try:
@@ -361,7 +361,7 @@ class Simulation:
                 self._events = self._topics.reader(["events"])
             self._feed = DeskFeed(
                 self._topics,
-                self._desk,
+                self._inbox,
                 keyed=self._keyed,
                 only_key=self._only_key,
                 signatures=self._signatures,
@@ -369,7 +369,7 @@ class Simulation:
         except BrokerError:
             self.close()
             raise
-        self.scheduled.start_over(self._desk)
+        self.scheduled.start_over(self._inbox)
 
     @property
     def n_untold(self) -> int:
@@ -429,14 +429,14 @@ class Simulation:
             self._settle(message)
         if self._is_ready:
             requests = [m for m in told if isinstance(m, LabelRequest | Challenge)]
-            questions = [found for r in requests if (found := self._desk.find(r)) is not None]
+            questions = [found for r in requests if (found := self._inbox.find(r)) is not None]
         elif self._feed.caught_up:
             self._is_ready = True
-            questions = self._desk.questions(self._clock())
+            questions = self._inbox.questions(self._clock())
         else:
             return len(told)
         for question in questions:
-            if any(self._desk.may_answer(question, name) for name in self._names):
+            if any(self._inbox.may_answer(question, name) for name in self._names):
                 self._hear(question)
         return len(told)
 
@@ -473,7 +473,7 @@ class Simulation:
         if now >= self._look_at:
             self._look_at = now + LOOK_AGAIN_S
             open_ones = (
-                (event, [question for question in found if self._desk.is_open(question, now)])
+                (event, [question for question in found if self._inbox.is_open(question, now)])
                 for event, found in self._untold.items()
             )
             self._untold = {event: found for event, found in open_ones if found}
@@ -492,7 +492,7 @@ class Simulation:
 
     def _send(self) -> int:
         assert self._writer is not None
-        return self.scheduled.send(self._writer, self._desk, self._clock())
+        return self.scheduled.send(self._writer, self._inbox, self._clock())
 
 
 # --- The program.

@@ -293,7 +293,7 @@ class Watching(Joined):
 
     Attributes
     ----------
-    desk
+    inbox
         The open questions and the quarantined annotators.
     flow
         Predictions over time, while watching.
@@ -342,7 +342,7 @@ class Watching(Joined):
         super().__init__(target)
         self.since = since
         self.is_whole = is_whole
-        self.desk = AnnotationInbox(
+        self.inbox = AnnotationInbox(
             answer_horizon_s=answer_horizon_s,
             with_classes=target == "label",
             people=people,
@@ -381,10 +381,10 @@ class Watching(Joined):
             return
         message = self._message_of(record)
         if isinstance(message, TakenBack) and message.event_id is None:
-            self.desk.forget(message.key, record.at)
+            self.inbox.forget(message.key, record.at)
         elif not isinstance(message, TakenBack | Rejected | None):
             if record.topic in HISTORY:
-                self.desk.take(message, partition=record.partition, at=record.at)
+                self.inbox.take(message, partition=record.partition, at=record.at)
             # The loop's message about a cancelled question counts, not the request to cancel it.
             if not is_old and not (record.topic == "answers" and isinstance(message, Cancel)):
                 self.hear(message, now)

@@ -174,7 +174,7 @@ def _label_rate(watching: Watching) -> str:
 
 
 def _open(watching: Watching, now: float) -> str:
-    requests = [question.request for question in watching.desk.questions(now)]
+    requests = [question.request for question in watching.inbox.questions(now)]
     if not requests:
         return "no question is waiting"
     n_challenges = sum(isinstance(request, Challenge) for request in requests)
@@ -217,7 +217,7 @@ def _labels(watching: Watching) -> list[str]:
 def _quarantine(watching: Watching) -> list[Part]:
     """Return a section about annotators whose answers are not learned, if there are any."""
     lines = []
-    for name, n in sorted(watching.desk.quarantined().items()):
+    for name, n in sorted(watching.inbox.quarantined().items()):
         where = f" in {number(n, 'key')}" if watching.keyed else ""
         lines.append(f"{printable(name)}{where}: answers are not learned")
     return [Part(name="in quarantine", lines=lines, is_alarming=True)] if lines else []
@@ -276,7 +276,7 @@ class Follower:
     # _history  reads topics from their start
     # _flow     reads topics from their end; None if all are read from their start
     # _is_old   whether the history was there before watching began
-    # _turned   time of the last `turn_over` of the desk
+    # _turned   time of the last `turn_over` of the inbox
     def __init__(
         self,
         deployment: Deployment,
@@ -326,7 +326,7 @@ class Follower:
         now = self._clock()
         if now - self._turned >= TURN_S:
             self._turned = now
-            self.watching.desk.turn_over()
+            self.watching.inbox.turn_over()
 
     def text(self) -> str:
         return text(self.watching, self._around(), self._clock())

@@ -231,7 +231,7 @@ def test_desk_is_cleared_once_a_minute(small: Small, monkeypatch: pytest.MonkeyP
     now, turns = [1000.0], []
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True, clock=lambda: now[0])
-        monkeypatch.setattr(follower.watching.desk, "turn_over", lambda: turns.append(now[0]))
+        monkeypatch.setattr(follower.watching.inbox, "turn_over", lambda: turns.append(now[0]))
         for now[0] in (1030.0, 1061.0, 1062.0, 1122.0):
             follower.read_on(0.0)
         follower.close()
