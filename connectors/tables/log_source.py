@@ -317,7 +317,7 @@ class WindowedLog:
 
 
 class Answers(Protocol):
-    """Protocol of pending answers, such as `streamgp.simulation.answer_queue.AnswerQueue`."""
+    """Protocol of pending answers, such as `streamgp.simulation.AnswerQueue`."""
 
     def see(self, event: Event) -> None:
         """Show an event, its truth included, before anything is asked about it."""
