@@ -43,7 +43,7 @@ class Desk(Protocol):
         ...
 
 
-class Received(NamedTuple):
+class TopicMessage(NamedTuple):
     """A message, its partition, and when it was written to the topic, POSIX seconds."""
 
     message: Told
@@ -51,7 +51,7 @@ class Received(NamedTuple):
     at: float
 
 
-def hand_over(desk: Desk, received: Received) -> None:
+def hand_over(desk: Desk, received: TopicMessage) -> None:
     """Pass a received message to a desk."""
     message, partition, at = received
     if not isinstance(message, TakenBack):
@@ -111,7 +111,7 @@ class TopicFeed:
         """Whether everything that was there at the start has been read, predictions excluded."""
         return self._said is not None and self._said.caught_up and self._learned.caught_up
 
-    def read(self, timeout_s: float) -> list[Received]:
+    def read(self, timeout_s: float) -> list[TopicMessage]:
         """Return the next messages; an empty list if none arrives within the timeout.
 
         Raises
@@ -142,11 +142,11 @@ class TopicFeed:
             self._predictions.pop().close()
         return records
 
-    def _understand(self, record: Record) -> Received | None:
+    def _understand(self, record: Record) -> TopicMessage | None:
         message = understood(record, keyed=self._keyed, signatures=self._signatures)
         if message is None or (self._only_key is not None and message.key != self._only_key):
             return None
-        return Received(message, record.partition, record.at)
+        return TopicMessage(message, record.partition, record.at)
 
 
 class DeskFeed(TopicFeed):

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from connectors.annotation.desk import AnnotationDesk
-from connectors.annotation.feed import TURN_S, Received, TopicFeed, hand_over
+from connectors.annotation.feed import TURN_S, TopicFeed, TopicMessage, hand_over
 from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, RefusedError, Topics
@@ -55,7 +55,7 @@ class Board:
         self.desk = desk
         self.times = AnswerTimes()
 
-    def take(self, received: Received) -> None:
+    def take(self, received: TopicMessage) -> None:
         """Process a message read from the topics."""
         hand_over(self.desk, received)
         if isinstance(received.message, Answer):
@@ -241,13 +241,13 @@ class LiveDesk:
 
     def _install(self, board: Board) -> None:
         for answer, partition in self._recent:
-            board.take(Received(answer, partition or 0, self._clock()))
+            board.take(TopicMessage(answer, partition or 0, self._clock()))
         self._board = board
         self.n_read = None
         self.trouble = None
         self.notify()
 
-    def _take(self, board: Board, received: Sequence[Received]) -> None:
+    def _take(self, board: Board, received: Sequence[TopicMessage]) -> None:
         for each in received:
             board.take(each)
         self.notify()
