@@ -16,7 +16,7 @@ from streamgp.cli.options import (
     ignore_option,
     target_option,
 )
-from streamgp.config.load import consistent, load, with_options
+from streamgp.config.load import check_config, load, with_options
 from streamgp.config.settings import Config
 
 _LARGEST_SEED = 2**32 - 1
@@ -159,7 +159,7 @@ def replay(
     """
     loaded = Config() if config_file is None else load(config_file, target=options["target"])
     config = with_options(loaded, **options)
-    consistent(config, source="command line")
+    check_config(config, source="command line")
     if config.log.label is None:
         raise click.UsageError(
             "name the column that holds the label: --label COLUMN, or label in section [log] of "

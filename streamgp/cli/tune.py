@@ -19,7 +19,7 @@ from streamgp.cli.options import (
     features_option,
     ignore_option,
 )
-from streamgp.config.load import consistent, load, with_options
+from streamgp.config.load import check_config, load, with_options
 from streamgp.config.settings import Config
 
 DEFAULT_LIMIT = 3000
@@ -269,7 +269,7 @@ def _compare(
 
 def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     config = with_options(Config() if file is None else load(file), **options)
-    consistent(config, source="command line")
+    check_config(config, source="command line")
     if config.target == "number":
         raise click.UsageError(
             'tune works for labels only, got target = "number"; if the log holds names of classes, '

@@ -211,7 +211,7 @@ def _gaussian_process(learner: settings.Learner, target: TargetName, source: str
     if "kernel" in learner.options:
         kernel = _object("kernel", learner.options["kernel"], f"{source}: learner.options.kernel")
     points = None if learner.max_points == "all" else learner.max_points
-    if target == "number":  # `consistent` has refused window and drift
+    if target == "number":  # `check_config` has refused window and drift
         return GPRegressor(kernel, noise, points, learn)
     return GPClassifier(kernel, noise, points, learn, window=learner.window, drift=learner.drift)
 

@@ -194,7 +194,7 @@ def parse_worker(text: str, *, source: str, target: TargetName | None = None) ->
     if isinstance(windows, dict) and isinstance(windows.get("features"), str):
         windows["features"] = [windows["features"]]
     config = convert(data, WorkerConfig, source=source)
-    consistent(config, source=source)
+    check_config(config, source=source)
     check_worker(config, source=source)
     return config
 
@@ -346,8 +346,8 @@ _WORDS: Mapping[str, Callable[[str], object]] = {
 _OF_GP = [name for name in Learner.__struct_fields__ if name not in ("name", "options")]
 
 
-def consistent(config: Config, *, source: str) -> Config:
-    """Return the configuration, or raise ConfigError if settings contradict each other."""
+def check_config(config: Config, *, source: str) -> None:
+    """Raise ConfigError if settings contradict each other."""
     _check_annotators(config, source)
     _check_target(config, source)
     _check_learner(config.learner, source)
@@ -375,7 +375,6 @@ def consistent(config: Config, *, source: str) -> Config:
         raise ConfigError(
             f"{source}: column {both[0]!r} is both a feature and ignored; name it only once"
         )
-    return config
 
 
 def _check_learner(learner: Learner, source: str) -> None:

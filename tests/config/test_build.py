@@ -22,7 +22,7 @@ from streamgp.config.build import (
     build_loop,
     build_model,
 )
-from streamgp.config.load import consistent
+from streamgp.config.load import check_config
 from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Drift, Learner, Questions, Temporal
 from streamgp.config.validation import ConfigError
@@ -153,15 +153,15 @@ def test_a_pipeline_that_scales_is_not_scaled_again(
 def test_numbers_are_not_scaled_again() -> None:
     config = Config(target="number", rescale=True)
     with pytest.raises(ConfigError, match=r'rescale is not allowed with target = "number"'):
-        consistent(config, source="my.toml")
+        check_config(config, source="my.toml")
 
 
 def test_numbers_have_no_temporal_filter() -> None:
     assert not settings.resolved(Config(target="number")).temporal.enabled
     config = Config(target="number", temporal=Temporal(enabled=True))
     with pytest.raises(ConfigError, match=r'temporal.enabled is not allowed with target = "numb'):
-        consistent(config, source="my.toml")
-    consistent(Config(target="number", temporal=Temporal(enabled=False)), source="my.toml")
+        check_config(config, source="my.toml")
+    check_config(Config(target="number", temporal=Temporal(enabled=False)), source="my.toml")
 
 
 def test_length_scale_and_noise_reach_the_gaussian_process() -> None:
@@ -233,10 +233,11 @@ def test_a_query_rule_judges_numbers_or_is_refused_by_the_library_too(
 ) -> None:
     config = Config(target="number", query=setting, learner=ENSEMBLE)
     if setting.rule() in OF_NUMBERS:
-        assert build_model(consistent(config, source="my.toml")).query == rule
+        check_config(config, source="my.toml")
+        assert build_model(config).query == rule
         return
     with pytest.raises(ConfigError, match='is not allowed with target = "number", expected one of'):
-        consistent(config, source="my.toml")
+        check_config(config, source="my.toml")
     with pytest.raises(TypeError, match="one for classes"):
         build_model(config)
 

@@ -40,7 +40,7 @@ from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import cut, printable
 from streamgp.config.build import Model, build_model, build_total_budget, build_windows
-from streamgp.config.load import consistent, load_worker, text_of
+from streamgp.config.load import check_config, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.learner import SkepticalLearner
@@ -333,7 +333,7 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
             f"{', '.join(LEARNER_SETTINGS)}"
         )
     changed = replace(config, **changes)
-    consistent(changed, source=str(learner_file))
+    check_config(changed, source=str(learner_file))
     return changed
 
 
