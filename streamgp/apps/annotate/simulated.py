@@ -226,7 +226,7 @@ class ScheduledAnswers:
 
     # _waiting  heap of (answered_at, number, question, answer); numbers order equal times
     # _unsure   answers that may not be stored, with their partition
-    def __init__(self, *, keyed: bool, signatures: Signatures | None = None) -> None:
+    def __init__(self, *, keyed: bool, signatures: Signatures | None) -> None:
         self.n_answered = self.n_challenges = self.n_declined = 0
         self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._waiting: list[tuple[float, int, Question, Answer]] = []

@@ -70,11 +70,11 @@ class FlinkOptions:
 
     """
 
-    parallelism: int = 1
-    submit: str | None = None
-    begin_at: str | None = None
-    take_over: bool = False
-    hand_back: bool = False
+    parallelism: int
+    submit: str | None
+    begin_at: str | None
+    take_over: bool
+    hand_back: bool
     flink: Mapping[str, str]
 
 
@@ -83,8 +83,8 @@ def run_flink(
     stop: Stop,
     options: FlinkOptions,
     *,
-    broker: str | None = None,
-    create_topics: bool = False,
+    broker: str | None,
+    create_topics: bool,
 ) -> int:
     """Run the job until a signal arrives, or submit it to a cluster; return the exit status.
 

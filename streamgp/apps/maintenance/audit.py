@@ -146,9 +146,9 @@ def audit_labels(
     config_file: Path,
     wanted: Wanted,
     *,
-    format: Format = "text",
-    last: int = 100,
-    broker: str | None = None,
+    format: Format,
+    last: int,
+    broker: str | None,
 ) -> str:
     """Return the histories of the selected events, or a table of all annotators.
 

@@ -94,7 +94,7 @@ _Waiting: TypeAlias = tuple[int, str, str]
 """An open question: its partition, the entity of its learner, and its id."""
 
 
-def back_up(config_file: Path, directory: Path, *, broker: str | None = None) -> None:
+def back_up(config_file: Path, directory: Path, *, broker: str | None) -> None:
     """Write a backup of what the workers of a deployment have learned.
 
     Raises
@@ -388,7 +388,7 @@ def _told(histories: Iterable[History], contents: Contents) -> str:
 # --- restoring a backup
 
 
-def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None = None) -> None:
+def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None) -> None:
     """Write a backup into the empty topics of a deployment.
 
     Raises

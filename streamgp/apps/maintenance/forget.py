@@ -120,7 +120,7 @@ class Traces:
 
 
 def forget_in_topics(
-    config_file: Path, key: str, *, yes: bool, wait_s: float, broker: str | None = None
+    config_file: Path, key: str, *, yes: bool, wait_s: float, broker: str | None
 ) -> None:
     """Have a worker forget a key, and report the result.
 

@@ -262,7 +262,7 @@ BEING_REBUILT = "being rebuilt"
 
 
 def rebuild_learners(
-    config_file: Path, learner_file: Path, *, take_over: bool, yes: bool, broker: str | None = None
+    config_file: Path, learner_file: Path, *, take_over: bool, yes: bool, broker: str | None
 ) -> None:
     """Compare two learners on the topics' examples, and replace the old one if requested.
 

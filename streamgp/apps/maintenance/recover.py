@@ -107,7 +107,7 @@ class Recovered:
     n_quarantined: Mapping[str, int]
 
 
-def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) -> None:
+def recover_state(config_file: Path, *, yes: bool, broker: str | None) -> None:
     """Rebuild lost state, and report what was recovered.
 
     Raises

@@ -93,12 +93,12 @@ def retract_labels(
     config_file: Path,
     annotator: str,
     *,
-    since: float | None = None,
-    dry_run: bool = False,
-    undo: bool = False,
-    yes: bool = False,
-    wait_s: float = 60.0,
-    broker: str | None = None,
+    since: float | None,
+    dry_run: bool,
+    undo: bool,
+    yes: bool,
+    wait_s: float,
+    broker: str | None,
 ) -> None:
     """Have every label of one annotator taken back, or put back; first report how many.
 

@@ -167,11 +167,11 @@ def run_page(
     config_file: Path,
     address: Address,
     *,
-    broker: str | None = None,
-    annotator: str | None = None,
-    invites_file: Path | None = None,
-    asks_confidence: bool = False,
-    notes_response_time: bool = True,
+    broker: str | None,
+    annotator: str | None,
+    invites_file: Path | None,
+    asks_confidence: bool,
+    notes_response_time: bool,
 ) -> int:
     """Serve the page as the options of `streamgp page` say; return the status after a signal."""
     check_address(address, has_login=annotator is None)

@@ -254,7 +254,7 @@ class Keeper:
 
     # _next  when the next save is due, on the clock `perf_counter`
     def __init__(
-        self, directory: Path, config: Config, log: Path, out: Path | None, *, strict: bool = False
+        self, directory: Path, config: Config, log: Path, out: Path | None, *, strict: bool
     ) -> None:
         self._strict = strict
         self._origin = origin_of(config, log, out)

@@ -191,9 +191,9 @@ def replay_log(
     out: Path | None,
     *,
     source: str,
-    report: Path | None = None,
-    state: Path | None = None,
-    strict: bool = False,
+    report: Path | None,
+    state: Path | None,
+    strict: bool,
 ) -> int:
     """Replay a log, write the requested files, show the table.
 
