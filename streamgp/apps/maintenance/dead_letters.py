@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import click
 
@@ -16,7 +17,7 @@ from streamgp.apps.console import aligned, clock_time, number
 from streamgp.apps.deployment.deployment import everything
 from streamgp.common.printable import printable
 
-Place = tuple[int, int]
+LetterPlace: TypeAlias = tuple[int, int]
 """Partition and offset of a dead letter."""
 
 _PLACE = re.compile(r"([0-9]{1,9}):([0-9]{1,18})")
@@ -47,7 +48,7 @@ class Wanted:
         )
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> LetterPlace:
     """Parse the number of a dead letter, as printed by `list`.
 
     Examples
@@ -104,7 +105,7 @@ def listing(topics: Topics, wanted: Wanted, last: int) -> str:
     return "\n".join([*lines, f"{number(len(found), 'dead letter')}{rest}"])
 
 
-def description(topics: Topics, place: Place) -> str:
+def description(topics: Topics, place: LetterPlace) -> str:
     """Return everything about one dead letter; binary data as hexadecimal digits."""
     record = _records_at(topics, [place])[0]
     rows = [["number", _number_of(record)], ["written", clock_time(record.at)]]
@@ -115,7 +116,7 @@ def description(topics: Topics, place: Place) -> str:
     return aligned([*rows, ["payload", size]]) + body
 
 
-def chosen(topics: Topics, places: Sequence[Place], wanted: Wanted) -> list[Record]:
+def chosen(topics: Topics, places: Sequence[LetterPlace], wanted: Wanted) -> list[Record]:
     """Return the dead letters with some numbers, or without numbers all that match."""
     if places:
         return _records_at(topics, list(dict.fromkeys(places)))
@@ -169,10 +170,10 @@ def letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
             yield record, letter
 
 
-def _records_at(topics: Topics, places: Sequence[Place]) -> list[Record]:
+def _records_at(topics: Topics, places: Sequence[LetterPlace]) -> list[Record]:
     """Return the records at some places, in order; the error names a missing one."""
     left = set(places)
-    found: dict[Place, Record] = {}
+    found: dict[LetterPlace, Record] = {}
     for record in everything(topics, "dead-letters", what="dead letters"):
         place = (record.partition, record.offset)
         if place in left:
