@@ -34,6 +34,11 @@ class Moment:
         Who gave it, None if not known.
     answered_at
         When it was given, POSIX seconds.
+    answer_id, request_id
+        The answer that gave it, which a correction supersedes, and the request that it answered;
+        None if not known.
+    partition
+        The partition of the event, None if not known.
 
     """
 
@@ -42,6 +47,9 @@ class Moment:
     label: Label
     annotator: str | None
     answered_at: float
+    answer_id: str | None
+    request_id: str | None
+    partition: int | None
 
 
 @dataclass(slots=True)
@@ -55,19 +63,6 @@ class _Event:
     answer_id: str | None = None  # the answer that a correction supersedes
     request_id: str | None = None
     answered_at: float = -inf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The answer that gave an event its current label."""
-
-    event_id: str
-    request_id: str | None
-    answer_id: str
-    annotator: str | None
-    answered_at: float
-    occurred_at: float
-    partition: int | None
 
 
 @dataclass(slots=True)
@@ -117,6 +112,9 @@ class _OfKey:
             label=event.label,
             annotator=event.annotator,
             answered_at=event.answered_at,
+            answer_id=event.answer_id,
+            request_id=event.request_id,
+            partition=event.partition,
         )
 
     def first(self, times: Sequence[tuple[float, str]]) -> Moment | None:
@@ -296,21 +294,13 @@ class Timeline:
         before, behind = found.times[max(0, at - 1) : at], found.times[after : after + 1]
         return found.first(before), found.first(behind)
 
-    def standing(self, key: str | None, label: Label) -> list[Standing]:
-        """Return the answers that gave a label to those events of a key that currently have it."""
+    def standing(self, key: str | None, label: Label) -> list[Moment]:
+        """Return the events of a key that currently have a label, from answers that are known."""
         found = self._of.get(key)
         if found is None:
             return []
         return [
-            Standing(
-                event_id=event_id,
-                request_id=event.request_id,
-                answer_id=event.answer_id,
-                annotator=event.annotator,
-                answered_at=event.answered_at,
-                occurred_at=event.occurred_at,
-                partition=event.partition,
-            )
+            found.moment(event_id)
             for event_id, event in found.events.items()
             if event.answer_id is not None and is_same(event.label, label)
         ]
