@@ -325,7 +325,8 @@ class RenewedScaling(StandardScaling):
     mean of those before counts as if it were there. Otherwise a single -9999 would become the unit,
     and all other values the same. This holds for up to one value in 25: for more, there is no mean
     from which they are so far. A feature whose values are mostly 0, or were all equal, has no
-    outliers, nor has a batch of which a fifth is out there, since the feature has changed.
+    outliers, nor has a batch of which a fifth is out there, since the feature has changed; unless
+    these are all the same value, as of a sensor that is down.
 
     A feature that at least half of the events have is filled in with its mean where it is missing.
     A Gaussian process takes it for the mean anyway, but counts the features of its first example to
@@ -496,7 +497,10 @@ class RenewedScaling(StandardScaling):
         n_zeros = (rows == 0.0).sum(axis=0).tolist()
         centers = np.array([self._moments(name).mean for name in self._columns])
         far = np.array(list(map(self._outlying, self._columns)))
-        far[(np.abs(rows - centers) > far).mean(axis=0) > _CHANGED] = math.inf
+        outlying = np.abs(rows - centers) > far
+        for j in np.flatnonzero(outlying.mean(axis=0) > _CHANGED):
+            if np.ptp(rows[outlying[:, j], j]) > 0.0:
+                far[j] = math.inf
         rows = np.clip(rows, centers - far, centers + far)
         means = rows.mean(axis=0)
         squares = np.square(rows - means).sum(axis=0).tolist()

@@ -423,6 +423,18 @@ def test_where_most_values_are_equal_the_others_are_no_outliers(often, rare, exp
     assert scaling.transform({"a": rare})["a"] == pytest.approx(3.0)
 
 
+def test_a_sensor_that_is_down_for_long_has_not_changed():
+    rng = np.random.default_rng(1)
+    column = rng.normal(20.0, 2.0, 800)
+    column[310:340] = column[520:550] = -9999.0
+    scaling = RenewedScaling(200)
+    watched(scaling, [{"a": a} for a in column.tolist()])
+    low, high, down = (scaling.transform({"a": a})["a"] for a in (18.0, 22.0, -9999.0))
+    assert high - low > 0.5
+    assert abs(low + high) < 1.0
+    assert down == -3.0
+
+
 def test_a_feature_that_has_changed_for_good_has_no_outliers():
     rng = np.random.default_rng(1)
     column = [*rng.normal(20.0, 0.01, 300), *rng.normal(0.0, 10.0, 500)]
