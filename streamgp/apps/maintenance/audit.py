@@ -263,6 +263,7 @@ class _Found:
     # _put_back   labels of each event that were removed from the log and put back
     # _restated   by event, revisions of lines that say what stands after a retraction, and until
     #             when; without a key where one loop serves all
+    # _forgotten  keys that were forgotten
     # _heard      key and id of each answer: it counts once, however often it was sent
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
@@ -271,6 +272,7 @@ class _Found:
         self._lines: dict[_EventKey, dict[int, LabelledExample]] = {}
         self._put_back: dict[_EventKey, _PutBack] = {}
         self._restated: dict[_EventKey, dict[int, float]] = {}
+        self._forgotten: set[str] = set()
         self._heard: set[tuple[str | None, str]] = set()
         self._steps: list[Step] = []
 
@@ -324,14 +326,23 @@ class _Found:
             return
         if gone.event_id is not None:
             event = gone.key, gone.event_id
-            if event in self._put_back:
+            if gone.key in self._forgotten:
+                # Maybe of a label that was learned before its worker had read that null.
+                self._drop(event)
+            elif event in self._put_back:
                 self._put_back[event].note_null(record)
-        elif gone.key is not None and history.consensus_keys(gone.key):
-            # A key is forgotten; its lines may stay in the topic until that is next compacted. In a
-            # partition that holds none of them, a worker rejects the null.
-            for known in (self._lines, self._put_back, self._restated):
-                for event in [event for event in known if event[0] == gone.key]:
-                    del known[event]
+        elif gone.key is not None:
+            self._forgotten.add(gone.key)
+            if not history.consensus_keys(gone.key):
+                return  # in a partition that holds none of its lines, a worker rejects the null
+            # The lines may stay in the topic until that is next compacted.
+            known = {*self._lines, *self._put_back, *self._restated}
+            for event in [event for event in known if event[0] == gone.key]:
+                self._drop(event)
+
+    def _drop(self, event: _EventKey) -> None:
+        for known in (self._lines, self._put_back, self._restated):
+            known.pop(event, None)
 
     def _note_restated(self, record: Record, history: History) -> None:
         """Note the lines that a retraction has made, which an undo removes together with it."""

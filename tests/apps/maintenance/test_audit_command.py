@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Record
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
+from connectors.wire.state_records import is_request, line_of
 from streamgp import isgp
 from streamgp.apps.maintenance.audit import Step, Wanted, steps_of
 from streamgp.interactive.loop import InteractiveLoop
@@ -21,6 +23,7 @@ from streamgp.interactive.messages import Answer, Challenge, LabelledExample, La
 from streamgp.interactive.people import People
 from tests.connectors.worker.test_worker_drift import CHANGE, END, labelled
 from tests.helpers.small_deployment import Small
+from tests.helpers.topics import everything
 from tests.interactive.test_quarantine import told
 
 
@@ -131,6 +134,25 @@ def test_labels_of_a_forgotten_person_are_not_told_before_the_topic_is_compacted
     small.put(small.event("anew", "k1", y="hall"))
     small.work()
     assert [row["event_id"] for row in rows(small, "--event", "anew")] == ["anew"]
+
+
+def test_a_label_that_was_learned_while_its_key_was_being_forgotten_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The null may be written before the label, and read by the worker after it."""
+    small = Small(tmp_path, monkeypatch, n_partitions=1)
+    for name in ("first", "late"):
+        small.put(small.event(name, "k1", y="hall"))
+        small.work()
+    small.done_beside_a_worker("forget", "k1", "--yes")
+    records = everything(small.topics, "consensus")
+    [line] = [r for r in records if r.value and line_of(r.key, r.value).event_id == "late"]
+    null = records.index(next(r for r in records if is_request(r)))
+    records.remove(line)
+    records.insert(null, line)
+    swapped = [structs.replace(record, offset=n) for n, record in enumerate(records)]
+    assert [r.offset for r in swapped if r.value] == [0, null]
+    assert [step for step in steps_of(swapped) if step.what == "learned"] == []
 
 
 def test_rows_are_the_same_in_both_formats(small: Small) -> None:
