@@ -125,6 +125,14 @@ def take_slot(root: Path, instance: str | None, *, origin: str) -> Slot:
         return Slot(instance or f"{_host()}-{secrets.token_hex(4)}", trouble=str(error))
 
 
+def origin_of_state(url: str, names: Iterable[str], group: str, identity: str) -> str:
+    """Return a string that identifies the topics of a worker's snapshots.
+
+    The identity distinguishes the topics from earlier ones of the same names.
+    """
+    return "\n".join([url, group, *names, identity, ""])
+
+
 def _first_free(root: Path) -> StateDirectory:
     """Lock the first directory that no other worker uses."""
     host, n = _host(), 0
@@ -434,10 +442,16 @@ def _slot(config: WorkerConfig, topics: Topics, *, is_memory: bool) -> Slot:
     settings = config.worker
     if is_memory:
         return Slot(settings.instance or "memory")
-    url, names = broker_of(config).url, config.topics.names().values()
-    # The identity distinguishes the topics from earlier ones of the same names.
-    origin = "\n".join([url, settings.group, *names, topics.identity(), ""])
-    slot = take_slot(Path(settings.state), settings.instance, origin=origin)
+    slot = take_slot(
+        Path(settings.state),
+        settings.instance,
+        origin=origin_of_state(
+            broker_of(config).url,
+            config.topics.names().values(),
+            settings.group,
+            topics.identity(),
+        ),
+    )
     if slot.trouble is not None:
         say(
             logging.WARNING,
