@@ -415,9 +415,10 @@ class Session:
                 reason="an annotator is in quarantine from now on",
                 consequence="the learner was taught again without the labels of that annotator",
             )
-        for done, counts in (("retracted", results.retracted), ("reinstated", results.reinstated)):
-            for number, n in (+counts).items():  # without partitions that have none
-                self._log.info(done, partition=number, n=n)
+        for number, n in (+results.retracted).items():  # without partitions that have none
+            self._log.info("retracted", partition=number, n=n)
+        for number, n in (+results.reinstated).items():
+            self._log.info("reinstated", partition=number, n=n)
         for number, drift in results.drifts:
             self._log.info(
                 "drift",
