@@ -211,7 +211,7 @@ def check_output(path: Path, *, read: Sequence[Path], makes_directory: bool = Fa
         If it cannot be written.
 
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise click.ClickException(f"{path} is a directory; name a file")
     for file in read:
         if os.path.realpath(path) == os.path.realpath(file):

@@ -184,7 +184,9 @@ def test_a_name_that_no_file_can_have_is_reported_with_the_name(tmp_path: Path) 
     log.write_text("a,room\n1,x\n2,y\n")
     result = CliRunner().invoke(cli, ["tune", str(log), "--label", "room", "--output", name])
     assert result.exit_code == 2
-    assert result.stderr == f"Error: cannot use {name}: File name too long; name another file\n"
+    assert (
+        result.stderr == f"Error: cannot write {name}: File name too long; choose a shorter one\n"
+    )
 
 
 def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
