@@ -490,19 +490,18 @@ class RowReader:
         )
         if self._features.empty:
             raise TableError(f"{path} {self._features.why_empty()}")
-        if roles.label is not None and not roles.numbers:
-            labels = [row.get(roles.label) for row in rows]
-            if self._commas:
-                labels = [with_point(label) for label in labels if label is not None]
-            self.n_numbers = _n_numbers([label for label in labels if not is_missing(label)])
-        for note in self._hints(names, given, rows):
+        cells = (row.get(roles.label) for row in rows) if roles.label is not None else ()
+        labels: list[Any] = [cell for cell in cells if not is_missing(cell)]
+        if not roles.numbers:
+            self.n_numbers = _n_numbers(map(with_point, labels) if self._commas else labels)
+        for note in self._hints(names, given, rows, labels):
             if note is not None:
                 notes(note)
-        judged = not (table.typed or roles.numbers)
-        self._integers = self._judge_labels(rows) if judged else None
+        judged = labels and not (table.typed or roles.numbers)
+        self._integers = all(map(is_integer_text, labels)) if judged else None
 
     def _hints(
-        self, features: list[str], given: list[Cells], rows: list[Cells]
+        self, features: list[str], given: list[Cells], rows: list[Cells], labels: list[Any]
     ) -> Iterator[str | None]:
         """Yield notes on how the first rows may be misread."""
         roles = self._roles
@@ -514,7 +513,7 @@ class RowReader:
                     'itself, set target = "number" (for replay, --target number)'
                 )
             else:
-                yield _hint_of_distinct_labels(roles.label, rows)
+                yield _hint_of_distinct_labels(roles.label, labels, len(rows))
             yield _hint_of_no_labels(roles.label, rows)
             yield _hint_of_spellings(roles.label, rows)
         if self._commas:
@@ -575,13 +574,6 @@ class RowReader:
             )
             self._known |= late
         return self._features.read(cells)
-
-    def _judge_labels(self, rows: list[dict[str, Any]]) -> bool | None:
-        if self._roles.label is None:
-            return None
-        labels = [row[self._roles.label] for row in rows]
-        labels = [label for label in labels if not is_missing(label)]
-        return all(is_integer_text(label) for label in labels) if labels else None
 
     def _truth(self, cell: Any) -> Label | None:
         name = self._roles.label
@@ -689,19 +681,18 @@ def _hint_of_spellings(name: str, rows: list[Cells]) -> str | None:
 _LEAST_DIFFERENT = 20
 
 
-def _hint_of_distinct_labels(name: str, rows: list[Cells]) -> str | None:
+def _hint_of_distinct_labels(name: str, labels: list[Any], n_rows: int) -> str | None:
     """Return a note if hardly any label repeats, as where they are identifiers."""
-    labels = [str(row.get(name)) for row in rows if not is_missing(row.get(name))]
-    n_different = len(set(labels))
+    n_different = len(set(map(str, labels)))
     if n_different < _LEAST_DIFFERENT or 2 * n_different <= len(labels):
         return None
     return (
-        f"{name!r} has {n_different} different labels in the first {len(rows)} rows: from labels "
+        f"{name!r} has {n_different} different labels in the first {n_rows} rows: from labels "
         "that do not repeat nothing can be learned; name the column of the classes"
     )
 
 
-def _n_numbers(labels: list[Any]) -> int:
+def _n_numbers(labels: Iterable[Any]) -> int:
     """Return how many different numbers labels are; 0 if they may be names of classes."""
     try:
         numbers = [target_of(label) for label in labels]
