@@ -31,6 +31,16 @@ def watched(scaling, xs):
     return [scaling.observe(x) for x in xs]
 
 
+def whole_and_resumed(kind, warm_up, xs, n):
+    """Return a scaling that has observed all events, and one that was restored after n of them."""
+    whole, first, second = kind(warm_up), kind(warm_up), kind(warm_up)
+    watched(whole, xs)
+    watched(first, xs[:n])
+    second.load_state(json.loads(json.dumps(first.state())))
+    watched(second, xs[n:])
+    return whole, second
+
+
 def rows(n, seed=0):
     rng = np.random.default_rng(seed)
     return [{"a": a, "b": 100 + 5 * b} for a, b in rng.normal(size=(n, 2)).tolist()]
@@ -73,11 +83,7 @@ def test_robust_statistics_are_quartiles_of_the_first_events(warm_up, more):
 @pytest.mark.parametrize("kind", [StandardScaling, RobustScaling, RenewedScaling, RecentScaling])
 @given(n=st.integers(0, 20), xs=st.lists(events, min_size=20, max_size=20))
 def test_a_scaling_goes_on_after_a_restart_as_before(kind, n, xs):
-    whole, first, second = kind(12), kind(12), kind(12)
-    watched(whole, xs)
-    watched(first, xs[:n])
-    second.load_state(json.loads(json.dumps(first.state())))
-    watched(second, xs[n:])
+    whole, second = whole_and_resumed(kind, 12, xs, n)
     assert second.state() == whole.state()
     assert [second.transform(x) for x in xs] == [whole.transform(x) for x in xs]
 
@@ -449,11 +455,7 @@ def test_a_feature_that_has_changed_for_good_has_no_outliers():
 @pytest.mark.parametrize("n", [20, 49, 50, 51, 130, 420])
 def test_what_is_known_of_outliers_survives_a_restart(kind, gaps, n):
     xs = with_outliers(450, 30, gaps=gaps)
-    whole, first, second = kind(200), kind(200), kind(200)
-    watched(whole, xs)
-    watched(first, xs[:n])
-    second.load_state(json.loads(json.dumps(first.state())))
-    watched(second, xs[n:])
+    whole, second = whole_and_resumed(kind, 200, xs, n)
     assert second.state() == whole.state()
 
 

@@ -28,6 +28,7 @@ from connectors.wire.state_records import SEPARATOR
 from streamgp.common.counter_rng import uniform
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive.people import People
+from tests.helpers.topics import again
 
 from .replayed import Step
 
@@ -283,19 +284,9 @@ class Script:
                 # There may be no such label, and nothing to ask for.
                 found = same.pop(min(same, key=int)) if same else []
             for each in found:
-                yield _again(each), each.at
+                yield again(each), each.at
 
 
 def number_of(record: Record) -> int:
     """Return the number that a record has among the inputs of a script."""
     return int(dict(record.headers)[NUMBER])
-
-
-def _again(record: Record) -> Outgoing:
-    return Outgoing(
-        topic=record.topic,
-        partition=record.partition,
-        key=record.key,
-        value=record.value,
-        headers=record.headers,
-    )

@@ -23,6 +23,7 @@ import msgspec
 from connectors.kafka.topics import KafkaTopics, Timeouts
 from connectors.topics import BrokerError, Outgoing, Reader, Record, Writer
 from streamgp.common.counter_rng import uniform
+from tests.helpers.topics import again
 
 from .traffic import CLASSES, MARK, Traffic
 
@@ -145,15 +146,7 @@ class Meddler:
         name = value["answer_id"]
         meddled = []
         if self._draws(_TWICE, record, name):
-            meddled.append(
-                Outgoing(
-                    topic="answers",
-                    partition=record.partition,
-                    key=record.key,
-                    value=record.value,
-                    headers=record.headers,
-                )
-            )
+            meddled.append(again(record))
         is_original = "supersedes" not in value and value.get("y") is not None
         if is_original and self._draws(_CORRECTED, record, f"{name} corrected"):
             answer = self._answer(f"{name}/correction", value, now) | {"supersedes": name}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from connectors.topics import Record, TopicName, Topics
+from connectors.topics import Outgoing, Record, TopicName, Topics
 from connectors.wire.codec import decode
 
 PATIENCE_S = 60.0
@@ -22,6 +22,17 @@ def everything(topics: Topics, *names: TopicName, patience_s: float = PATIENCE_S
             assert time.monotonic() < end, f"not read to the end of {names} in {patience_s} s"
             found += reader.poll(0.1)
     return found
+
+
+def again(record: Record) -> Outgoing:
+    """Return a record to be written once more, to the same partition."""
+    return Outgoing(
+        topic=record.topic,
+        partition=record.partition,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
 
 
 def said(topics: Topics, *names: TopicName) -> list[Any]:

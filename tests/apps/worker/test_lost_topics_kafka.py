@@ -23,7 +23,7 @@ from streamgp.apps.maintenance.forget import NOT_YET
 from streamgp.apps.worker.check import check_deployment
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, forget, recover, restore
-from tests.helpers.topics import everything
+from tests.helpers.topics import again, everything
 from tests.helpers.worker_process import Process
 
 KAFKA = pytest.importorskip("kafka")
@@ -263,15 +263,7 @@ def test_a_key_is_forgotten_after_consensus_has_lost_its_end(deployed: Deployed)
     with closing(open_topics(load_deployed(deployed.config))) as topics:
         writer = topics.writer("test")
         for line in lines:
-            writer.send(
-                Outgoing(
-                    topic="consensus",
-                    partition=line.partition,
-                    key=line.key,
-                    value=line.value,
-                    headers=line.headers,
-                )
-            )
+            writer.send(again(line))
         writer.close()
         assert isinstance(topics, KafkaTopics)
         topics.set_positions(
