@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from streamgp.base import Preset
 from streamgp.cli import COMPLETE_VARIABLE
+from streamgp.cli.options import target_option
 from streamgp.config.templates import template
 from streamgp.query.registry import TargetName
 
@@ -22,14 +23,8 @@ from streamgp.query.registry import TargetName
 @click.option(
     "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
 )
-@click.option(
-    "--target",
-    type=click.Choice(["label", "number"]),
-    default="label",
-    show_default=True,
-    help="What is predicted: names of classes, or numbers.",
-)
-def init(preset: Preset, worker: bool, target: TargetName) -> None:
+@target_option
+def init(preset: Preset, worker: bool, target: TargetName | None) -> None:
     """Print a commented configuration file with all settings.
 
     \b
@@ -43,7 +38,7 @@ def init(preset: Preset, worker: bool, target: TargetName) -> None:
     """
     if (preset, target) == ("paper", "number"):
         raise click.UsageError("--preset paper is for labels; leave it out")
-    click.echo(template(preset, target, worker=worker), nl=False)
+    click.echo(template(preset, target or "label", worker=worker), nl=False)
 
 
 # --- The command `streamgp completion`: the script by which a shell completes our words.
