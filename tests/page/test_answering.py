@@ -928,6 +928,7 @@ def test_answers_are_sent_though_the_browser_stores_nothing(
     for n in range(3):
         press(page, "3")
         wait_until(lambda n=n: len(given(scene)) == n + 1)
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)  # the browser knows, too
     scene.kill()
     press(page, "3")
     expect(page.locator("#connection")).to_contain_text("1 answer is kept")
