@@ -1,38 +1,31 @@
 """Prequential score of a learner on a recorded log: test on each event, then learn it.
 
-The log is read into memory once: features, true labels, and an annotator's answers. An exact
-Gaussian process with fixed hyperparameters needs no stream: a single factorisation gives all
-predictions. Any other learner goes through the log event by event.
+The log is read into memory once: features, true labels, and an annotator's answers.
 
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeAlias
 
 import click
-import numpy as np
 
 from connectors.tables.readers import TableError
 from streamgp.apps.console import in_one_line, number
 from streamgp.apps.recorded_logs import Notes, open_log, tell_rejected
-from streamgp.base import Array, Belief, Features, Label, Posterior, State
+from streamgp.base import Belief, Features, Label
 from streamgp.common.counter_rng import uniform
 from streamgp.common.uncertainty import most_probable
 from streamgp.config import build
 from streamgp.config.settings import Config
-from streamgp.features import Columns
-from streamgp.gp.hyperparameters import predicted_before_learned
 from streamgp.interactive.messages import Event, LabelRequest, Rejected
 from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.learners.gp_core import GPSettings
 from streamgp.query.criteria import probabilities
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.strategies import AskRule
@@ -192,114 +185,6 @@ def _check(recording: Recording, path: Path, config: Config) -> None:
         )
 
 
-# --- A recording as arrays, as seen by a learner behind a scaling.
-#
-# Scales change a few times: during the warm-up whenever the number of events has doubled, and when
-# a new feature appears. A stage lies between two changes; at its start, all examples before it are
-# scaled again. Since this depends only on the events, it is done once for many learners.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """The examples up to the next change of scale.
-
-    Parameters
-    ----------
-    X
-        Scaled features of all examples so far, shape (n, d).
-    first
-        Number of the first example that is predicted in this stage.
-    columns
-        Features in the columns of X.
-    n_first
-        Number of features of the very first example, on which the default kernel depends.
-
-    """
-
-    X: Array
-    first: int
-    columns: Columns
-    n_first: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
-    """All stages of one key.
-
-    Parameters
-    ----------
-    Y
-        Indicators of the given labels, shape (n, m).
-    labels
-        The given labels, in order of appearance, which is that of the columns of Y.
-    n_known
-        Number of labels known before each example.
-    truths
-        The true label of each example.
-
-    """
-
-    stages: Sequence[Stage]
-    Y: Array
-    labels: Sequence[Label]
-    n_known: Sequence[int]
-    truths: Sequence[Label | None]
-
-
-def staged(events: Sequence[Recorded], fresh: Callable[[], Scaling]) -> Stages:
-    """Divide the events of one key into stages; `fresh` creates a new scaling."""
-    examples = [event for event in events if event.given is not None]
-    positions: dict[Label, int] = {}
-    n_known = []
-    Y = np.zeros((len(examples), len({event.given for event in examples})))
-    for row, event in zip(Y, examples, strict=True):
-        assert event.given is not None
-        n_known.append(len(positions))
-        row[positions.setdefault(event.given, len(positions))] = 1.0
-    return Stages(
-        stages=list(_stages(events, examples, fresh)),
-        Y=Y,
-        labels=list(positions),
-        n_known=n_known,
-        truths=[event.truth for event in examples],
-    )
-
-
-def _stages(
-    events: Sequence[Recorded], examples: Sequence[Recorded], fresh: Callable[[], Scaling]
-) -> Iterator[Stage]:
-    changes = [*_changes(events, fresh()), (len(examples), {})]
-    for (first, state), (last, _) in pairwise(changes):
-        if first == last:
-            continue
-        scaling = fresh()
-        scaling.load_state(state)
-        xs = [scaling.transform(example.x) for example in examples[:last]]
-        yield _stage(xs, first)
-
-
-def _changes(events: Sequence[Recorded], scaling: Scaling) -> list[tuple[int, State]]:
-    """Return the numbers of examples at which the scales changed, with the new scales."""
-    changes: list[tuple[int, State]] = [(0, scaling.state())]
-    n_examples = 0
-    for event in events:
-        if scaling.observe(event.x):
-            changes.append((n_examples, scaling.state()))
-        if event.given is not None:
-            n_examples += 1
-            scaling.learn(event.x, event.given)
-    return changes
-
-
-def _stage(xs: Sequence[Features], first: int) -> Stage:
-    columns = Columns().widened(xs[0])
-    n_first = len(columns)
-    for x in xs:
-        columns = columns.widened(x)
-    X = np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns))
-    return Stage(X=X, first=first, columns=columns, n_first=n_first)
-
-
 By: TypeAlias = Literal["accuracy", "log-loss"]
 
 LEAST_PROBABILITY = 0.01
@@ -307,9 +192,6 @@ LEAST_PROBABILITY = 0.01
 
 Positive parts are often exactly 0, whose logarithm would dominate all others.
 """
-
-MOST_AT_ONCE = 5000
-"""The largest number of examples factorised at once: the matrix then takes 200 MB."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -337,6 +219,7 @@ class Score:
 
     Examples
     --------
+    >>> from streamgp.base import Posterior
     >>> from streamgp.query import SkepticalAsk
     >>> score = Score(query=SkepticalAsk(), seed=1)
     >>> score.note("hall", Posterior(mean={"hall": 0.8, "den": 0.2}, variance=0.1))
@@ -398,50 +281,7 @@ class Score:
         return math.sqrt(max(variance, 0.0) / self.n)
 
 
-def is_at_once(learner: GPClassifier, n_examples: int) -> bool:
-    """Return whether a learner is exact and unchanged over this many examples."""
-    most = MOST_AT_ONCE if learner.max_points is None else min(learner.max_points, MOST_AT_ONCE)
-    # Any other option, such as fitting hyperparameters, changes the learner over time.
-    plain = GPClassifier(learner.kernel, learner.noise_variance, learner.max_points)
-    return n_examples <= most and learner._get_params() == plain._get_params()
-
-
-def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None:
-    """Predict all examples of one key, each from those before it, with one factorisation per stage.
-
-    Equal to `judge_one_by_one` up to rounding (1e-9), except that an example with a new feature is
-    predicted with this feature.
-
-    Raises
-    ------
-    NotPositiveDefiniteError
-        If the noise variance is too small for this log.
-
-    """
-    start = perf_counter()
-    settings = GPSettings(
-        kernel=learner.kernel,
-        noise_variance=learner.noise_variance,
-        max_points=None,
-        learn_hyperparameters=False,
-        single_precision=False,
-    )
-    for stage in recorded.stages:
-        last = len(stage.X)
-        these = settings.given(settings.kernel_for(stage.n_first), stage.columns)
-        means, variances = predicted_before_learned(these, stage.X, recorded.Y[:last])
-        for i in range(stage.first, last):
-            k = recorded.n_known[i]
-            belief = Posterior(
-                mean=dict(zip(recorded.labels[:k], means[i, :k].tolist(), strict=True)),
-                variance=float(variances[i]),
-                prior_variance=these.kernel.prior_variance(these.kernel.embed(stage.X[i])),
-            )
-            score.note(recorded.truths[i], belief)
-    score.seconds += perf_counter() - start
-
-
-def judge_one_by_one(
+def judge(
     learner: GPClassifier,
     events: Sequence[Recorded],
     scaling: Scaling,

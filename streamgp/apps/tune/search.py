@@ -21,17 +21,15 @@ from streamgp.apps.tune.scoring import (
     By,
     Recording,
     Score,
-    is_at_once,
-    judge_at_once,
-    judge_one_by_one,
+    judge,
     read_recording,
-    staged,
 )
 from streamgp.common.private_files import write_private
 from streamgp.config import build
 from streamgp.config.settings import Config, Learner, resolved
 from streamgp.config.templates import toml
 from streamgp.evaluation import RunStatistics
+from streamgp.features import Columns
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
@@ -506,18 +504,23 @@ class _Bench:
         self._query = model.query
         rescale = resolved(config).rescale or False
         self._scaling = partial(scaling_for, [], model.warm_up, rescale=rescale)
-        self._keys = [
-            (events, staged(events, self._scaling))
+        self._events = [
+            events
             for events in recording.by_key.values()
             if any(event.given is not None for event in events)
         ]
-        self._n_events = sum(len(events) for events, _ in self._keys)
+        self._n_events = sum(map(len, self._events))
 
     @property
     def default_scale(self) -> float:
         """The length scale of a learner without a given one, for the features of the first key."""
-        _, recorded = self._keys[0]
-        d = recorded.stages[-1].n_first
+        scaling, events = self._scaling(), self._events[0]
+        for event in events:
+            scaling.observe(event.x)
+            if event.given is not None:
+                scaling.learn(event.x, event.given)
+        first = next(event for event in events if event.given is not None)
+        d = len(Columns().widened(scaling.transform(first.x)))
         return LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1))
 
     def judge(self, learner: Learner, show: Show, i: int, n: int) -> Score | None:
@@ -535,13 +538,8 @@ class _Bench:
             done += 1
 
         try:
-            for events, recorded in self._keys:
-                if is_at_once(model, len(recorded.truths)):
-                    show(line, (i + done / self._n_events) / n)
-                    judge_at_once(model, recorded, score)
-                    done += len(events)
-                else:
-                    judge_one_by_one(model, events, self._scaling(), score, on_event)
+            for events in self._events:
+                judge(model, events, self._scaling(), score, on_event)
         except NotPositiveDefiniteError:
             return None
         return score

@@ -208,7 +208,7 @@ def test_noise_too_small_for_the_log_is_a_remark_not_an_end(log: Path) -> None:
 def test_ctrl_c_keeps_the_best_so_far(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge: Callable[..., object] = search.judge_at_once
+    judge: Callable[..., object] = search.judge
     calls = 0
 
     def interrupted(*arguments: object) -> None:
@@ -218,7 +218,7 @@ def test_ctrl_c_keeps_the_best_so_far(
             raise KeyboardInterrupt
         judge(*arguments)
 
-    monkeypatch.setattr(search, "judge_at_once", interrupted)
+    monkeypatch.setattr(search, "judge", interrupted)
     best = tmp_path / "best.toml"
     result = tune(log, "--label", "room", "--output", best)
     assert result.exit_code == 130
