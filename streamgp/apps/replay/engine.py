@@ -15,6 +15,7 @@ from typing import Any
 from connectors.broker import Received, Sink, Source
 from connectors.runner import RunResult, run
 from connectors.tables.log_source import AnnotatedLog
+from connectors.tables.readers import TableError
 from streamgp.base import State
 from streamgp.common.annotator_error import Reliability, combined
 from streamgp.evaluation import RunStatistics
@@ -237,6 +238,8 @@ class Played:
         Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
     drifts
         Concept drifts that the learners have found; None if there were none.
+    damage
+        Why the log could not be read to its end; None if it could.
 
     """
 
@@ -246,6 +249,7 @@ class Played:
     points: Points
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
     drifts: Drifts | None = None
+    damage: TableError | None = None
 
     def row(self, name: str) -> Row:
         return row_of(name, self.statistics, self.result.microseconds_per_event)
@@ -323,9 +327,19 @@ def baseline_rows(statistics: RunStatistics) -> list[Row]:
 
 
 class _SavedLog(AnnotatedLog):
-    """An annotated log that reports when everything polled from it has been processed."""
+    """An annotated log that ends where it is damaged, so that the results before are not lost.
+
+    It reports when everything polled from it has been processed.
+    """
 
     on_commit: Callable[[], None] | None = None
+    damage: TableError | None = None
+
+    def _fetch(self, timeout_s: float) -> None:
+        try:
+            super()._fetch(timeout_s)
+        except TableError as error:
+            self.damage, self._log = error, EventSource(())
 
     def commit(self) -> None:
         super().commit()
@@ -408,6 +422,7 @@ class Game:
             by_key=counter.by_key,
             result=result,
             points=counter.points,
+            damage=self._source.damage,
         )
 
     def state(self) -> State:

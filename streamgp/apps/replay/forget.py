@@ -140,7 +140,7 @@ def _without(
     for each in keys:
         own = counter.forget(each)
         if own is not None:
-            sink.forget(each, own.n_rejected)
+            sink.forget(each, counter.statistics.n_rejected)
             if each == key:
                 what.insert(0, f"a learner with {number(own.n_learned, 'label')}")
     source = {

@@ -18,7 +18,6 @@ from connectors.broker import Received
 from connectors.jsonl import MessageFiles, alone_in
 from connectors.storage.snapshots import state_error
 from connectors.tables.log_source import LogSource, WindowedLog
-from connectors.tables.readers import TableError
 from streamgp.apps.console import (
     DONE,
     INTERRUPTED,
@@ -81,41 +80,6 @@ def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageF
     return files
 
 
-class EndingLog:
-    """A log that ends where it is damaged, so that the results before are not lost.
-
-    Attributes
-    ----------
-    source
-        The log itself.
-    error
-        The damage; None as long as there is none.
-
-    """
-
-    def __init__(self, source: LogSource | WindowedLog) -> None:
-        self.source = source
-        self.error: TableError | None = None
-
-    def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        """Return the next rows; none if the log is damaged."""
-        try:
-            return self.source.poll(timeout_s)
-        except TableError as error:
-            self.error = error
-            return []
-
-    @property
-    def exhausted(self) -> bool:
-        return self.error is not None or self.source.exhausted
-
-    def commit(self) -> None:
-        self.source.commit()
-
-    def close(self) -> None:
-        self.source.close()
-
-
 class ReplaySink:
     """Message files, if any are requested, and the first reasons for rejected rows.
 
@@ -123,10 +87,8 @@ class ReplaySink:
     ----------
     reasons
         The first reasons, by the key of the row.
-    n_rejected
-        Number of rejected rows.
     n_unlearnable
-        Number of these that were examples which the learner could not learn.
+        Number of rejected examples which the learner could not learn.
     n_predicted
         Number of predicted events.
 
@@ -135,15 +97,13 @@ class ReplaySink:
     def __init__(self, files: MessageFiles | None) -> None:
         self._files = files
         self.reasons: list[tuple[str | None, str]] = []
-        self.n_rejected = 0
         self.n_unlearnable = 0
         self.n_predicted = 0
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         if isinstance(message, Rejected):
-            self.n_rejected += 1
             self.n_unlearnable += message.fault == "unlearnable" or message.stage == "learn"
-            if self.n_rejected <= N_REASONS_SHOWN:
+            if len(self.reasons) < N_REASONS_SHOWN:
                 stage = "" if message.stage is None else f" ({message.stage})"
                 reason = f"rejected {message.subject}{stage}: {message.reason}"
                 self.reasons.append((message.key, reason))
@@ -159,23 +119,20 @@ class ReplaySink:
         return None if self._files is None else self._files.sync()
 
     def forget(self, key: str, n_rejected: int) -> None:
-        """Remove the rows of a key, of which `n_rejected` were rejected."""
+        """Remove the rows of a key; `n_rejected` of all others were rejected."""
         self.reasons = [(whose, reason) for whose, reason in self.reasons if whose != key]
-        self.n_rejected -= n_rejected
-        self.n_unlearnable = min(self.n_unlearnable, self.n_rejected)
+        self.n_unlearnable = min(self.n_unlearnable, n_rejected)
 
     def state(self) -> State:
         """Return the state that must survive a restart."""
         return {
             "reasons": [list(pair) for pair in self.reasons],
-            "n_rejected": self.n_rejected,
             "n_unlearnable": self.n_unlearnable,
             "n_predicted": self.n_predicted,
         }
 
     def load_state(self, state: State) -> None:
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
-        self.n_rejected = int(state["n_rejected"])
         # Older files lack these.
         self.n_unlearnable = int(state.get("n_unlearnable", 0))
         self.n_predicted = int(state.get("n_predicted", 0))
@@ -183,6 +140,35 @@ class ReplaySink:
     def close(self) -> None:
         if self._files is not None:
             self._files.close()
+
+
+def play_log(
+    path: Path,
+    config: Config,
+    *,
+    source: str,
+    on_event: Callable[[int, float], None],
+    notes: Notes | None = None,
+    sink: ReplaySink | None = None,
+) -> Played:
+    """Replay a log once, from its start, without files.
+
+    Parameters
+    ----------
+    on_event
+        Called with the number of events so far, and the share of the log that has been read.
+    notes
+        Notes of the log's reader, which are shown; None to show none.
+
+    """
+    with closing(open_log(path, config, notes or Notes(), source=source)) as log:
+        loop = build.build_loop(config, source=source)
+        if notes is not None:
+            notes.show()
+        game = Game(loop, log, build.build_annotator(config), sink, target=config.target)
+        with seldom_collected():
+            played = game.play(on_event=lambda n: on_event(n, log.progress))
+    return replace(played, drifts=drifts_of(loop, played.by_key))
 
 
 def replay_log(
@@ -222,7 +208,7 @@ def replay_log(
     with ExitStack() as stack:
         notes = Notes()
         # First, so that an unreadable log leaves no directory behind.
-        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes, source=source))))
+        log = stack.enter_context(closing(open_log(path, config, notes, source=source)))
         directory = out
         if report is not None and out is None:
             # The page is generated from a run's files, here temporary ones.
@@ -255,7 +241,7 @@ def replay_log(
                 str(state_error(f"cannot write to {directory}", error))
             ) from None
         where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
-        tell_rejected([reason for _, reason in sink.reasons], sink.n_rejected, where)
+        tell_rejected([reason for _, reason in sink.reasons], played.statistics.n_rejected, where)
         click.echo(results_text(config, played))
         if out is not None:
             click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
@@ -264,14 +250,14 @@ def replay_log(
             write_report(directory, report)
             click.echo(f"report: {report}")
         tell(f"{number(played.result.n_events, 'event')} in {seconds:.1f} s")
-        return _status(path, log, played, sink, is_resumable=keeper is not None)
+        return _status(path, played, sink, is_resumable=keeper is not None)
 
 
 def _play(
     path: Path,
     config: Config,
     directory: Path | None,
-    log: EndingLog,
+    log: LogSource | WindowedLog,
     keeper: Keeper | None,
     notes: Notes,
     *,
@@ -298,9 +284,7 @@ def _play(
         show = stack.enter_context(progress())
         game = Game(loop, log, annotator, sink, target=config.target)
         if cut is not None:
-            _go_on(
-                game, sink, cut, lambda n: show(f"{number(n, 'event')} again", log.source.progress)
-            )
+            _go_on(game, sink, cut, lambda n: show(f"{number(n, 'event')} again", log.progress))
 
         def now() -> Cut:
             # The files first: a state must not refer to more than they contain.
@@ -310,7 +294,7 @@ def _play(
 
         with seldom_collected():
             played = game.play(
-                on_event=lambda n: show(number(n, "event"), log.source.progress),
+                on_event=lambda n: show(number(n, "event"), log.progress),
                 on_commit=None if keeper is None else partial(keeper.save_if_due, now),
             )
         if keeper is not None and played.result.whole:
@@ -324,18 +308,16 @@ def _play(
     return played, sink
 
 
-def _status(
-    path: Path, log: EndingLog, played: Played, sink: ReplaySink, *, is_resumable: bool
-) -> int:
+def _status(path: Path, played: Played, sink: ReplaySink, *, is_resumable: bool) -> int:
     """Return the exit status of a replay, and say why it is not 0."""
     counts = played.statistics
-    if log.error is not None:
-        tell(f"Error: {log.error} (what came before it is kept)")
+    if played.damage is not None:
+        tell(f"Error: {played.damage} (what came before it is kept)")
         return WRONG_USE
-    if not counts.n_events and sink.n_rejected:
+    if not counts.n_events and counts.n_rejected:
         tell(f"Error: no row of {path} could be read; see the reasons above")
         return WRONG_USE
-    if 0 < counts.n_events <= sink.n_rejected and not sink.n_predicted:
+    if 0 < counts.n_events <= counts.n_rejected and not sink.n_predicted:
         tell("Error: the learner or a rule failed on every event; see the reasons above")
         return WRONG_USE
     if played.result.interrupted:

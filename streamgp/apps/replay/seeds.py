@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,12 +12,10 @@ from msgspec.structs import replace
 from scipy.special import stdtrit
 
 from streamgp.apps.console import DONE, INTERRUPTED, number, progress, tell
-from streamgp.apps.gc_tuning import seldom_collected
-from streamgp.apps.recorded_logs import Notes, open_log
-from streamgp.apps.replay.engine import Game, Played, drifts_of
+from streamgp.apps.recorded_logs import Notes
+from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.results import learner_name
-from streamgp.apps.replay.run import EndingLog
-from streamgp.config import build
+from streamgp.apps.replay.run import play_log
 from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
@@ -56,8 +52,9 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     """
     runs: dict[str, list[RunStatistics]] = {}
     n_drifts: list[int] = []
-    notes = Notes()
     for n in range(n_seeds):
+        # Those of the first game only: all games read the same log.
+        notes = None if n else Notes()
         for name, played in _games(path, seeded(config, config.seed + n), source, notes):
             if played.result.interrupted:
                 tell("interrupted; nothing is shown for only some of the runs")
@@ -97,14 +94,16 @@ _COUNTS = ("n_asked", "n_challenges", "wrong_kept")
 _FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
 
 
-def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tuple[str, Played]]:
+def _games(
+    path: Path, config: Config, source: str, notes: Notes | None
+) -> Iterator[tuple[str, Played]]:
     """Run the learner, and the baselines that learn, with one seed."""
-    played = play_seed(path, config, source, notes)
+    played = play_seed(path, config, source, notes=notes)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
     told = replace(config, budget=unlimited, total_budget=unlimited, questions=Questions())
     at_random = section("query", "random", rate=played.statistics.label_rate or 0.0)
-    yield AT_RANDOM, play_seed(path, replace(told, query=at_random), source, notes)
+    yield AT_RANDOM, play_seed(path, replace(told, query=at_random), source)
     everything = replace(
         told,
         query=section("query", "always"),
@@ -112,11 +111,11 @@ def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tu
         annotator=Annotator(),
         annotators={},
     )
-    yield ALL_CLEAN, play_seed(path, everything, source, notes)
+    yield ALL_CLEAN, play_seed(path, everything, source)
 
 
 def play_seed(
-    path: Path, config: Config, source: str, notes: Notes | None = None, *, of: str = ""
+    path: Path, config: Config, source: str, *, notes: Notes | None = None, of: str = ""
 ) -> Played:
     """Replay a log once.
 
@@ -124,10 +123,8 @@ def play_seed(
     ----------
     config
         A configuration returned by `seeded`.
-    source
-        Its name in messages.
-    notes
-        Notes of the log's reader: shown if there are none yet. None shows nothing.
+    source, notes
+        As for `play_log`.
     of
         Prefix of the progress line.
 
@@ -141,20 +138,17 @@ def play_seed(
         If the log cannot be read to its end.
 
     """
-    first = notes if notes is not None and not notes.lines else None
-    with closing(EndingLog(open_log(path, config, Notes() if first is None else first))) as log:
-        loop = build.build_loop(config, source=source)
-        if first is not None:
-            first.show()
-        with seldom_collected(), progress() as show:
-            played = Game(loop, log, build.build_annotator(config), target=config.target).play(
-                on_event=lambda n: show(
-                    f"{of}seed {config.seed}: {number(n, 'event')}", log.source.progress
-                )
-            )
-        if log.error is not None:
-            raise click.ClickException(str(log.error))
-    return dataclasses.replace(played, drifts=drifts_of(loop, played.by_key))
+    with progress() as show:
+        played = play_log(
+            path,
+            config,
+            source=source,
+            notes=notes,
+            on_event=lambda n, share: show(f"{of}seed {config.seed}: {number(n, 'event')}", share),
+        )
+    if played.damage is not None:
+        raise click.ClickException(str(played.damage))
+    return played
 
 
 def seeded(config: Config, seed: int) -> Config:

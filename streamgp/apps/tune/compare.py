@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import click
 
 from streamgp.apps.console import DONE, INTERRUPTED, WRONG_USE, progress, tell
 from streamgp.apps.recorded_logs import Notes, open_log
-from streamgp.apps.replay.engine import Game, Played
-from streamgp.apps.replay.run import EndingLog, ReplaySink
+from streamgp.apps.replay.engine import Played
+from streamgp.apps.replay.run import ReplaySink, play_log
 from streamgp.common.printable import path_text
 from streamgp.config import build
 from streamgp.config.settings import Annotator, Config
@@ -124,34 +123,30 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
         open_log(path, config, Notes(), source=str(file)).close()
     names = _names([file for file, _ in configs])
     runs: list[tuple[str, Played]] = []
-    sinks: dict[str, ReplaySink] = {}
+    first: dict[str, str] = {}  # the reason of the first rejection
     with progress() as show:
         for i, (name, (file, config)) in enumerate(zip(names, configs, strict=True)):
-            with closing(EndingLog(open_log(path, config, Notes(), source=str(file)))) as log:
 
-                def on_event(
-                    _n: int, name: str = name, log: EndingLog = log, before: int = i
-                ) -> None:
-                    show(name, (before + log.source.progress) / len(configs))
+            def on_event(_n: int, share: float, name: str = name, before: int = i) -> None:
+                show(name, (before + share) / len(configs))
 
-                sink = sinks[name] = ReplaySink(None)
-                loop = build.build_loop(config, source=str(file))
-                game = Game(loop, log, build.build_annotator(config), sink)
-                played = game.play(on_event=on_event)
+            sink = ReplaySink(None)
+            played = play_log(path, config, source=str(file), sink=sink, on_event=on_event)
+            first.update((name, reason) for _, reason in sink.reasons[:1])
             if played.statistics.n_events or played.result.interrupted:
                 runs.append((name, played))
-            if log.error is not None or played.result.interrupted:
+            if played.damage is not None or played.result.interrupted:
                 break
     _show(runs, path, picture)
-    if log.error is not None:
-        tell(f"Error: {log.error} (what came before it is shown)")
+    if played.damage is not None:
+        tell(f"Error: {played.damage} (what came before it is shown)")
         return WRONG_USE
     if not runs:
-        first = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
-        raise click.ClickException(f"no row of {path} could be used{first}")
-    for name, sink in sinks.items():
-        if sink.n_rejected:
-            tell(f"{name}: {sink.n_rejected} rejected, the first: {sink.reasons[0][1]}")
+        because = f", the first because: {first[name]}" if name in first else ""
+        raise click.ClickException(f"no row of {path} could be used{because}")
+    for name, played in runs:
+        if played.statistics.n_rejected:
+            tell(f"{name}: {played.statistics.n_rejected} rejected, the first: {first[name]}")
     if runs[-1][1].result.interrupted:
         tell(f"interrupted; {runs[-1][0]} did not see the whole log")
         return INTERRUPTED
