@@ -298,15 +298,15 @@ class Drifts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """Everything that a page shows.
+class Summary:
+    """Contents of `summary.json`, as far as a page shows them.
 
     Parameters
     ----------
+    streamgp
+        Version that made the run.
     log
         Name of the log.
-    version
-        Version of streamgp that made the run.
     configuration
         Sections and their settings.
     notes
@@ -316,24 +316,12 @@ class Run:
     results
         Counts over the whole run.
     keys
-        The same for each key shown; None if the run has no keys.
-    n_keys
-        Total number of keys.
-    curve, confusion, annotators
-        As in `summary.json`.
-    estimates
-        Error estimates over time, of the annotators with the most answers.
-    challenges
-        The first challenges, in order.
-    outcomes
-        Number of challenges by outcome, including those not in `challenges`.
-    refusals
-        The first inputs rejected.
-    calibration, distributions
-        As in `summary.json`, the first for classes, the second for numbers; None for the other
-        kind, and for runs of versions that did not count them.
+        The same for each key; None if the run has no keys.
     baselines
         Scores of baselines without features, by name; empty for runs of versions that had none.
+    calibration, distributions
+        The first for classes, the second for numbers; None for the other kind, and for runs of
+        versions that did not count them.
     gain
         Expected gain from further labels; None if too little is known.
     drifts
@@ -343,24 +331,19 @@ class Run:
 
     """
 
+    streamgp: str
     log: str
-    version: str
-    configuration: Mapping[str, Any]
-    notes: Sequence[str]
+    configuration: dict[str, Any]
+    notes: list[str]
     interrupted: bool
     results: Counts
-    keys: Sequence[tuple[str, Counts]] | None
-    n_keys: int
     curve: Progress
     confusion: Confusion
-    annotators: Sequence[AnnotatorCounts]
-    estimates: Sequence[Estimate]
-    challenges: Sequence[Contested]
-    outcomes: Mapping[Outcome, int]
-    refusals: Sequence[Refusal]
+    annotators: list[AnnotatorCounts]
+    keys: dict[str, Counts] | None = None
+    baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
     calibration: Calibration | None = None
     distributions: Distributions | None = None
-    baselines: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     gain: Gain | None = None
     drifts: Drifts | None = None
     agreement: Agreement | None = None
@@ -373,6 +356,29 @@ class Run:
         """Return one setting of the configuration, or None if there is none of that name."""
         settings = self.configuration.get(section)
         return settings.get(name) if isinstance(settings, Mapping) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Summary):
+    """Everything that a page shows.
+
+    Parameters
+    ----------
+    estimates
+        Error estimates over time, of the annotators with the most answers.
+    challenges
+        The first challenges, in order.
+    outcomes
+        Number of challenges by outcome, including those not in `challenges`.
+    refusals
+        The first inputs rejected.
+
+    """
+
+    estimates: Sequence[Estimate]
+    challenges: Sequence[Contested]
+    outcomes: Mapping[Outcome, int]
+    refusals: Sequence[Refusal]
 
 
 # Faults for which the loop refused an answer. An answer that the learner could not learn was

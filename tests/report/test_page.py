@@ -78,7 +78,7 @@ def contested(event_id: str = "e1", **changes: Any) -> Contested:
 def run(**changes: Any) -> Run:
     values: dict[str, Any] = {
         "log": "rooms.csv",
-        "version": "0.1.0",
+        "streamgp": "0.1.0",
         "configuration": {
             "seed": 1,
             "learner": {"name": "gp", "length_scale": None, "options": {}},
@@ -88,7 +88,6 @@ def run(**changes: Any) -> Run:
         "interrupted": False,
         "results": COUNTS,
         "keys": None,
-        "n_keys": 0,
         "curve": Progress(
             n_events=[1, 1000, 2000],
             accuracy=[None, 0.9, 0.948],
@@ -217,14 +216,13 @@ def test_times_are_dates_only_where_the_log_has_times() -> None:
 def test_keys_are_shown_where_there_are_keys() -> None:
     assert "Keys" not in text(run())
     keyed = run(
-        keys=[("phone 1", COUNTS), ("phone 2", NOTHING)],
-        n_keys=2,
+        keys={"phone 1": COUNTS, "phone 2": NOTHING},
         challenges=[contested(key="phone 1")],
     )
     shown = text(keyed)
     assert "phone 2" in shown
     assert "all keys are combined" in shown
-    many = run(keys=[(f"k{n}", COUNTS) for n in range(N_ROWS)], n_keys=5000)
+    many = run(keys={f"k{n}": COUNTS for n in range(5000)})
     assert "The first 200 are shown; there are 4800 more." in text(many)
 
 
@@ -259,7 +257,7 @@ def test_run_without_anything_has_a_page() -> None:
         challenges=[],
         outcomes={},
         configuration={},
-        keys=[],
+        keys={},
     )
     shown = text(empty)
     for words in (
@@ -319,8 +317,7 @@ def everywhere(text: str) -> Run:
         log=text,
         configuration={text: {text: text}, "x": [text]},
         notes=[text],
-        keys=[(text, COUNTS)],
-        n_keys=1,
+        keys={text: COUNTS},
         confusion=Confusion(labels=[text], counts=[[1]]),
         annotators=[replace(run().annotators[0], name=text)],
         estimates=[Estimate(name=text, n_answers=[0, 1], estimate=[0.2, 0.3])],
@@ -382,7 +379,7 @@ def test_page_reads_on_a_phone_and_in_the_dark() -> None:
 
 
 def test_every_table_is_described_and_its_headers_have_a_scope() -> None:
-    keyed = run(keys=[("a", COUNTS)], n_keys=1, refusals=[Refusal(subject="s", reason="r")])
+    keyed = run(keys={"a": COUNTS}, refusals=[Refusal(subject="s", reason="r")])
     tree = checked(page(keyed))
     assert len(tree.all("caption")) == len(tree.all("table"))
     assert {a.get("scope") for a in tree.all("th")} == {"row", "col"}
@@ -424,7 +421,7 @@ def test_documentation_tells_the_parts_the_outcomes_and_the_limits() -> None:
     if not document.is_file():
         pytest.skip("docs/ is not beside the tests")
     told = document.read_text()
-    keyed = run(keys=[], notes=["n"], refusals=[Refusal(subject="s", reason="r")])
+    keyed = run(keys={}, notes=["n"], refusals=[Refusal(subject="s", reason="r")])
     for title in re.findall("<h2[^>]*>(.*?)</h2>", page(keyed)):
         assert re.search(rf"^\| (.*, )?{title}\b", told, re.M), title
     words = re.findall(r"^\| ([a-z ]+) \|", told.partition("| word |")[2], re.M)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,19 +39,7 @@ from streamgp.interactive.messages import (
     Message,
     Rejected,
 )
-from streamgp.report.run import (
-    Agreement,
-    AnnotatorCounts,
-    Calibration,
-    Confusion,
-    Counts,
-    Distributions,
-    Drifts,
-    Outcomes,
-    Progress,
-    Refusal,
-    Run,
-)
+from streamgp.report.run import Outcomes, Refusal, Run, Summary
 from streamgp.report.tables import percent, table
 
 _WIDEST_KEY = 20
@@ -340,31 +328,8 @@ def _quarantine(answers: FirstAnswers) -> str:
 # file, are already summarized in its curve and confusion matrix.
 
 
-N_KEYS_ON_PAGE = 200
 N_REFUSALS_SHOWN = 10
 N_ESTIMATES_SHOWN = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Summary:
-    """Parts of `summary.json` that a report page needs."""
-
-    streamgp: str
-    log: str
-    configuration: dict[str, Any]
-    notes: list[str]
-    interrupted: bool
-    results: Counts
-    curve: Progress
-    confusion: Confusion
-    annotators: list[AnnotatorCounts]
-    keys: dict[str, Counts] | None = None
-    baselines: dict[str, dict[str, float | None]] | None = None
-    calibration: Calibration | None = None
-    distributions: Distributions | None = None
-    gain: Gain | None = None
-    drifts: Drifts | None = None
-    agreement: Agreement | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -396,25 +361,8 @@ def read_run(directory: Path) -> Run:
         raise click.ClickException(f"{error}; run `streamgp replay` again") from None
     _check(directory, "challenges", outcomes.n_challenges, summary.results.n_challenges)
     _check(directory, "rejected inputs", n_rejected, summary.results.n_rejected)
-    keys = list((summary.keys or {}).items())
     return Run(
-        log=summary.log,
-        version=summary.streamgp,
-        configuration=summary.configuration,
-        notes=summary.notes,
-        interrupted=summary.interrupted,
-        results=summary.results,
-        keys=None if summary.keys is None else keys[:N_KEYS_ON_PAGE],
-        n_keys=len(keys),
-        curve=summary.curve,
-        confusion=summary.confusion,
-        calibration=summary.calibration,
-        distributions=summary.distributions,
-        baselines=summary.baselines or {},
-        gain=summary.gain,
-        drifts=summary.drifts,
-        annotators=summary.annotators,
-        agreement=summary.agreement,
+        **{each.name: getattr(summary, each.name) for each in fields(summary)},
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
         challenges=outcomes.challenges(),
         outcomes=outcomes.counts(),
@@ -422,10 +370,10 @@ def read_run(directory: Path) -> Run:
     )
 
 
-def _read_summary(path: Path) -> _Summary:
+def _read_summary(path: Path) -> Summary:
     data = path.read_bytes()
     try:
-        return msgspec.json.decode(data, type=_Summary)
+        return msgspec.json.decode(data, type=Summary)
     except msgspec.ValidationError as error:
         raise click.ClickException(
             f"{path} is not in the format of this version ({_in_words(error)}); run "
