@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import socketserver
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -27,30 +27,20 @@ if TYPE_CHECKING:
 PREFIX = "streamgp_"
 KINDS = ("label", "challenge")
 
-Samples: TypeAlias = Sequence[tuple[tuple[str, ...], float | Histogram]]
-"""Values with the values of their labels."""
+Value: TypeAlias = float | Histogram | None
 
 
 class Family(NamedTuple):
-    """A metric: name without the prefix, kind, help text, current values, and names of labels."""
+    """A metric: name without the prefix, kind, help text, current value, and names of labels.
+
+    One with labels has a value for the text, or texts, of these.
+    """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     help: str
-    samples: Callable[[WorkerMetrics], Samples]
+    value: Callable[[WorkerMetrics], Value | Mapping[Any, Value]]
     labels: tuple[str, ...] = ()
-
-
-def _one(value: float | None) -> Samples:
-    return [] if value is None else [((), value)]
-
-
-def _by(values: Mapping[str, float | Histogram]) -> Samples:
-    return [((name,), value) for name, value in values.items()]
-
-
-def _by_place(values: Mapping[tuple[str, int], float]) -> Samples:
-    return [((topic, str(number)), value) for (topic, number), value in values.items()]
 
 
 def _age(at: float | None) -> float:
@@ -58,158 +48,150 @@ def _age(at: float | None) -> float:
 
 
 FAMILIES = (
-    Family("events_total", "counter", "Events processed.", lambda m: _one(m.events)),
-    Family("predictions_total", "counter", "Predictions written.", lambda m: _one(m.predictions)),
-    Family(
-        "answers_total", "counter", "Answers, by result.", lambda m: _by(m.answers), ("result",)
-    ),
+    Family("events_total", "counter", "Events processed.", lambda m: m.events),
+    Family("predictions_total", "counter", "Predictions written.", lambda m: m.predictions),
+    Family("answers_total", "counter", "Answers, by result.", lambda m: m.answers, ("result",)),
     Family(
         "dead_letters_total",
         "counter",
         "Inputs that could not be used, by stage.",
-        lambda m: _by(m.dead_letters),
+        lambda m: m.dead_letters,
         ("stage",),
     ),
     Family(
         "unusable_inputs_total",
         "counter",
         "Inputs that count against max_bad_share.",
-        lambda m: _one(m.unusable),
+        lambda m: m.unusable,
     ),
-    Family(
-        "duplicates_total", "counter", "Duplicate answers, dropped.", lambda m: _one(m.duplicates)
-    ),
+    Family("duplicates_total", "counter", "Duplicate answers, dropped.", lambda m: m.duplicates),
     Family(
         "label_requests_total",
         "counter",
         "Label requests, by the strategy that asked.",
-        lambda m: _by(m.requests),
+        lambda m: m.requests,
         ("criterion",),
     ),
     Family(
         "challenges_total",
         "counter",
         "Challenges that have ended, by outcome.",
-        lambda m: _by(m.challenges),
+        lambda m: m.challenges,
         ("outcome",),
     ),
     Family(
         "labels_learned_total",
         "counter",
         "Labels learned, by origin.",
-        lambda m: _by(m.learned),
+        lambda m: m.learned,
         ("origin",),
     ),
     Family(
         "open_questions",
         "gauge",
         "Questions waiting for an answer.",
-        lambda m: _by({kind: sum(each.n(kind) for each in m.questions.values()) for kind in KINDS}),
+        lambda m: {kind: sum(each.n(kind) for each in m.questions.values()) for kind in KINDS},
         ("kind",),
     ),
     Family(
         "oldest_question_age_seconds",
         "gauge",
         "Age of the oldest open question.",
-        lambda m: _one(_age(m.oldest_question)),
+        lambda m: _age(m.oldest_question),
     ),
     Family(
         "consumer_lag_records",
         "gauge",
         "Records waiting in a partition.",
-        lambda m: _by_place(m.lags),
+        lambda m: m.lags,
         ("topic", "partition"),
     ),
     Family(
         "batch_duration_seconds",
         "histogram",
         "Duration of batches, by phase.",
-        lambda m: _by(m.durations),
+        lambda m: m.durations,
         ("phase",),
     ),
     Family(
         "last_commit_timestamp_seconds",
         "gauge",
         "Time of the last commit.",
-        lambda m: _one(m.committed_at),
+        lambda m: m.committed_at,
     ),
     Family(
         "restore_duration_seconds",
         "histogram",
         "Duration of the restores of partitions.",
-        lambda m: [((), m.restores)],
+        lambda m: m.restores,
     ),
     Family(
         "rebalances_total",
         "counter",
         "Changes of the partition assignment.",
-        lambda m: _one(m.rebalances),
+        lambda m: m.rebalances,
     ),
     Family(
-        "keys",
-        "gauge",
-        "Known keys, by where their loops are held.",
-        lambda m: _by(m.keys),
-        ("state",),
+        "keys", "gauge", "Known keys, by where their loops are held.", lambda m: m.keys, ("state",)
     ),
     Family(
         "stuck_partition",
         "gauge",
         "1 where a partition has records and yields none, else 0.",
-        lambda m: _by_place({place: float(place in m.stuck) for place in {*m.lags, *m.stuck}}),
+        lambda m: {place: float(place in m.stuck) for place in {*m.lags, *m.stuck}},
         ("topic", "partition"),
     ),
     Family(
         "broker_away_seconds",
         "gauge",
         "Time for which the broker has not answered; 0 while it does.",
-        lambda m: _one(m.broker_away_s),
+        lambda m: m.broker_away_s,
     ),
     Family(
         "prediction_confidence",
         "histogram",
         "Probabilities of the labels predicted.",
-        lambda m: [((), m.confidence)],
+        lambda m: m.confidence,
     ),
     Family(
         "predicted_share",
         "gauge",
         "Share of each label among the latest predictions.",
-        lambda m: _by(m.shares.of(most=50)),
+        lambda m: m.shares.of(most=50),
         ("label",),
     ),
     Family(
         "challenge_precision_ratio",
         "gauge",
         "Share of answered challenges that changed a label.",
-        lambda m: _one(m.challenge_precision),
+        lambda m: m.challenge_precision,
     ),
     Family(
         "label_error_estimate",
         "gauge",
         "Estimated share of wrong first answers.",
-        lambda m: [((name or "",), rate.estimate) for name, rate in m.errors.items()],
+        lambda m: {name or "": rate.estimate for name, rate in m.errors.items()},
         ("annotator",),
     ),
     Family(
         "quarantined_annotators",
         "gauge",
         "Annotators in quarantine, counted once for each key.",
-        lambda m: [((name or "",), n) for name, n in m.n_quarantined.items()],
+        lambda m: {name or "": n for name, n in m.n_quarantined.items()},
         ("annotator",),
     ),
     Family(
         "drift_detected_total",
         "counter",
         "Changes found by ADWIN, and in labels by the drift tests of learners.",
-        lambda m: _by(m.drifts),
+        lambda m: m.drifts,
         ("signal",),
     ),
     Family(
         "build_info",
         "gauge",
         "1, with the version of streamgp, and the commit if it is known.",
-        lambda _: [((release(),), 1.0)],
+        lambda _: {release(): 1.0},
         ("version",),
     ),
 )
@@ -240,12 +222,15 @@ def _collected(family: Family, metrics: WorkerMetrics) -> Any:
         "gauge": GaugeMetricFamily,
         "histogram": HistogramMetricFamily,
     }[family.kind](PREFIX + family.name, family.help, labels=family.labels)
-    for labels, value in family.samples(metrics):
+    current = family.value(metrics)
+    by_labels = current if isinstance(current, Mapping) else {(): current}
+    for texts, value in by_labels.items():
+        labels = list(map(str, texts if isinstance(texts, tuple) else (texts,)))
         if isinstance(value, Histogram):
             bounds = (*map(str, value.bounds), "+Inf")
             buckets = list(zip(bounds, value.cumulated(), strict=True))
             made.add_metric(labels, buckets, value.total)
-        else:
+        elif value is not None:
             made.add_metric(labels, value)
     return made
 
