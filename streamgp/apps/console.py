@@ -153,16 +153,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class StatusLine:
-    """Writes progress to stderr.
-
-    Parameters
-    ----------
-    stream
-        The stream to write to; None for stderr.
-    clock
-        A monotonic clock, in seconds.
-
-    """
+    """Writes progress to stderr."""
 
     def __init__(
         self, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic

@@ -24,11 +24,6 @@ class Notes:
 
     A command that is refused therefore shows only the reason.
 
-    Attributes
-    ----------
-    lines
-        All notes so far.
-
     """
 
     def __init__(self) -> None:

@@ -87,8 +87,6 @@ class RowRead:
     ----------
     number
         Its number over all logs, from 1.
-    message
-        The event, or a rejection.
     share
         Share of all logs that has been read, between 0 and 1.
 
@@ -106,13 +104,9 @@ class Sender:
     ----------
     send, flush
         Send a record; return once everything sent is stored by the broker.
-    first
-        Number of the first input.
 
     Attributes
     ----------
-    n_sent
-        Number of records sent.
     last, safe
         The last input processed; the last one up to which everything is stored.
 
@@ -161,15 +155,11 @@ class EventProducer:
         Whether the workers have a learner for each key.
     n_taught
         Number of first rows that carry their label, to be learned.
-    first
-        Number of the first row to send.
 
     Attributes
     ----------
     sender
         Knows the last row processed, and up to which row everything is stored.
-    n_rejected
-        Number of rows that cannot be sent.
     reasons
         Reasons of the first of these.
 

@@ -220,8 +220,6 @@ def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, 
 
     Parameters
     ----------
-    seed
-        Seed of a rule that takes one.
     source, path
         Where the section is, a file and a key in it; error messages begin with them.
 
@@ -292,8 +290,6 @@ def find(name: str, where: str) -> Callable[..., Any]:
 
     Parameters
     ----------
-    name
-        Its module and name.
     where
         Beginning of error messages: the file, the key and the name.
 

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
 class Confusion:
     """Counts of events by true and predicted label.
 
-    Attributes
-    ----------
-    n
-        Number of events counted.
-    n_hits
-        Number of them predicted correctly.
-
     Examples
     --------
     >>> confusion = Confusion()
@@ -139,11 +132,6 @@ class Calibration:
 
     The values are those of `streamgp.metrics`; confidence is one minus the ratio of the second
     largest probability to the largest.
-
-    Attributes
-    ----------
-    n
-        Number of predictions counted.
 
     Examples
     --------
@@ -278,8 +266,6 @@ class NumberErrors:
 
     Attributes
     ----------
-    n
-        Number of events counted.
     n_with_std
         Number of them whose prediction had a standard deviation above 0.
 
@@ -441,8 +427,6 @@ class FirstAnswers:
 
     Attributes
     ----------
-    n_answers
-        Number of first answers.
     sum_wrong
         Sum of the learner's probabilities that they are wrong.
     n_judged

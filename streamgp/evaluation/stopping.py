@@ -67,10 +67,6 @@ class Fall:
     ----------
     quarter
         Quarter of the events in which the accuracy was highest: 1, 2 or 3.
-    before
-        Accuracy in it.
-    now
-        Accuracy in the last quarter.
 
     """
 

@@ -46,8 +46,6 @@ class DrawnLine:
 
     Parameters
     ----------
-    name
-        Its name in the legend.
     points
         Points of the polyline, in units of the picture.
     last
@@ -105,8 +103,6 @@ def chart(
 
     Parameters
     ----------
-    lines
-        What to draw.
     title
         Name of the vertical axis.
     of
@@ -238,14 +234,10 @@ class Curve:
 
     Parameters
     ----------
-    name
-        The learner.
     n_events
         Number of events predicted so far.
     accuracy
         Share of them predicted correctly, between 0 and 1; nan where that is not known.
-    questions
-        Number of label requests and challenges sent so far.
 
     """
 
@@ -260,12 +252,8 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
 
     Parameters
     ----------
-    curves
-        What to draw, in this order.
     path
         File to write; its extension (png, svg, pdf) determines the format, png without one.
-    title
-        Headline of the picture.
 
     Raises
     ------

@@ -155,8 +155,6 @@ def confusion_matrix(confusion: Confusion, n_classes: int = N_CLASSES) -> Matrix
 
     Parameters
     ----------
-    confusion
-        The matrix.
     n_classes
         Number of classes with a row and a column of their own; all others share one.
 

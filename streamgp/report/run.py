@@ -265,8 +265,6 @@ class Drifts:
 
     Parameters
     ----------
-    n_found
-        Number of drifts.
     n_outdated
         Number of labels that are no longer taught because of them.
     since
@@ -305,16 +303,8 @@ class Summary:
     ----------
     streamgp
         Version that made the run.
-    log
-        Name of the log.
-    configuration
-        Sections and their settings.
-    notes
-        Notes of the reader of the log.
     interrupted
         Whether the run ended before the log.
-    results
-        Counts over the whole run.
     keys
         The same for each key; None if the run has no keys.
     baselines
@@ -400,12 +390,6 @@ class _Question:
     ----------
     challenge
         The message, or None if it is not among those shown.
-    given
-        The contested label.
-    annotator
-        The annotator who gave it.
-    at
-        When it was contested.
     replies
         Answers to it: their ids and labels (None: declined).
     ended

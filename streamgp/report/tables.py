@@ -22,8 +22,6 @@ class Row:
     ----------
     name
         The learner, or whatever distinguishes the rows.
-    n_events
-        Number of events predicted.
     accuracy, macro_f1
         Scores of the predictions made before any label of the event was seen, between 0 and 1; None
         if nothing could be scored.
@@ -76,8 +74,6 @@ def table(
 
     Parameters
     ----------
-    rows
-        What to show, in this order.
     first
         Title of the first column.
     numbers

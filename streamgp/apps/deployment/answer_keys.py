@@ -32,11 +32,6 @@ _log.addHandler(logging.NullHandler())  # a program without a log, such as `anno
 class AnswerKeys:
     """The keys of the annotators of a deployment.
 
-    Parameters
-    ----------
-    people
-        Where the keys are stored.
-
     Raises
     ------
     ConfigError

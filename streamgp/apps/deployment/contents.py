@@ -51,10 +51,6 @@ class Learned:
     ----------
     entity
         Its entity; empty if one loop serves all keys.
-    parts
-        The newest parts of its state.
-    lines
-        Its consensus log.
 
     """
 

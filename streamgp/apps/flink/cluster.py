@@ -88,14 +88,7 @@ _Answer = TypeVar("_Answer")
 
 
 class FlinkJob:
-    """A job on a cluster, in this process or remote.
-
-    Parameters
-    ----------
-    client
-        Flink's client of the job.
-
-    """
+    """A job on a cluster, in this process or remote."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -180,8 +173,6 @@ class Cluster:
         ----------
         build
             Adds the job to an environment.
-        begin_at
-            Checkpoint or savepoint from which to continue.
         is_taken_over
             Whether the job that takes over from workers made it.
         directory

@@ -123,14 +123,7 @@ _Marks = TypeVar("_Marks", _TakingOver, _HandingBack)
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """Moves between workers and Flink, in both directions.
-
-    Parameters
-    ----------
-    stop
-        Returns whether a signal has arrived.
-
-    """
+    """Moves between workers and Flink, in both directions."""
 
     there: Deployment
     loops: LoopSettings

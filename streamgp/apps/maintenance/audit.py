@@ -86,8 +86,6 @@ class Step:
     error_rate
         For a first answer that was learned, its annotator's error rate for this key as estimated
         until then, from the lines left in the log.
-    shown
-        What was shown beside the question.
     detail
         The reason as text.
 
@@ -491,14 +489,7 @@ class _Undone(NamedTuple):
 
 
 class _PutBack:
-    """Labels of one event that were removed from the log and put back by an undo.
-
-    Attributes
-    ----------
-    found
-        The undos.
-
-    """
+    """Labels of one event that were removed from the log and put back by an undo."""
 
     # _first    the line under each record key, as it was learned
     # _now      the same, as it is now; without those removed

@@ -42,14 +42,10 @@ class Traces:
 
     Attributes
     ----------
-    entity
-        Whose.
     left
         The remaining records, by topic and key.
     partition
         Their partition; None while there are none.
-    n_labels
-        Number of them that are labelled examples.
     on_flink
         Whether Flink keeps what is learned, and the topic `state` does not count.
 

@@ -76,12 +76,6 @@ class Score:
         Number of examples predicted correctly before they were learned.
     errors
         Sum of absolute errors of predicted numbers.
-    n_guessed
-        Number of predicted numbers.
-    n_refused
-        Number of examples that it could not learn.
-    seconds
-        Duration of predicting and learning.
     refusal
         Why it could not learn the first of them.
 
@@ -119,12 +113,8 @@ class Comparison:
     ----------
     name
         Name of the loop with the examples.
-    n_examples
-        Number of examples.
     n_agreed
         Number of examples with equal predictions of both.
-    old, new
-        Score of each.
 
     """
 

@@ -85,10 +85,6 @@ class Step:
 
     Parameters
     ----------
-    event_id
-        Id of the predicted event.
-    events
-        The events to send, in order.
     told
         Whether the label is volunteered.
 
@@ -144,8 +140,6 @@ class DemoStream:
 
     Attributes
     ----------
-    topics
-        The topics.
     trouble
         Why a thread has ended, None while both run.
 

@@ -123,12 +123,8 @@ class CountingSink:
 
     Attributes
     ----------
-    statistics
-        Counts over all events.
     by_key
         The same for each key, in order of appearance.
-    points
-        Counts over time.
 
     """
 
@@ -226,14 +222,10 @@ class Played:
 
     Parameters
     ----------
-    statistics
-        Counts over all events.
     by_key
         The same for each key, in order of appearance.
     result
         Counts of inputs, and the duration of the loop.
-    points
-        Accuracy and questions over time.
     reliability
         Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
     drifts
@@ -355,8 +347,6 @@ class Game:
 
     Parameters
     ----------
-    loop
-        One loop, or keyed loops.
     log
         Source of events with their truth, starting with the first one.
     sink
@@ -438,8 +428,6 @@ class Game:
 
         Parameters
         ----------
-        state
-            A value returned by `state`.
         on_event
             Called with the number of events read again so far.
 

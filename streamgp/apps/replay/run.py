@@ -89,8 +89,6 @@ class ReplaySink:
         The first reasons, by the key of the row.
     n_unlearnable
         Number of rejected examples which the learner could not learn.
-    n_predicted
-        Number of predicted events.
 
     """
 
@@ -185,8 +183,6 @@ def replay_log(
 
     Parameters
     ----------
-    report
-        Page to write, or None.
     state
         Directory from which the replay is resumed, and in which it is saved, or None.
 

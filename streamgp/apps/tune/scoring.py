@@ -39,8 +39,6 @@ class Recorded:
 
     Parameters
     ----------
-    x
-        Features as recorded.
     truth
         The true label, None if there is none.
     given
@@ -65,8 +63,6 @@ class Recording:
         Reasons why events could not be used, one line each.
     spans
         Times of the first and the last event of each key, POSIX seconds.
-    n_rows
-        Number of rows read.
 
     """
 
@@ -205,17 +201,11 @@ class Score:
 
     Attributes
     ----------
-    n
-        Number of events predicted.
-    n_right
-        Number of those predicted correctly.
     n_asked
         Number of those whose label would have been asked for.
     loss, squared_loss
         Sums of the negative logarithms of the probabilities of the true labels, in nats, and of
         their squares.
-    seconds
-        Duration of predicting and learning.
 
     Examples
     --------

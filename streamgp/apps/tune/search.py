@@ -132,14 +132,8 @@ class Replayed:
 
     Parameters
     ----------
-    n_events
-        Number of events in each.
-    accuracy
-        Share of events predicted correctly.
     n_questions
         Number of label requests and challenges.
-    n_labels
-        Number of label requests.
 
     Examples
     --------
@@ -171,8 +165,6 @@ class Trial:
 
     Parameters
     ----------
-    score
-        Its score; None if it could not learn this log.
     is_given
         Whether it is the configured one.
     replayed

@@ -207,16 +207,6 @@ SPAN_S = 300
 class Flow:
     """Counts over time.
 
-    Parameters
-    ----------
-    since
-        When counting began, POSIX seconds.
-
-    Attributes
-    ----------
-    n
-        Total count.
-
     Examples
     --------
     >>> flow = Flow(since=100.0)
@@ -293,8 +283,6 @@ class Watching(Joined):
 
     Attributes
     ----------
-    inbox
-        The open questions and the quarantined annotators.
     flow
         Predictions over time, while watching.
     n_predictions, n_asked
@@ -304,10 +292,6 @@ class Watching(Joined):
         `cancelled`.
     labels
         Numbers of lines of the consensus log: `learned`, `corrected` later, and `withdrawn`.
-    agreement
-        Agreement of second answers with first ones.
-    letters
-        Number of dead letters by stage.
     last_letters
         The most recent dead letters, the newest last, without their bytes.
     unreadable

@@ -38,10 +38,6 @@ class Around:
 
     Parameters
     ----------
-    url, group
-        Address of the topics, and group of the workers.
-    n_workers
-        Number of running workers.
     lags
         Number of unprocessed records, by topic and partition.
     troubles
@@ -58,14 +54,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One section of the view.
-
-    Parameters
-    ----------
-    is_alarming
-        Whether it needs attention.
-
-    """
+    """One section of the view."""
 
     name: str
     lines: list[str]
@@ -265,11 +254,6 @@ class Follower:
     ----------
     from_start
         Whether everything in the topics is counted.
-
-    Attributes
-    ----------
-    watching
-        The statistics.
 
     """
 

@@ -64,8 +64,6 @@ class Slot:
 
     Parameters
     ----------
-    instance
-        Its name within the group.
     state
         Its directory of snapshots, None if it cannot have one.
     trouble
@@ -282,11 +280,6 @@ def run_worker(
     debug: bool = False,
 ) -> int:
     """Run a worker until a signal arrives or an error occurs, and log which.
-
-    Parameters
-    ----------
-    stop
-        Tells whether a signal has arrived.
 
     Returns
     -------
