@@ -38,6 +38,8 @@ Features: TypeAlias = Mapping[Any, Any]
 Label: TypeAlias = bool | int | float | str
 State: TypeAlias = dict[str, Any]
 """State of an object that must survive a restart: text keys and plain JSON values, at any depth."""
+Target: TypeAlias = Literal["label", "number"]
+"""What is predicted: names of classes, or numbers."""
 Preset: TypeAlias = Literal["default", "paper"]
 """Set of defaults: those that work best, or those of a paper."""
 Rescale: TypeAlias = bool | Literal["recent"]

@@ -41,8 +41,7 @@ from streamgp.simulation.driver import Driver
 if TYPE_CHECKING:
     from river import metrics
 
-    from streamgp.base import Features, Label
-    from streamgp.evaluation.run_statistics import Target
+    from streamgp.base import Features, Label, Target
     from streamgp.interactive import Fault, Message
     from streamgp.simulation import Annotator
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from streamgp.base import Preset
+from streamgp.base import Preset, Target
 from streamgp.cli import COMPLETE_VARIABLE
 from streamgp.cli.options import target_option
 from streamgp.config.templates import template
-from streamgp.query.registry import TargetName
 
 
 @click.command()
@@ -24,7 +23,7 @@ from streamgp.query.registry import TargetName
     "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
 )
 @target_option
-def init(preset: Preset, worker: bool, target: TargetName | None) -> None:
+def init(preset: Preset, worker: bool, target: Target | None) -> None:
     """Print a commented configuration file with all settings.
 
     \b

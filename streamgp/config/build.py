@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
-from streamgp.base import Budget, CountingBudget
+from streamgp.base import Budget, CountingBudget, Target
 from streamgp.common.signatures import lacking
 from streamgp.config import settings
 from streamgp.config.rules import build_rule, find
 from streamgp.config.validation import ConfigError, nearest, shown, unknown
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
-from streamgp.query.registry import LEARNERS, Kind, TargetName
+from streamgp.query.registry import LEARNERS, Kind
 from streamgp.simulation import (
     AnnotatorPanel,
     AwayAnnotator,
@@ -139,7 +139,7 @@ def _check_retrospective(
 
 
 def build_learner(
-    learner: settings.Learner, seed: int, *, target: TargetName = "label", source: str
+    learner: settings.Learner, seed: int, *, target: Target = "label", source: str
 ) -> Learner:
     """Build one of streamgp's learners, or find and build one of River's."""
     from streamgp.learners.river_adapters import as_classifier, split
@@ -197,7 +197,7 @@ def _object(option: str, named: object, where: str) -> Any:
     return made
 
 
-def _gaussian_process(learner: settings.Learner, target: TargetName, source: str) -> Learner:
+def _gaussian_process(learner: settings.Learner, target: Target, source: str) -> Learner:
     from streamgp.kernels import SquaredExponential
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
@@ -216,7 +216,7 @@ def _gaussian_process(learner: settings.Learner, target: TargetName, source: str
     return GPClassifier(kernel, noise, points, learn, window=learner.window, drift=learner.drift)
 
 
-def find_learner(name: str, *, target: TargetName = "label", source: str) -> Callable[..., Any]:
+def find_learner(name: str, *, target: Target = "label", source: str) -> Callable[..., Any]:
     """Find a learner of streamgp by its name, or import another one by its path.
 
     Paths are `module:name`, or dotted paths for River.
@@ -238,7 +238,7 @@ def find_learner(name: str, *, target: TargetName = "label", source: str) -> Cal
     return _of_river(name, target, where)
 
 
-def _of_river(name: str, target: TargetName, where: str) -> type[Learner]:
+def _of_river(name: str, target: Target, where: str) -> type[Learner]:
     from river.base import Classifier, Regressor
 
     kind, example = "classifier", "river.naive_bayes.GaussianNB"

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.tables.cells import is_integer_text
-from streamgp.base import Label
+from streamgp.base import Label, Target
 from streamgp.config.broker_url import parse_address
 from streamgp.config.rules import RuleSection, rule_of
 from streamgp.config.settings import (
@@ -39,7 +39,7 @@ from streamgp.config.validation import (
     parse_bind,
     shown,
 )
-from streamgp.query.registry import Kind, TargetName, rules
+from streamgp.query.registry import Kind, rules
 
 # --- Contradictory settings of a worker.
 #
@@ -164,7 +164,7 @@ def _check_security(security: Security, source: str) -> None:
             raise ConfigError(f"{where}.{name} can be used only with cert_file; give both")
 
 
-def parse_worker(text: str, *, source: str, target: TargetName | None = None) -> WorkerConfig:
+def parse_worker(text: str, *, source: str, target: Target | None = None) -> WorkerConfig:
     """Parse the configuration of a worker from TOML text; `target` as in `load`.
 
     Examples
@@ -206,7 +206,7 @@ def _advice(text: str) -> str:
     return ""
 
 
-def load(path: Path, *, target: TargetName | None = None) -> Config:
+def load(path: Path, *, target: Target | None = None) -> Config:
     """Read the configuration file of a replay; any mistake in it raises one ConfigError.
 
     A target that is given takes the place of the file's, by which its rules are judged.
@@ -430,7 +430,7 @@ def _check_target(config: Config, source: str) -> None:
 _FOR_NUMBERS = 'is for numbers; it needs target = "number" (on the command line --target number)'
 
 
-def _check_rule(kind: Kind, rule: RuleSection | None, target: TargetName, source: str) -> None:
+def _check_rule(kind: Kind, rule: RuleSection | None, target: Target, source: str) -> None:
     known = None if rule is None else rule_of(kind, rule)
     if known is None or target in known.targets:
         return

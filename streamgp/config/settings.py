@@ -17,7 +17,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from connectors.topics import ALL_TOPICS, TopicName
-from streamgp.base import Label, Preset, Rescale
+from streamgp.base import Label, Preset, Rescale, Target
 from streamgp.config.rules import (
     Budget,
     Challenge,
@@ -30,15 +30,7 @@ from streamgp.config.rules import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.people import People as Rules
-from streamgp.query.registry import (
-    LONGEST_S,
-    Count,
-    NonNegative,
-    Positive,
-    Seconds,
-    Share,
-    TargetName,
-)
+from streamgp.query.registry import LONGEST_S, Count, NonNegative, Positive, Seconds, Share
 
 # numpy, used by some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -202,7 +194,7 @@ class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     preset: Preset = "default"
-    target: TargetName = "label"
+    target: Target = "label"
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
     rescale: Rescale | None = None
@@ -238,7 +230,7 @@ class Config(Section, frozen=True, kw_only=True):
 
 
 @cache
-def preset(name: Preset, target: TargetName = "label") -> Config:
+def preset(name: Preset, target: Target = "label") -> Config:
     """Return the values of a preset, as in `streamgp.isgp`; a test keeps the two in step."""
     query, challenge = section("query", "skeptical"), section("challenge", "skeptical")
     if name == "paper":

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from streamgp.base import Preset
+from streamgp.base import Preset, Target
 from streamgp.config.settings import Config, People, Topics, Worker, resolved
 from streamgp.config.validation import shown
-from streamgp.query.registry import LEARNERS, Kind, TargetName, rules
+from streamgp.query.registry import LEARNERS, Kind, rules
 
 _REPLAY_HEAD = """\
 # Configuration of streamgp, read by `streamgp replay LOG --config FILE`.
@@ -398,9 +398,7 @@ _WORKER = (
 """For `streamgp run`."""
 
 
-def template(
-    preset: Preset = "default", target: TargetName = "label", *, worker: bool = False
-) -> str:
+def template(preset: Preset = "default", target: Target = "label", *, worker: bool = False) -> str:
     """Return the configuration file of a preset, for a replay or for a worker."""
     config = resolved(Config(preset=preset, target=target))
     scale = config.learner.length_scale

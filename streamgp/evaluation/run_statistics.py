@@ -7,7 +7,7 @@ The truth comes with the events only. Nothing here changes what the loop does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.baselines import class_baselines, number_baselines
@@ -34,7 +34,7 @@ from streamgp.interactive.messages import (
 )
 
 if TYPE_CHECKING:
-    from streamgp.base import Label, State
+    from streamgp.base import Label, State, Target
 
 
 # --- The consensus log judged by the truth: which labels are wrong, whose they are, and the effect
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 
 _Id: TypeAlias = "tuple[str | None, str]"
-
-Target: TypeAlias = Literal["label", "number"]
-"""What is predicted: names of classes, or numbers."""
 
 _COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
 

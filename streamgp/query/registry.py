@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta
 
+from streamgp.base import Target
 from streamgp.common.fingerprint import recorded_name
 
 # --- Types of settings: what an argument of a rule may be, for its section in a configuration.
@@ -35,10 +36,9 @@ Limit: TypeAlias = Annotated[int, Meta(ge=0)]
 # --- Rules.
 
 Kind: TypeAlias = Literal["query", "challenge", "review", "reservoir", "budget"]
-TargetName: TypeAlias = Literal["label", "number"]
-LABELS: tuple[TargetName, ...] = ("label",)
-NUMBERS: tuple[TargetName, ...] = ("number",)
-BOTH: tuple[TargetName, ...] = ("label", "number")
+LABELS: tuple[Target, ...] = ("label",)
+NUMBERS: tuple[Target, ...] = ("number",)
+BOTH: tuple[Target, ...] = ("label", "number")
 
 # The modules of `streamgp.query` that have rules; they load as quickly as this one.
 _MODULES = ("strategies", "acquisition", "equal_error", "retrospective", "budgets")
@@ -71,7 +71,7 @@ class Rule:
     cls: type
     example: str = ""
     reason: str | None = None
-    targets: tuple[TargetName, ...] = LABELS
+    targets: tuple[Target, ...] = LABELS
     compares_experts: bool = False
 
 
@@ -90,7 +90,7 @@ def rule(
     *,
     example: str = "",
     reason: str | None = None,
-    targets: tuple[TargetName, ...] = LABELS,
+    targets: tuple[Target, ...] = LABELS,
     compares_experts: bool = False,
 ) -> Callable[[type[T]], type[T]]:
     """Register the class below as a rule; see `Rule`.
@@ -136,7 +136,7 @@ def rules(kind: Kind) -> Mapping[str, Rule]:
 
 
 @cache
-def classes_for(kind: Kind, target: TargetName, *, only: bool = False) -> tuple[type, ...]:
+def classes_for(kind: Kind, target: Target, *, only: bool = False) -> tuple[type, ...]:
     """Return the classes of the rules for a kind of target; `only` excludes rules for others."""
     return tuple(
         one.cls
@@ -198,7 +198,7 @@ class LearnerEntry:
 
     about: str
     options: str
-    classes: Mapping[TargetName, str]
+    classes: Mapping[Target, str]
 
 
 LEARNERS: Mapping[str, LearnerEntry] = {

@@ -22,7 +22,7 @@ from connectors.topics import Outgoing
 from streamgp import SkepticalClassifier
 from streamgp.config.build import build_model
 from streamgp.config.rules import section
-from streamgp.config.settings import Config, Learner, TargetName
+from streamgp.config.settings import Config, Learner, Target
 from streamgp.query import AlwaysAsk, AlwaysChallenge
 
 NOW = 1_700_000_000.0
@@ -33,7 +33,7 @@ WARM_UP = 5
 # --- the learners
 
 
-def _configured(name: str = "gp", *, target: TargetName = "label", **settings: Any) -> Any:
+def _configured(name: str = "gp", *, target: Target = "label", **settings: Any) -> Any:
     learner = {"learn_hyperparameters", "max_points", "window", "drift", "options"}
     options = {key: settings.pop(key) for key in learner & settings.keys()}
     settings = {"query": section("query", "always"), "warm_up": WARM_UP, "seed": 3, **settings}

@@ -25,7 +25,7 @@ from connectors.wire import state_records
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
 from connectors.worker.settings import configuration_of
-from streamgp.apps.console import agreed, aligned, in_one_line, number, progress
+from streamgp.apps.console import agreed, aligned, in_one_line, number, progress, tell
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     all_of,
@@ -344,12 +344,11 @@ def _note_others(
     """Report if workers with another configuration wrote the topics."""
     others = {str(each.get("fingerprint")) for each in found if each is not None} - {fingerprint}
     if BEING_REBUILT in others:
-        click.echo("note: an earlier take-over was interrupted; this one can complete it", err=True)
+        tell("note: an earlier take-over was interrupted; this one can complete it")
     elif others:
-        click.echo(
+        tell(
             f"note: the workers did not learn with the settings of {config_file}; `old` is a "
-            "learner with these settings, not theirs",
-            err=True,
+            "learner with these settings, not theirs"
         )
 
 

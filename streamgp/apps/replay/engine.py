@@ -16,10 +16,10 @@ from connectors.broker import Received, Sink, Source
 from connectors.runner import RunResult, run
 from connectors.tables.log_source import AnnotatedLog
 from connectors.tables.readers import TableError
-from streamgp.base import State
+from streamgp.base import State, Target
 from streamgp.common.annotator_error import Reliability, combined
 from streamgp.evaluation import RunStatistics
-from streamgp.evaluation.run_statistics import SCORES, Target
+from streamgp.evaluation.run_statistics import SCORES
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 from streamgp.report.charts import Curve

@@ -33,10 +33,9 @@ from streamgp.apps.replay.checkpoint import (
 from streamgp.apps.replay.engine import CountingSink
 from streamgp.apps.replay.results import SUMMARY, counts_of, counts_of_keys, laid_out
 from streamgp.apps.replay.run import ReplaySink, be_alone_in
-from streamgp.base import State
+from streamgp.base import State, Target
 from streamgp.common.printable import printable
 from streamgp.config.build import build_loop
-from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive import KeyedLoops
 
 _NOT_TOUCHED = "the log itself and pages made by --report are not touched"
@@ -169,7 +168,8 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
     mode = path.stat().st_mode & 0o777
     summary.pop("drifts", None)  # of all keys together, the forgotten ones included
     # Notes on the log quote its cells, those of the forgotten included.
-    summary |= {"notes": [], **counts_of(counter), "keys": counts_of_keys(counter)}
+    counts = counts_of(counter.statistics, counter.points)
+    summary |= {"notes": [], **counts, "keys": counts_of_keys(counter.by_key)}
     write_snapshot(path, laid_out(summary).encode())
     path.chmod(mode)
 

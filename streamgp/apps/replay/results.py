@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 import msgspec
@@ -54,22 +54,6 @@ N_CLASSES_SHOWN = 5
 _MOST_UNSCORED = 0.05
 
 
-class Counted(Protocol):
-    """Protocol of the counts of a replay: `Played`, and `CountingSink` during a run."""
-
-    @property
-    def statistics(self) -> RunStatistics:
-        """Counts over all events."""
-
-    @property
-    def by_key(self) -> dict[str | None, RunStatistics]:
-        """The same for each key."""
-
-    @property
-    def points(self) -> Points:
-        """Progress of the run."""
-
-
 def write_results(
     out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
 ) -> None:
@@ -96,7 +80,7 @@ def write_results(
         "configuration": _configuration(config),
         "notes": notes,
         "interrupted": played.result.interrupted,
-        **counts_of(played),
+        **counts_of(played.statistics, played.points),
     }
     if played.drifts is not None:
         summary["drifts"] = asdict(played.drifts)
@@ -106,7 +90,7 @@ def write_results(
         if known is not None:
             annotator |= {"by_all_answers": known.error_rate, "insistence": known.insistence}
     if config.log.key is not None:
-        summary["keys"] = counts_of_keys(played)
+        summary["keys"] = counts_of_keys(played.by_key)
     timing = {
         "n_events": played.result.n_events,
         "loop_s": played.result.loop_s,
@@ -123,15 +107,14 @@ def _mode(out: Path) -> int:
     return (out / first).stat().st_mode & 0o777
 
 
-def counts_of(played: Counted) -> dict[str, Any]:
+def counts_of(statistics: RunStatistics, points: Points) -> dict[str, Any]:
     """Return the parts of the summary that count all events."""
-    statistics = played.statistics
     of_classes = statistics.target == "label"
-    gain = _gain(played)
+    gain = _gain(statistics, points)
     return {
         "results": statistics.summary(),
         "baselines": statistics.baselines(),
-        "curve": played.points.summary(),
+        "curve": points.summary(),
         **({} if gain is None else {"gain": asdict(gain)}),
         "confusion": statistics.confusion.summary(),
         **({"calibration": statistics.calibration.summary()} if of_classes else {}),
@@ -143,25 +126,25 @@ def counts_of(played: Counted) -> dict[str, Any]:
     }
 
 
-def _gain(played: Counted) -> Gain | None:
+def _gain(statistics: RunStatistics, points: Points) -> Gain | None:
     """Return the expected gain of further labels; None if unknown, and for numbers."""
-    if played.statistics.target != "label":
+    if statistics.target != "label":
         return None
-    curve = played.points.summary()
+    curve = points.summary()
     return expected_gain(
         curve["n_events"],
         curve["accuracy"],
         curve["n_asked"],
-        n_scored=played.statistics.n_scored,
+        n_scored=statistics.n_scored,
     )
 
 
-def _fall(played: Counted) -> Fall | None:
+def _fall(statistics: RunStatistics, points: Points) -> Fall | None:
     """Return whether the accuracy fell along the run; None for numbers, too."""
-    if played.statistics.target != "label":
+    if statistics.target != "label":
         return None
-    curve = played.points.summary()
-    return found_fall(curve["n_events"], curve["accuracy"], n_scored=played.statistics.n_scored)
+    curve = points.summary()
+    return found_fall(curve["n_events"], curve["accuracy"], n_scored=statistics.n_scored)
 
 
 def _against_drift(config: Config) -> str:
@@ -171,9 +154,9 @@ def _against_drift(config: Config) -> str:
     return "\nif it is concept drift, enabled = true in [drift_test] may help"
 
 
-def counts_of_keys(played: Counted) -> dict[str, Any]:
+def counts_of_keys(by_key: Mapping[str | None, RunStatistics]) -> dict[str, Any]:
     """Return the results of each key."""
-    return {str(key): statistics.summary() for key, statistics in played.by_key.items()}
+    return {str(key): statistics.summary() for key, statistics in by_key.items()}
 
 
 def _configuration(config: Config) -> dict[str, Any]:
@@ -217,12 +200,13 @@ def results_text(config: Config, played: Played) -> str:
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
         rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
-    gain, fall = _gain(played), _fall(played)
+    statistics, points = played.statistics, played.points
+    gain, fall = _gain(statistics, points), _fall(statistics, points)
     # After a drift the record is no learning curve, and a fit to it would tell nothing.
     advice = [str(each) for each in (played.drifts or gain,) if each is not None]
     if fall is not None:
         advice.append(f"{fall}{_against_drift(config)}")
-    agreement = agreement_lines(played.statistics.agreement)
+    agreement = agreement_lines(statistics.agreement)
     return "\n".join([text, _counts(played), *_annotators(played), *agreement, *advice])
 
 

@@ -16,11 +16,10 @@ from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
 from connectors.wire.outbound import Letter, letter_of
-from streamgp.base import Label
+from streamgp.base import Label, Target
 from streamgp.common.feature_values import is_number
 from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
-from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
     Answer,

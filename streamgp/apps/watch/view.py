@@ -16,7 +16,7 @@ import click
 from connectors.annotation.feed import TURN_S
 from connectors.topics import Outgoing, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
-from streamgp.apps.console import Stop, clock_time, number, seen, span, steady
+from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
 from streamgp.apps.deployment.contents import InputProgress, warning_of
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
@@ -357,7 +357,7 @@ def watch_deployment(
             return
         warning = warning_of(deployment.topics)
         if warning is not None:
-            click.echo(f"warning: {warning}", err=True)
+            tell(f"warning: {warning}")
         with closing(Follower(deployment, from_start=from_start)) as follower:
             (show_once if once else show_live)(follower, interval_s, stop)
 
