@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,36 +30,11 @@ from streamgp.common.feature_values import (
 from streamgp.common.running_stats import Moments, Quartiles
 
 
-class Scaling(Protocol):
-    """Transformation of features before they reach the learner."""
-
-    def observe(self, x: Features) -> bool:
-        """Update with an event, once for each; return whether the learner must be rebuilt."""
-
-    def n_with(self, x: Features) -> int:
-        """Return the number of features that are kept, together with those of an event."""
-
-    def extract(self, x: Features) -> Features:
-        """Return the features that an event keeps; `x` itself if they are its own."""
-
-    def learn(self, x: Features, y: Label) -> None:
-        """Update with a label, for transformers that use it; `x` is what `extract` returned."""
-
-    def transform(self, x: Features) -> Features:
-        """Return the features as the learner sees them; `x` is what `extract` returned."""
-
-    def state(self) -> State:
-        """Return what must survive a restart."""
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-
-
-class NoScaling:
-    """Features reach the learner as they are."""
+class Scaling:
+    """Transformation of features before they reach the learner; by default there is none."""
 
     def observe(self, x: Features) -> bool:  # noqa: ARG002
-        """Learn nothing."""
+        """Update with an event, once for each; return whether the learner must be rebuilt."""
         return False
 
     def n_with(self, x: Features) -> int:
@@ -67,25 +42,29 @@ class NoScaling:
         return len(x)
 
     def extract(self, x: Features) -> Features:
-        """Return the same features."""
+        """Return the features that an event keeps; `x` itself if they are its own."""
         return x
 
     def learn(self, x: Features, y: Label) -> None:
-        """Learn nothing."""
+        """Update with a label, for transformers that use it; `x` is what `extract` returned."""
 
     def transform(self, x: Features) -> Features:
-        """Return the same features."""
+        """Return the features as the learner sees them; `x` is what `extract` returned."""
         return x
 
     def state(self) -> State:
-        """Return an empty state."""
+        """Return what must survive a restart."""
         return {}
 
     def load_state(self, state: State) -> None:
-        """Do nothing: there is no state."""
+        """Restore what `state` returned."""
 
 
-class StandardScaling:
+class NoScaling(Scaling):
+    """Features reach the learner as they are."""
+
+
+class StandardScaling(Scaling):
     """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
 
     A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
@@ -164,13 +143,6 @@ class StandardScaling:
         known = self._locations.keys()
         return len(known) if x.keys() <= known else len(known | self._running.keys() | x.keys())
 
-    def extract(self, x: Features) -> Features:
-        """Return the same features."""
-        return x
-
-    def learn(self, x: Features, y: Label) -> None:
-        """Do nothing: labels do not matter."""
-
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return standardised features; those without statistics in use are left out."""
         locations, factors = self._locations, self._factors
@@ -230,13 +202,16 @@ class StandardScaling:
             return False
         self._next *= 2
         ended = self._n == self.warm_up
+        self._clear_in_use()
+        for name in self._with_enough(self.warm_up / 2 if ended else 1):
+            self._use(name, keep=not ended)
+        return True
+
+    def _clear_in_use(self) -> None:
         self._locations.clear()
         self._factors.clear()
         self._absent.clear()
         self._in_use = None
-        for name in self._with_enough(self.warm_up / 2 if ended else 1):
-            self._use(name, keep=not ended)
-        return True
 
     def _with_enough(self, n: float) -> list[FeatureName]:
         """Return the marks, and the other features that have enough values."""
@@ -521,10 +496,7 @@ class RenewedScaling(StandardScaling):
             self._first.clear()
         self._next = self._renewed_at() if ended else min(2 * self._n, self.warm_up)
         if self._n <= self.warm_up:
-            self._locations.clear()
-            self._factors.clear()
-            self._absent.clear()
-            self._in_use = None
+            self._clear_in_use()
         for name in self._with_enough(self._weight() / 2 if ended else 1):
             self._use(name, keep=True)
         return True

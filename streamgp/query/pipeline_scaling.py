@@ -98,7 +98,7 @@ def _runs_on(leaf: Any) -> bool:
     return any(isinstance(value, windows) for value in vars(leaf).values())
 
 
-class RunningScaling:
+class RunningScaling(Scaling):
     """Transformers that learn from every event, in front of those that are frozen.
 
     They compute the features of an event when it is observed, itself included; these features stay
@@ -204,7 +204,7 @@ class RunningScaling:
         return _usable(made)
 
 
-class PipelineScaling:
+class PipelineScaling(Scaling):
     """The transformers of a River pipeline, taught the first `warm_up` events, then frozen.
 
     NaN means missing and never reaches a transformer, whose statistics it would spoil for good;
@@ -261,10 +261,6 @@ class PipelineScaling:
     def n_with(self, x: Features) -> int:
         """Return the number of features of an event: how many transformers keep is not known."""
         return len(x)
-
-    def extract(self, x: Features) -> Features:
-        """Return the same features."""
-        return x
 
     def learn(self, x: Features, y: Label) -> None:
         """Teach the label to the transformers that use it, while the warm-up lasts."""

@@ -95,9 +95,9 @@ def table(
     lines = []
     for row in rows:
         nmse = _fixed if row.nmse is None or row.nmse < LARGE else _significant
-        scores = [_significant(row.mae), nmse(row.nmse, 3)]
+        scores = [_significant(row.mae), nmse(row.nmse)]
         if not numbers:
-            scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
+            scores = [_fixed(row.accuracy), _fixed(row.macro_f1)]
         lines.append((row.name, [*scores, *_cells(row)]))
     titles = (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES)
     return text_table(lines, titles, first=first)
@@ -144,12 +144,12 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _fixed(value: float | None, digits: int) -> str:
+def _fixed(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _significant(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None else f"{value:.{digits}g}"
+def _significant(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def percent(value: float | None) -> str:
