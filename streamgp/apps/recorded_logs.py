@@ -42,9 +42,7 @@ class Notes:
             tell(f"note: {line}")
 
 
-def open_log(
-    path: Path, config: Config, notes: Notes, *, source: str = "configuration"
-) -> LogSource | WindowedLog:
+def open_log(path: Path, config: Config, notes: Notes, *, source: str) -> LogSource | WindowedLog:
     """Open the log of a configuration: its rows, or windows over them.
 
     Errors about the windows name `source`, the configuration file.

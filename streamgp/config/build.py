@@ -273,7 +273,7 @@ def _of_river(name: str, target: Target, where: str) -> type[Learner]:
 def build_loop(
     config: settings.Config,
     *,
-    source: str = "configuration",
+    source: str,
     store: LoopStore | None = None,
     snapshot: bytes | None = None,
 ) -> InteractiveLoop | KeyedLoops:
@@ -320,7 +320,7 @@ def build_windows(
     config: settings.Config,
     *,
     label: Literal["y", "truth"],
-    source: str = "configuration",
+    source: str,
     keep_changes: bool = False,
 ) -> EventWindows | None:
     """Build the windows that turn raw rows into events; None if the configuration has none.
@@ -396,7 +396,7 @@ def _one_annotator(
     return AwayAnnotator(built, [(first, last) for first, last in spans])
 
 
-def build_total_budget(config: settings.Config, *, source: str = "configuration") -> Budget | None:
+def build_total_budget(config: settings.Config, *, source: str) -> Budget | None:
     """Build the budget for all keys together; None if there is none."""
     rule = config.total_budget
     if rule.rule() == "unlimited":

@@ -540,13 +540,15 @@ def test_learner_that_needs_another_one_is_reported() -> None:
 
 
 def test_key_column_gives_every_key_its_own_loop() -> None:
-    assert isinstance(build_loop(Config()), InteractiveLoop)
-    assert isinstance(build_loop(Config(log=settings.Log(key="user"))), KeyedLoops)
+    assert isinstance(build_loop(Config(), source="my.toml"), InteractiveLoop)
+    assert isinstance(
+        build_loop(Config(log=settings.Log(key="user")), source="my.toml"), KeyedLoops
+    )
 
 
 def test_expiry_and_horizon_reach_the_loop() -> None:
     config = Config(loop=settings.Loop(expires_after_s=60.0, answer_horizon_s=600.0))
-    loop = build_loop(config)
+    loop = build_loop(config, source="my.toml")
     assert (loop.expires_after_s, loop.answer_horizon_s) == (60.0, 600.0)
 
 

@@ -181,7 +181,7 @@ def test_a_custom_budget_is_accepted_wherever_a_budget_is() -> None:
     model: Any = build_model(config)
     first, second = model.budget.budgets
     assert (type(first), second.n, model.review.budget.n) == (AtMost, 3, 3)
-    total: Any = build_total_budget(config)
+    total: Any = build_total_budget(config, source="my.toml")
     assert total.n == 3
 
 

@@ -132,7 +132,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     True
 
     """
-    spans, total = config.loop, build_total_budget(config)
+    spans, total = config.loop, build_total_budget(config, source=source)
     if total is not None and not config.worker.keyed:
         raise ConfigError(
             f"{source}: total_budget needs a learner for each key, but worker.keyed is false; put "

@@ -277,7 +277,7 @@ def rebuild_learners(
             found = {n: history.configuration for n, history in histories.items()}
             if take_over:
                 _check_group(found, there.group)
-            total = build_total_budget(config)
+            total = build_total_budget(config, source=str(config_file))
             windows = build_windows(config, label="y", source=str(config_file))
             _note_others(found.values(), fingerprint_with(old, total), config_file)
             rows, heads = _compared(

@@ -123,7 +123,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
         open_log(path, config, Notes(), source=str(file)).close()
     names = _names([file for file, _ in configs])
     runs: list[tuple[str, Played]] = []
-    first: dict[str, str] = {}  # the reason of the first rejection
+    rejected: list[str] = []
     with progress() as show:
         for i, (name, (file, config)) in enumerate(zip(names, configs, strict=True)):
 
@@ -132,7 +132,9 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
 
             sink = ReplaySink(None)
             played = play_log(path, config, source=str(file), sink=sink, on_event=on_event)
-            first.update((name, reason) for _, reason in sink.reasons[:1])
+            for _, reason in sink.reasons[:1]:
+                n_rejected = played.statistics.n_rejected
+                rejected.append(f"{name}: {n_rejected} rejected, the first: {reason}")
             if played.statistics.n_events or played.result.interrupted:
                 runs.append((name, played))
             if played.damage is not None or played.result.interrupted:
@@ -142,11 +144,10 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
         tell(f"Error: {played.damage} (what came before it is shown)")
         return WRONG_USE
     if not runs:
-        because = f", the first because: {first[name]}" if name in first else ""
+        because = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
         raise click.ClickException(f"no row of {path} could be used{because}")
-    for name, played in runs:
-        if played.statistics.n_rejected:
-            tell(f"{name}: {played.statistics.n_rejected} rejected, the first: {first[name]}")
+    for line in rejected:
+        tell(line)
     if runs[-1][1].result.interrupted:
         tell(f"interrupted; {runs[-1][0]} did not see the whole log")
         return INTERRUPTED
