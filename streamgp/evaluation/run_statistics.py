@@ -37,240 +37,9 @@ if TYPE_CHECKING:
     from streamgp.base import Label, State, Target
 
 
-# --- The consensus log judged by the truth: which labels are wrong, whose they are, and the effect
-# of challenges.
-
-
 _Id: TypeAlias = "tuple[str | None, str]"
 
 _COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
-
-
-class LabelQuality:
-    """Follows the label of each event through the log.
-
-    A label is wrong if it differs from the truth; a number, if it is off by more than the standard
-    deviation of all truths so far: see `Tolerances`.
-
-    Parameters
-    ----------
-    target
-        What the labels are: `label`, names of classes, or `number`.
-
-    Attributes
-    ----------
-    n_judged
-        Number of labels now in the log of events whose truth is known.
-    n_wrong_kept
-        Number of them that are wrong.
-    n_repaired
-        Number of contested labels that were wrong as given, and are right in the log now.
-    n_spoiled
-        Number of contested labels that were right as given, and are wrong in the log now.
-    annotators
-        Outcomes of the first answers of each annotator, by name, in order of appearance. The name
-        is None for labels that came with their events.
-
-    Examples
-    --------
-    >>> from streamgp.interactive import Event, LabelledExample
-    >>> judge = LabelQuality()
-    >>> judge.see(Event(event_id="e1", x={}, occurred_at=0.0, truth="hall"))
-    >>> line = LabelledExample(
-    ...     event_id="e1", sequence=1, x={}, y="den", origin="asked", annotator="ann",
-    ...     learned_at=1.0, probability_wrong=0.3,
-    ... )
-    >>> judge.learn(line)
-    >>> judge.n_learned, judge.wrong_kept, judge.annotators["ann"].error_rate
-    (1, 1.0, 1.0)
-
-    """
-
-    # _truths     truth of every event that has one
-    # _tolerances, _tolerance  for numbers, the tolerances and that of each event; else None and {}
-    # _held       the label of each event in the log, in its last revision
-    # _contested  the label contested last, and its annotator, by event. It changes only between two
-    #             calls of `_count`, so that what is subtracted is exactly what was added
-    # _pending    contested events whose first challenge has not been resolved yet
-
-    def __init__(self, target: Target = "label") -> None:
-        self.target = target
-        self._tolerances = Tolerances() if target == "number" else None
-        self._tolerance: dict[_Id, float] = {}
-        self.n_judged = 0
-        self.n_wrong_kept = 0
-        self.n_repaired = 0
-        self.n_spoiled = 0
-        self.annotators: dict[str | None, FirstAnswers] = {}
-        self._truths: dict[_Id, Label] = {}
-        self._held: dict[_Id, Label] = {}
-        self._contested: dict[_Id, tuple[Label, str | None]] = {}
-        self._pending: dict[_Id, None] = {}
-
-    def see(self, event: Event) -> None:
-        """Remember the truth of an event."""
-        if event.truth is not None:
-            name = (event.key, event.event_id)
-            self._truths[name] = event.truth
-            if self._tolerances is not None:
-                self._tolerance[name] = self._tolerances.next(event.truth)
-
-    def truth_of(self, key: str | None, event_id: str) -> Label | None:
-        """Return the truth of an event, None if unknown."""
-        return self._truths.get((key, event_id))
-
-    def contest(self, challenge: Challenge) -> None:
-        """Record a challenge, of a fresh label or of one in the log."""
-        name = (challenge.key, challenge.event_id)
-        if name not in self._held or name not in self._contested:
-            self._pending[name] = None
-        self._count(name, -1)
-        self._contested[name] = (challenge.given, challenge.annotator)
-        self._count(name, 1)
-
-    def learn(self, example: LabelledExample) -> None:
-        """Record a line of the log."""
-        name = (example.key, example.event_id)
-        if example.y is None:
-            self._pending.pop(name, None)
-        elif example.probability_wrong is not None:
-            self._judge(name, (example.y, example.annotator), example.probability_wrong)
-        elif name in self._pending and example.origin != "aggregated":
-            self._judge_again(name)
-        # Subtract the old label from the counts, then add the new one.
-        self._count(name, -1)
-        if example.y is None:
-            self._held.pop(name, None)
-        else:
-            self._held[name] = example.y
-        self._count(name, 1)
-
-    def take_back(self, retraction: Retraction) -> None:
-        """Record that an annotator is in quarantine; changed labels follow as lines of the log."""
-        answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
-        answers.note_quarantine(len(retraction.own))
-
-    def remove(self, part: Self) -> None:
-        """Subtract what another object recorded of the same events, as if not recorded here.
-
-        Parameters
-        ----------
-        part
-            An object that recorded some of these events, with everything about them. The remaining
-            sums of floats are exact up to rounding.
-
-        """
-        for count in _COUNTS:
-            setattr(self, count, getattr(self, count) - getattr(part, count))
-        for annotator, answers in part.annotators.items():
-            self.annotators[annotator].remove(answers)
-            if not self.annotators[annotator].n_answers:
-                del self.annotators[annotator]
-        for name in part._truths.keys() | part._held.keys() | part._contested.keys():
-            self._truths.pop(name, None)
-            self._tolerance.pop(name, None)
-            self._held.pop(name, None)
-            self._contested.pop(name, None)
-            self._pending.pop(name, None)
-
-    @property
-    def n_known(self) -> int:
-        """Number of events whose truth is known."""
-        return len(self._truths)
-
-    @property
-    def n_learned(self) -> int:
-        """Number of events whose label is now in the log."""
-        return len(self._held)
-
-    @property
-    def wrong_kept(self) -> float | None:
-        """Share of wrong labels among those in the log whose truth is known; None without any."""
-        return self.n_wrong_kept / self.n_judged if self.n_judged else None
-
-    @property
-    def challenge_precision(self) -> float | None:
-        """Share of wrong answers among the first answers challenged; None without any.
-
-        Counts answers whose challenge is resolved and whose truth is known.
-        """
-        n_contested = sum(answers.n_contested for answers in self.annotators.values())
-        return self._n_justified / n_contested if n_contested else None
-
-    @property
-    def challenge_recall(self) -> float | None:
-        """Share of challenged answers among the first answers that were wrong; None without any.
-
-        Counts answers that are settled (see `FirstAnswers`) and whose truth is known.
-        """
-        n_wrong = sum(answers.n_wrong for answers in self.annotators.values())
-        return self._n_justified / n_wrong if n_wrong else None
-
-    @property
-    def _n_justified(self) -> int:
-        return sum(answers.n_justified for answers in self.annotators.values())
-
-    def state(self) -> State:
-        """Return all counts, and what later counts depend on, except for the truths of the events.
-
-        Every label in the log is part of it, so it grows with the log.
-        """
-        return {
-            "counts": {name: getattr(self, name) for name in _COUNTS},
-            "annotators": [[name, answers.state()] for name, answers in self.annotators.items()],
-            "held": [[*name, y] for name, y in self._held.items()],
-            "contested": [[*name, *contested] for name, contested in self._contested.items()],
-            "pending": [list(name) for name in self._pending],
-        }
-
-    def load_state(self, state: State) -> None:
-        """Restore a state, after `see` has been given the events again."""
-        for name in _COUNTS:
-            setattr(self, name, state["counts"][name])
-        self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
-        self._held = {(key, event_id): y for key, event_id, y in state["held"]}
-        self._contested = {(key, e): (given, who) for key, e, given, who in state["contested"]}
-        self._pending = dict.fromkeys((key, event_id) for key, event_id in state["pending"])
-
-    def _judge(self, name: _Id, learned: tuple[Label, str | None], w: float) -> None:
-        """Count a first answer: the one contested, or what was learned if none was."""
-        contested = name in self._pending
-        self._pending.pop(name, None)
-        given, annotator = self._contested[name] if contested else learned
-        truth = self._truths.get(name)
-        self.annotators.setdefault(annotator, FirstAnswers()).note(
-            w,
-            is_wrong=None if truth is None else self._is_wrong(name, given, truth),
-            contested=contested,
-        )
-
-    def _judge_again(self, name: _Id) -> None:
-        """Count the challenge of a first answer that was counted when it was learned."""
-        del self._pending[name]
-        given, annotator = self._contested[name]
-        truth = self._truths.get(name)
-        if truth is not None:
-            answers = self.annotators.setdefault(annotator, FirstAnswers())
-            answers.note_challenge(is_wrong=self._is_wrong(name, given, truth))
-
-    def _is_wrong(self, name: _Id, y: Label, truth: Label) -> bool:
-        if self._tolerances is None:
-            return y != truth
-        return is_off(y, truth, self._tolerance[name])
-
-    def _count(self, name: _Id, step: int) -> None:
-        truth, label = self._truths.get(name), self._held.get(name)
-        if truth is None or label is None:
-            return
-        self.n_judged += step
-        is_wrong = self._is_wrong(name, label, truth)
-        self.n_wrong_kept += step * is_wrong
-        if name in self._contested:
-            given, _ = self._contested[name]
-            was_wrong = self._is_wrong(name, given, truth)
-            self.n_repaired += step * (was_wrong and not is_wrong)
-            self.n_spoiled += step * (is_wrong and not was_wrong)
-
 
 SCORES: dict[Target, tuple[str, str]] = {
     "label": ("accuracy", "macro_f1"),
@@ -290,11 +59,12 @@ _SENT = (
 )
 
 
-class RunStatistics(LabelQuality):
+class RunStatistics:
     """Counts over events, answers and messages.
 
     Pass it every event before the messages that the loop returns for it, and every answer given to
-    the loop.
+    the loop. A label is wrong if it differs from the truth; a number, if it is off by more than the
+    standard deviation of all truths so far: see `Tolerances`.
 
     Parameters
     ----------
@@ -358,8 +128,15 @@ class RunStatistics(LabelQuality):
 
     """
 
+    # _truths     truth of every event that has one
+    # _tolerances, _tolerance  for numbers, the tolerances and that of each event; else None and {}
+    # _held       the label of each event in the log, in its last revision
+    # _contested  the label contested last, and its annotator, by event. It changes only between two
+    #             calls of `_count`, so that what is subtracted is exactly what was added
+    # _pending    contested events whose first challenge has not been resolved yet
+
     def __init__(self, target: Target = "label", *, asks_twice: bool = False) -> None:
-        super().__init__(target)
+        self.target = target
         self.asks_twice = asks_twice
         self.n_events = 0
         self.n_asked = 0
@@ -373,11 +150,34 @@ class RunStatistics(LabelQuality):
         self.calibration = Calibration()
         self.errors = NumberErrors()
         self.agreement = AgreementCounts()
+        self.n_judged = 0
+        self.n_wrong_kept = 0
+        self.n_repaired = 0
+        self.n_spoiled = 0
+        self.annotators: dict[str | None, FirstAnswers] = {}
+        self._tolerances = Tolerances() if target == "number" else None
+        self._tolerance: dict[_Id, float] = {}
+        self._truths: dict[_Id, Label] = {}
+        self._held: dict[_Id, Label] = {}
+        self._contested: dict[_Id, tuple[Label, str | None]] = {}
+        self._pending: dict[_Id, None] = {}
 
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
         self.n_events += 1
         self.see(event)
+
+    def see(self, event: Event) -> None:
+        """Remember the truth of an event."""
+        if event.truth is not None:
+            name = (event.key, event.event_id)
+            self._truths[name] = event.truth
+            if self._tolerances is not None:
+                self._tolerance[name] = self._tolerances.next(event.truth)
+
+    def truth_of(self, key: str | None, event_id: str) -> Label | None:
+        """Return the truth of an event, None if unknown."""
+        return self._truths.get((key, event_id))
 
     def answer(self, answer: Answer) -> None:
         """Count an answer that was given to the loop."""
@@ -398,14 +198,14 @@ class RunStatistics(LabelQuality):
                 self.n_asked += not message.is_second
                 self.n_second += message.is_second
         elif isinstance(message, LabelledExample):
-            self.learn(message)
+            self._learn(message)
             if self.asks_twice:
                 self.agreement.take(message)
         elif isinstance(message, Challenge):
             self.n_challenges += 1
-            self.contest(message)
+            self._contest(message)
         elif isinstance(message, Retraction):
-            self.take_back(message)
+            self._take_back(message)
         elif isinstance(message, Expired):
             self.n_expired += 1
         elif isinstance(message, Rejected):
@@ -419,7 +219,9 @@ class RunStatistics(LabelQuality):
             self.calibration.count(truth, prediction.proba)
 
     def remove(self, part: Self) -> None:
-        """Uncount what another object counted of the same messages; see `LabelQuality.remove`.
+        """Uncount what another object counted of some of these events, as if not counted here.
+
+        The remaining sums of floats are exact up to rounding.
 
         Examples
         --------
@@ -433,13 +235,22 @@ class RunStatistics(LabelQuality):
         (1, None, 'hall')
 
         """
-        super().remove(part)
-        for name in _SENT:
+        for name in (*_SENT, *_COUNTS):
             setattr(self, name, getattr(self, name) - getattr(part, name))
         self.confusion.remove(part.confusion)
         self.calibration.remove(part.calibration)
         self.errors.remove(part.errors)
         self.agreement.remove(part.agreement)
+        for annotator, answers in part.annotators.items():
+            self.annotators[annotator].remove(answers)
+            if not self.annotators[annotator].n_answers:
+                del self.annotators[annotator]
+        for event in part._truths.keys() | part._held.keys() | part._contested.keys():
+            self._truths.pop(event, None)
+            self._tolerance.pop(event, None)
+            self._held.pop(event, None)
+            self._contested.pop(event, None)
+            self._pending.pop(event, None)
 
     @property
     def n_scored(self) -> int:
@@ -465,6 +276,43 @@ class RunStatistics(LabelQuality):
     def nmse(self) -> float | None:
         """Mean squared error of predicted numbers over the variance of the truths, 1 - R²."""
         return self.errors.nmse
+
+    @property
+    def n_known(self) -> int:
+        """Number of events whose truth is known."""
+        return len(self._truths)
+
+    @property
+    def n_learned(self) -> int:
+        """Number of events whose label is now in the log."""
+        return len(self._held)
+
+    @property
+    def wrong_kept(self) -> float | None:
+        """Share of wrong labels among those in the log whose truth is known; None without any."""
+        return self.n_wrong_kept / self.n_judged if self.n_judged else None
+
+    @property
+    def challenge_precision(self) -> float | None:
+        """Share of wrong answers among the first answers challenged; None without any.
+
+        Counts answers whose challenge is resolved and whose truth is known.
+        """
+        n_contested = sum(answers.n_contested for answers in self.annotators.values())
+        return self._n_justified / n_contested if n_contested else None
+
+    @property
+    def challenge_recall(self) -> float | None:
+        """Share of challenged answers among the first answers that were wrong; None without any.
+
+        Counts answers that are settled (see `FirstAnswers`) and whose truth is known.
+        """
+        n_wrong = sum(answers.n_wrong for answers in self.annotators.values())
+        return self._n_justified / n_wrong if n_wrong else None
+
+    @property
+    def _n_justified(self) -> int:
+        return sum(answers.n_justified for answers in self.annotators.values())
 
     def baselines(self) -> dict[str, dict[str, float | None]]:
         """Return the scores, by name, of baselines that use no features but all true labels."""
@@ -520,9 +368,16 @@ class RunStatistics(LabelQuality):
         return self.challenge_precision is not None or not self.n_challenges
 
     def state(self) -> State:
-        """Return all counts and what later ones depend on; no truths, see `LabelQuality.state`."""
+        """Return all counts, and what later counts depend on, except for the truths of the events.
+
+        Every label in the log is part of it, so it grows with the log.
+        """
         return {
-            **super().state(),
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "annotators": [[name, answers.state()] for name, answers in self.annotators.items()],
+            "held": [[*name, y] for name, y in self._held.items()],
+            "contested": [[*name, *contested] for name, contested in self._contested.items()],
+            "pending": [list(name) for name in self._pending],
             "sent": {name: n for name in _SENT if (n := getattr(self, name)) or name != "n_second"},
             **({"agreement": self.agreement.state()} if self.asks_twice else {}),
             "confusion": self.confusion.state(),
@@ -535,7 +390,13 @@ class RunStatistics(LabelQuality):
         }
 
     def load_state(self, state: State) -> None:
-        super().load_state(state)
+        """Restore a state, after `see` has been given the events again."""
+        for name in _COUNTS:
+            setattr(self, name, state["counts"][name])
+        self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
+        self._held = {(key, event_id): y for key, event_id, y in state["held"]}
+        self._contested = {(key, e): (given, who) for key, e, given, who in state["contested"]}
+        self._pending = dict.fromkeys((key, event_id) for key, event_id in state["pending"])
         for name in _SENT:
             setattr(self, name, state["sent"].get(name, 0))
         self.asks_twice = "agreement" in state
@@ -546,3 +407,76 @@ class RunStatistics(LabelQuality):
             self.errors.load_state(state["errors"])
         elif "calibration" in state:  # not in the state of a replay begun before there was any
             self.calibration.load_state(state["calibration"])
+
+    # --- The consensus log judged by the truth: which labels are wrong, whose they are, and the
+    # effect of challenges.
+
+    def _contest(self, challenge: Challenge) -> None:
+        """Record a challenge, of a fresh label or of one in the log."""
+        name = (challenge.key, challenge.event_id)
+        if name not in self._held or name not in self._contested:
+            self._pending[name] = None
+        self._count(name, -1)
+        self._contested[name] = (challenge.given, challenge.annotator)
+        self._count(name, 1)
+
+    def _learn(self, example: LabelledExample) -> None:
+        """Record a line of the log."""
+        name = (example.key, example.event_id)
+        if example.y is None:
+            self._pending.pop(name, None)
+        elif example.probability_wrong is not None:
+            self._judge(name, (example.y, example.annotator), example.probability_wrong)
+        elif name in self._pending and example.origin != "aggregated":
+            self._judge_again(name)
+        # Subtract the old label from the counts, then add the new one.
+        self._count(name, -1)
+        if example.y is None:
+            self._held.pop(name, None)
+        else:
+            self._held[name] = example.y
+        self._count(name, 1)
+
+    def _take_back(self, retraction: Retraction) -> None:
+        """Record that an annotator is in quarantine; changed labels follow as lines of the log."""
+        answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
+        answers.note_quarantine(len(retraction.own))
+
+    def _judge(self, name: _Id, learned: tuple[Label, str | None], w: float) -> None:
+        """Count a first answer: the one contested, or what was learned if none was."""
+        contested = name in self._pending
+        self._pending.pop(name, None)
+        given, annotator = self._contested[name] if contested else learned
+        truth = self._truths.get(name)
+        self.annotators.setdefault(annotator, FirstAnswers()).note(
+            w,
+            is_wrong=None if truth is None else self._is_wrong(name, given, truth),
+            contested=contested,
+        )
+
+    def _judge_again(self, name: _Id) -> None:
+        """Count the challenge of a first answer that was counted when it was learned."""
+        del self._pending[name]
+        given, annotator = self._contested[name]
+        truth = self._truths.get(name)
+        if truth is not None:
+            answers = self.annotators.setdefault(annotator, FirstAnswers())
+            answers.note_challenge(is_wrong=self._is_wrong(name, given, truth))
+
+    def _is_wrong(self, name: _Id, y: Label, truth: Label) -> bool:
+        if self._tolerances is None:
+            return y != truth
+        return is_off(y, truth, self._tolerance[name])
+
+    def _count(self, name: _Id, step: int) -> None:
+        truth, label = self._truths.get(name), self._held.get(name)
+        if truth is None or label is None:
+            return
+        self.n_judged += step
+        is_wrong = self._is_wrong(name, label, truth)
+        self.n_wrong_kept += step * is_wrong
+        if name in self._contested:
+            given, _ = self._contested[name]
+            was_wrong = self._is_wrong(name, given, truth)
+            self.n_repaired += step * (was_wrong and not is_wrong)
+            self.n_spoiled += step * (is_wrong and not was_wrong)

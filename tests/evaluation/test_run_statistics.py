@@ -371,7 +371,7 @@ def test_quarantines_are_counted_with_the_labels_taken_back():
         taken = tuple(example(str(n), "b", annotator="eve") for n in range(n_labels))
         changed = example("0", "b", annotator="ann", revision=1)
         for each in statistics:
-            each.learn(taken[0])
+            each.message(taken[0])
             each.message(Retraction(annotator="eve", since=None, at=9.0, taken=(*taken, changed)))
     eve = whole.annotators["eve"]
     assert (eve.n_quarantines, eve.n_taken_back) == (2, 5)
