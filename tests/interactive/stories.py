@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
+
+from hypothesis import strategies as st
 
 from streamgp.interactive import (
     Answer,
     Challenge,
     Event,
+    InteractiveLoop,
     LabelRequest,
     Message,
 )
 
 LABELS = ("a", "b", "c", 1, True, 2.5)
+SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+CUTS = st.sampled_from((7, 1, 2, 3, 5, 12))
+"""Inputs from one restart to the next. A restart after each costs most, and is not drawn first."""
 
 
 class Story:
@@ -104,3 +111,26 @@ def told(loop: Any, step: tuple[str, Any, float], *, key: str | None = None) -> 
     if method == "on_cancel":
         return loop.on_cancel(argument, now, key=key)  # type: ignore[no-any-return]
     return getattr(loop, method)(argument, now)  # type: ignore[no-any-return]
+
+
+def played_with_cuts(
+    model: Callable[[], Any], story: Story, every: int, *, n: int = 110
+) -> tuple[InteractiveLoop, list[Message]]:
+    """Play a story to a loop, and to one that is restored from snapshots: both say the same.
+
+    Returns the former, and all messages.
+    """
+    whole, cut = (InteractiveLoop(model(), **SPANS) for _ in range(2))
+    messages: list[Message] = []
+    said: list[Message] = []
+    for i in range(n):
+        step = story.next(messages)
+        messages = told(whole, step)
+        said += messages
+        assert repr(told(cut, step)) == repr(messages)  # repr: NaN does not equal itself
+        if i % every == 0:
+            cut = InteractiveLoop.restore(cut.snapshot(), model())
+            assert cut.next_deadline() == whole.next_deadline()
+            assert cut.n_open == whole.n_open
+    assert cut.snapshot() == whole.snapshot()
+    return whole, said

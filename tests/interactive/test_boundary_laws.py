@@ -25,10 +25,10 @@ from streamgp.interactive import (
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, RecentEventsAsk, SkepticalChallenge
 from tests.helpers.laws import examples
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import SPANS, Story, told
 
 LABELS = ("a", "b", "c")
-SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+
 N_STEPS = 80
 
 

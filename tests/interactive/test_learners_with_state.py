@@ -11,7 +11,7 @@ from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
 from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
 from tests.helpers.laws import examples
-from tests.interactive.stories import told
+from tests.interactive.stories import CUTS, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
 
@@ -38,33 +38,20 @@ def skeptical(learner):
 
 @models
 @examples(2)
-@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
-    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
-    whole, cut = (InteractiveLoop(skeptical(learner), **spans) for _ in range(2))
-    story, messages = TextStory(seed, labels=LABELS), []
-    for n in range(110):
-        step = story.next(messages)
-        messages = told(whole, step)
-        assert repr(told(cut, step)) == repr(messages)
-        if n % every == 0:
-            cut = InteractiveLoop.restore(cut.snapshot(), skeptical(learner))
-    assert cut.snapshot() == whole.snapshot()
-    assert whole.model.n_learned > 8
-    assert whole.model.learner.n_drifts > 0 or not whole.model.learner.drift
+    story = TextStory(seed, labels=LABELS)
+    loop, _ = played_with_cuts(lambda: skeptical(learner), story, every)
+    assert loop.model.n_learned > 5
+    assert loop.model.learner.n_drifts > 0 or not loop.model.learner.drift
 
 
 @models
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    published = StateChangelog(lambda: skeptical(learner), seed)
-    published.story = TextStory(seed, labels=LABELS)
-    for _ in range(120):
-        published.step()
-    again = list(published.cut())
-    expected = published.loop.snapshot()
-    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+    story = TextStory(seed, labels=LABELS)
+    StateChangelog(lambda: skeptical(learner), seed, story=story).steps_and_cut(120)
 
 
 def test_a_learner_whose_examples_are_all_there_is_adds_nothing_to_the_head():

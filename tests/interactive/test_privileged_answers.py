@@ -32,7 +32,7 @@ from streamgp.interactive.teaching import teach
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.helpers.laws import examples
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
 MODELS = {
@@ -42,7 +42,6 @@ MODELS = {
     "pipeline": lambda: preprocessing.MinMaxScaler() | PrivilegedGPClassifier(n_replays=1),
 }
 models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
-SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 UNUSABLE = [{"why": [1]}, {"why": {"b": None}}, {"seconds": 1e200}]
 
 
@@ -83,31 +82,19 @@ def lines_of(messages):
 
 @models
 @examples(1)
-@given(seed=st.integers(0, 10**6), every=st.integers(3, 12))
+@given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
-    whole, cut = (InteractiveLoop(skeptical(learner), **SPANS) for _ in range(2))
-    story, messages = PrivilegedStory(seed, labels=LABELS), []
-    for n in range(80):
-        step = story.next(messages)
-        messages = told(whole, step)
-        assert repr(told(cut, step)) == repr(messages)
-        if n % every == 0:
-            cut = InteractiveLoop.restore(cut.snapshot(), skeptical(learner))
-    assert cut.snapshot() == whole.snapshot()
-    assert sum(e.privileged is not None for e in whole.model.examples()) > 5
+    story = PrivilegedStory(seed, labels=LABELS)
+    loop, _ = played_with_cuts(lambda: skeptical(learner), story, every, n=80)
+    assert sum(e.privileged is not None for e in loop.model.examples()) > 5
 
 
 @models
 @examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    published = StateChangelog(lambda: skeptical(learner), seed)
-    published.story = PrivilegedStory(seed, labels=LABELS)
-    for _ in range(80):
-        published.step()
-    again = list(published.cut())
-    expected = published.loop.snapshot()
-    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+    story = PrivilegedStory(seed, labels=LABELS)
+    StateChangelog(lambda: skeptical(learner), seed, story=story).steps_and_cut(80)
 
 
 @models

@@ -36,9 +36,8 @@ from streamgp.interactive.retract import in_force, without
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import SPANS, Story, told
 
-SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 PEOPLE = ("ann", "bob")
 seeds = st.integers(0, 10**6)
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from river import naive_bayes
 
 from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifier
-from streamgp.interactive import InteractiveLoop
 from streamgp.query import EqualErrorAsk
 from tests.helpers.laws import examples
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import CUTS, Story, played_with_cuts
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
 
@@ -37,19 +36,10 @@ MODELS = {
 
 @pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
 @examples(2)
-@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_decision(build, seed, every):
-    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
-    whole, cut = (InteractiveLoop(build(), **spans) for _ in range(2))
-    story, messages = Story(seed, labels=LABELS), []
-    for n in range(110):
-        step = story.next(messages)
-        messages = told(whole, step)
-        assert repr(told(cut, step)) == repr(messages)
-        if n % every == 0:
-            cut = InteractiveLoop.restore(cut.snapshot(), build())
-    assert cut.snapshot() == whole.snapshot()
-    learned = cut.model.state()
+    loop, _ = played_with_cuts(build, Story(seed, labels=LABELS), every)
+    learned = loop.model.state()
     if build is in_stages:
         assert learned["staged"]["recent"]
     else:
@@ -60,10 +50,4 @@ def test_a_restart_repeats_every_decision(build, seed, every):
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(build, seed):
-    published = StateChangelog(build, seed)
-    published.story = TextStory(seed, labels=LABELS)
-    for _ in range(120):
-        published.step()
-    again = list(published.cut())
-    expected = published.loop.snapshot()
-    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+    StateChangelog(build, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)

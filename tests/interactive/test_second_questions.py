@@ -553,7 +553,7 @@ def test_a_label_that_came_with_its_event_can_be_superseded_again_after_a_retrac
 
 
 @examples(6)
-@given(seed=st.integers(0, 10**6), every=st.integers(5, 60))
+@given(seed=st.integers(0, 10**6), every=st.sampled_from((20, 5, 12, 40, 60)))
 def test_what_was_published_last_makes_the_loop_again(seed, every):
     def model():
         return SkepticalClassifier(
@@ -563,13 +563,8 @@ def test_what_was_published_last_makes_the_loop_again(seed, every):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moderator, "LATER", 3)
         published = StateChangelog(model, seed, {**SPANS, "people": BOTH})
-        for n in range(1, 121):
-            published.step()
-            if n % every == 0:
-                again = list(published.cut())
-                expected = published.loop.snapshot()
-                assert [loop.snapshot() == expected for loop in again] == [True] * len(again)
-                published.loop = published.rng.choice(again)
+        for _ in range(120 // every):
+            published.loop = published.rng.choice(published.steps_and_cut(every))
 
 
 def test_second_questions_and_answers_survive_a_restart():

@@ -23,7 +23,7 @@ from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.teaching import teach
 from streamgp.query import AlwaysAsk, AlwaysChallenge, AtMostPer, NeverChallenge, SkepticalAsk
 from tests.helpers.laws import examples
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import CUTS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, SPANS, StateChangelog
 from tests.interactive.test_text_features import TextStory
 
@@ -224,31 +224,17 @@ def test_a_challenge_suggests_what_the_learner_believes_of_the_event_alone():
 
 @models
 @examples(3)
-@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_prediction(build, seed, every):
-    whole, cut = (InteractiveLoop(build(), **SPANS) for _ in range(2))
-    story, messages = Story(seed, labels=LABELS), []
-    for n in range(110):
-        step = story.next(messages)
-        messages = told(whole, step)
-        assert repr(told(cut, step)) == repr(messages)
-        if n % every == 0:
-            cut = InteractiveLoop.restore(cut.snapshot(), build())
-    assert cut.snapshot() == whole.snapshot()
-    assert len(filter_of(whole)["labels"]) > 1
+    loop, _ = played_with_cuts(build, Story(seed, labels=LABELS), every)
+    assert len(filter_of(loop)["labels"]) > 1
 
 
 @models
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_filter_again(build, seed):
-    published = StateChangelog(build, seed)
-    published.story = TextStory(seed, labels=LABELS)
-    for _ in range(100):
-        published.step()
-    again = list(published.cut())
-    expected = published.loop.snapshot()
-    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+    StateChangelog(build, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(100)
 
 
 def test_every_key_has_a_filter_of_its_own():

@@ -19,7 +19,7 @@ from streamgp.kernels import (
     White,
 )
 from tests.helpers.laws import examples
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import CUTS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
 MODELS = {
@@ -59,32 +59,17 @@ class TextStory(Story):
 
 @models
 @examples(2)
-@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
-    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
-    whole, cut = InteractiveLoop(model(), **spans), InteractiveLoop(model(), **spans)
-    story, messages = TextStory(seed, labels=LABELS), []
-    for n in range(110):
-        step = story.next(messages)
-        messages = told(whole, step)
-        assert repr(told(cut, step)) == repr(messages)  # repr: NaN does not equal itself
-        if n % every == 0:
-            cut = InteractiveLoop.restore(cut.snapshot(), model())
-    assert cut.snapshot() == whole.snapshot()
-    assert whole.model.n_learned > 5
+    loop, _ = played_with_cuts(model, TextStory(seed, labels=LABELS), every)
+    assert loop.model.n_learned > 5
 
 
 @models
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(model, seed):
-    published = StateChangelog(model, seed)
-    published.story = TextStory(seed, labels=LABELS)
-    for _ in range(120):
-        published.step()
-    again = list(published.cut())
-    expected = published.loop.snapshot()
-    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+    StateChangelog(model, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)
 
 
 def test_texts_travel_with_requests_and_examples():
