@@ -18,6 +18,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 # The matrices of tests are small: BLAS threads would wait for each other longer than they compute,
 # and many times as long when tests run in parallel. numpy reads this when it is imported.
@@ -39,6 +40,7 @@ if sys.dont_write_bytecode and not sys.pycache_prefix:
 import pytest
 from hypothesis import settings
 
+from streamgp.apps import gc_tuning
 from tests.helpers.laws import BY_DAY
 from tests.kafka_broker import Broker, Unavailable
 
@@ -156,8 +158,9 @@ def pytest_collection() -> Iterator[None]:
     """Exclude the tests and their modules from garbage collection.
 
     They are half a million objects, none of them garbage: each collection would take a third of a
-    second, and a test of a worker in this process has two. Workers are kept from freezing all
-    objects, as cycles that a test leaves would then stay for good.
+    second. Workers and replays in this process neither freeze all objects, as cycles that a test
+    leaves would then stay for good, nor look for garbage before, or count what is frozen: together
+    that would take a tenth of a second, in each of a thousand.
 
     """
     gc.disable()
@@ -166,7 +169,9 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.freeze = lambda: None
+        nothing = dict.fromkeys(("collect", "freeze", "unfreeze", "get_freeze_count"), lambda: 0)
+        thresholds = {"get_threshold": gc.get_threshold, "set_threshold": gc.set_threshold}
+        gc_tuning.gc = SimpleNamespace(**nothing, **thresholds)
         gc.enable()
 
 
@@ -225,13 +230,14 @@ def nothing_is_left_to_the_end():
 def garbage_is_collected_as_before():
     """Restore garbage collection, which a worker in this process makes rare.
 
-    Otherwise files in reference cycles would stay open until no more can be opened.
+    Otherwise files in reference cycles would stay open until no more can be opened. Of what the
+    test has left, nearly all is still among the young objects.
     """
     before = gc.get_threshold()
     yield
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
-        gc.collect()
+        gc.collect(1)
 
 
 shared_broker = contextlib.ExitStack()
