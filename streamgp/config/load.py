@@ -38,6 +38,7 @@ from streamgp.config.validation import (
     one_of,
     parse_bind,
     shown,
+    type_of,
 )
 from streamgp.query.registry import Kind, rules
 
@@ -101,7 +102,7 @@ def check_name(name: str, *, where: str) -> None:
     streamgp.config.validation.ConfigError: --instance = "../up" is not ...
 
     """
-    check(name, msgspec.inspect.type_info(Name), where)
+    check(name, type_of(Name), where)
 
 
 def _check_topics(topics: Topics, source: str) -> None:

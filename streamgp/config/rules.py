@@ -25,7 +25,15 @@ from msgspec import Meta
 
 from streamgp.base import Budget as BudgetProtocol
 from streamgp.common.signatures import lacking, parameters
-from streamgp.config.validation import ConfigError, check, converted, not_allowed, one_of, unknown
+from streamgp.config.validation import (
+    ConfigError,
+    check,
+    converted,
+    not_allowed,
+    one_of,
+    type_of,
+    unknown,
+)
 from streamgp.query.registry import Kind, Rule, rules
 
 # Protocols of the kinds of rules that users may write themselves.
@@ -76,7 +84,7 @@ class _AnyRule(ABC):
                 if not key.isidentifier() or iskeyword(key) or key.startswith("_"):
                     raise ConfigError(f"{path}.{key} is not allowed, expected names of arguments")
         elif isinstance(name, str) and name in cls.names():
-            check(value, msgspec.inspect.type_info(section_class(cls.kind, name)), path)
+            check(value, type_of(section_class(cls.kind, name)), path)
         else:
             raise not_allowed(f"{path}.rule", name, cls._expected(), cls.names())
 
