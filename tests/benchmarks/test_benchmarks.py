@@ -57,6 +57,7 @@ def test_every_command_is_listed_and_runs_the_benchmark_of_its_name():
         assert path.stem in module.split(".")
 
 
+@pytest.mark.nightly  # by day the demo's skeptical GP must be as good
 def test_wifi_meets_its_limits(tmp_path):
     result, status = document(tmp_path, "wifi", partial(wifi.measure, learners=GPS), "--check")
     check(result, "wifi", quick=False)

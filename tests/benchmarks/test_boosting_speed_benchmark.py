@@ -12,7 +12,7 @@ from tests.helpers.benchmark_runs import document
 def test_boosting_speed_shows_steps_of_either_way_and_peers(tmp_path):
     names = (boosting_speed.OWN, boosting_speed.FOREST, "River AMF")
     plan = boosting_speed.Plan(
-        labels=(20, 40), n_steps=5, n_rows=10, n_peers=30, peers=names, starts=False
+        labels=(20, 40), n_steps=2, n_rows=4, n_peers=12, peers=names, starts=False
     )
     measure = partial(boosting_speed.measure, plan=plan)
     result, _ = document(tmp_path, "boosting_speed", measure, "--quick")

@@ -121,8 +121,8 @@ def test_every_method_learns_at_once(method):
 
 @pytest.mark.parametrize("method", game.ONLINE)
 def test_every_method_learns_online(method):
-    draw = problems.annotator(rng(), 40)
-    result = game.stream(draw, method, checks=(20, 40))
+    draw = problems.annotator(rng(), 20)
+    result = game.stream(draw, method, checks=(10, 20))
     assert len(result.errors) == 2
     assert (result.auc is not None) == ("+" in method)
 

@@ -1,9 +1,12 @@
 """Pauses of predictions while workers come and go."""
 
+import pytest
+
 from benchmarks._harness import Options
 from benchmarks.performance import takeovers
 
 
+@pytest.mark.nightly  # by day tests/apps/worker/test_run_kafka.py has workers that come and go
 def test_own_partitions_pause_until_the_other_worker_has_them(kafka, monkeypatch):
     monkeypatch.setenv("STREAMGP_TEST_KAFKA", kafka)
     plans = {True: (takeovers.STOPPED, takeovers.STARTED)}

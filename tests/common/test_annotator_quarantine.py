@@ -192,10 +192,10 @@ def known_of(rng, others, n_labels, power, off):
         (2, (0.05, 0.2), 4.0, 0.0),
         (2, (0.4, 0.4), 1.0, 1.0),
         (4, (0.3, 0.3), 1.0, 0.3),
-        (4, (0.4, 0.4), 1.0, 1.0),
-        (4, (0.05, 0.2), 4.0, 0.5),
+        pytest.param(4, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
+        pytest.param(4, (0.05, 0.2), 4.0, 0.5, marks=pytest.mark.nightly),
         (10, (0.05, 0.2), 4.0, 0.5),
-        (10, (0.4, 0.4), 1.0, 1.0),
+        pytest.param(10, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
     ],
 )
 def test_at_most_two_of_1000_honest_annotators_are_named_by_those_who_have_labelled_the_same(

@@ -217,8 +217,13 @@ def test_a_state_is_plain_json():
     assert teach(fixed(), answers(70)).state() is None
 
 
-@pytest.mark.parametrize("change", ["nothing", "relabel", "forget"])
-@pytest.mark.parametrize("labels", [("no", "yes"), ("p", "q", "r", "s")])
+@pytest.mark.parametrize(
+    ("labels", "change"),
+    [
+        *((("no", "yes"), "relabel"), (("no", "yes"), "forget")),
+        *((("p", "q", "r", "s"), "nothing"), (("p", "q", "r", "s"), "relabel")),
+    ],
+)
 def test_in_a_wrapper_too_where_most_examples_are_given_up(labels, change):
     """Some classes are met late, after examples were given up."""
     options = {"max_points": 25}

@@ -107,7 +107,9 @@ def test_its_state_holds_plain_values_whatever_the_learner(name):
     assert msgspec.json.decode(msgspec.json.encode(state)) == json.loads(json.dumps(state))
 
 
-@pytest.mark.parametrize("name", ["GP", "linear", "Bayesian"])
+@pytest.mark.parametrize(
+    "name", ["GP", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("linear", "Bayesian"))]
+)
 def test_it_is_an_estimator_of_river(name):
     checks.check_estimator(SkepticalRegressor(LEARNERS[name](), seed=1))
 

@@ -193,7 +193,14 @@ def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
         assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
-@pytest.mark.parametrize("name", GAMES)
+# What they do is done by another game as well: with keys, with requests that expire, or in memory.
+BY_NIGHT = {"one learner", "earlier events, requests expire", "one key ready, requests expire"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.nightly if name in BY_NIGHT else ()) for name in GAMES],
+)
 @pytest.mark.parametrize("every", [40, pytest.param(17, marks=pytest.mark.nightly)])
 def test_cut_after_every_nth_input_changes_nothing(
     name: str, every: int, log: Path, tmp_path: Path, crash_after: Any

@@ -209,12 +209,12 @@ PLAIN = [json.loads(encode(message)) for message in golden.MESSAGES]
 def test_a_message_that_was_mutated_is_accepted_by_both_or_by_neither(tag):
     originals = [plain for plain in PLAIN if plain["type"] == tag]
     verdicts = []
-    for plain in documents(originals, 1500, seed=1):
+    for plain in documents(originals, 600, seed=1):
         if plain.get("type") != tag:
             assert not VALIDATORS[tag].is_valid(plain)
             continue
         verdicts.append(agree(VALIDATORS[tag], plain, flaw_of(decode, json.dumps(plain).encode())))
-    assert min(verdicts.count(True), verdicts.count(False)) > 200
+    assert min(verdicts.count(True), verdicts.count(False)) > 80
 
 
 @pytest.mark.parametrize("tag", ["event", "answer", "label.cancel"])
@@ -228,7 +228,7 @@ def test_a_terse_input_that_was_mutated_is_accepted_by_both_or_by_neither(tag):
     default = "event" if tag == "event" else "answer"
     originals = [*terse, *(plain for plain in PLAIN if plain["type"] == tag)]
     verdicts = []
-    for plain in documents(originals, 3000, seed=2):
+    for plain in documents(originals, 1200, seed=2):
         if plain.get("type", default) != tag:
             continue
         key = plain.get("key")
@@ -243,7 +243,7 @@ def test_a_terse_input_that_was_mutated_is_accepted_by_both_or_by_neither(tag):
         message = read(record, keyed=True)
         flaw = message.reason if isinstance(message, Rejected) else None
         verdicts.append(agree(validator, plain, flaw))
-    assert min(verdicts.count(True), verdicts.count(False)) > 200
+    assert min(verdicts.count(True), verdicts.count(False)) > 80
 
 
 def test_a_state_record_that_was_mutated_is_accepted_by_both_or_by_neither():

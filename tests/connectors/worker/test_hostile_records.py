@@ -188,8 +188,9 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
     return [whole[start : start + size] for start in range(0, len(whole), size)]
 
 
-# Seconds each: learners like them are played by day, and the law below draws all of them.
+# Seconds each: learners like them are played by day, also in the tests below; the law draws all.
 BY_NIGHT = {
+    *("gp", "gp, bounded", "forest"),
     *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
     *("gp, paper", "gp, looking back", "gp, all challenged", "one against the rest"),
     *("confidence_boosting", "gradient_boosting", "ensemble, numbers"),

@@ -44,7 +44,8 @@ FACTORIES = {
 }
 
 
-@pytest.fixture(params=FACTORIES)
+# The worker that the others are compared with has its topics in memory.
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.nightly), "embedded", "kafka"])
 def topics(request):
     with closing(FACTORIES[request.param](request)) as made:
         made.create()

@@ -43,7 +43,7 @@ def requests(topics):
     return [m for m in said(topics, "requests") if isinstance(m, LabelRequest)]
 
 
-@pytest.fixture(params=["memory", "files"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.nightly), "files"])
 def make(request, tmp_path):
     """Return topics, new ones each time."""
     count = iter(range(9))

@@ -75,7 +75,21 @@ def topics(request, tmp_path):
     topics.close()
 
 
-@pytest.mark.parametrize("with_state", [False, True])
+# By day each broker once, and each way of restarting.
+topics_and_state = pytest.mark.parametrize(
+    ("topics", "with_state"),
+    [
+        *(("memory", False), ("file", True)),
+        *(
+            pytest.param(name, with_state, marks=pytest.mark.nightly)
+            for name, with_state in (("memory", True), ("file", False))
+        ),
+    ],
+    indirect=["topics"],
+)
+
+
+@topics_and_state
 def test_numbers_are_reviewed_over_restarts_as_without_them(topics, tmp_path, with_state):
     review = LeaveOneOutReview(0.1, every=2)
     options = {"model": model(challenge=NeverChallenge(), review=review)}
@@ -100,7 +114,7 @@ def test_numbers_are_reviewed_over_restarts_as_without_them(topics, tmp_path, wi
         assert decided == again
 
 
-@pytest.mark.parametrize("with_state", [False, True])
+@topics_and_state
 def test_numbers_are_learned_and_contested_over_restarts(topics, tmp_path, with_state):
     options = {"model": model()}
     if with_state:
