@@ -88,7 +88,8 @@ class SecondQuestion:
     `to` is the only annotator to be asked, None for any who has not answered about the event.
     `after` is the line of the consensus log after which it is to be asked, None once it was asked.
     `answer_id` and `annotator` are those of the last answer to it, None while there is none;
-    `first` is the label that stood when it was answered with a label.
+    `first` is the label that stood when it was answered with a label. `barred` are annotators who
+    are not asked either, as there is more evidence that they mislead.
     """
 
     to: str | None = None
@@ -96,6 +97,7 @@ class SecondQuestion:
     answer_id: str | None = None
     annotator: str | None = None
     first: GivenLabel | None = None
+    barred: tuple[str, ...] = ()
 
 
 # A struct: one is made for every event, in a tenth of the time of a class with slots.

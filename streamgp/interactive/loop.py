@@ -58,11 +58,13 @@ Second questions
 ----------------
 With `overlap` and `repeat` of `People` some events are asked about a second time, after their label
 was learned: to another annotator at once, to the same one later. Which events is drawn from the
-seed of the model and the event's id. The request does not tell what was said before. The answer is
-weighed against the label that stands, which the model may revise. It does not replace the answer
-that may be superseded; its own annotator may correct it and take it back. From any annotator who is
-not asked it is `unauthorised`. There is at most one second question about an event: none if the
-limit of open questions is reached, and it ends when the label is withdrawn.
+seed of the model and the event's id. So is an event whose label was given by an annotator who is
+suspected to mislead: to annotators with less evidence against them (see `quarantine.py`). The
+request does not tell what was said before. The answer is weighed against the label that stands,
+which the model may revise. It does not replace the answer that may be superseded; its own annotator
+may correct it and take it back. From any annotator who is not asked it is `unauthorised`. There is
+at most one second question about an event: none if the limit of open questions is reached, and it
+ends when the label is withdrawn.
 
 Deletions
 ---------
@@ -527,7 +529,7 @@ class InteractiveLoop(RestartableLoop):
         self, record: Record, messages: list[Message], now: float
     ) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
-        if not self.people.asks_twice or self._is_full:
+        if self._is_full:
             return []
         request = self._moderator.compare(record, messages, now)
         return [] if request is None else [request]
@@ -569,15 +571,16 @@ class InteractiveLoop(RestartableLoop):
     def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
         """Ask open questions again if more annotators are in quarantine than those in `named`.
 
-        A question for one of these annotators alone is taken back.
+        A question for one of these annotators alone is taken back, and so is one that some are
+        barred from: perhaps no one is left to answer it.
         """
         if self._moderator.quarantine.names == named:
             return []
         messages: list[Message] = []
         for record in list(self._memory.open_ones()):
             second = record.second
-            if record.state == "compared" and second is not None and second.to is not None:
-                if second.to in self.quarantined:
+            if record.state == "compared" and second is not None and (second.to or second.barred):
+                if second.barred or second.to in self.quarantined:
                     messages += self._apply(record, "cancel", now, SET_ASIDE)
             elif record.state in ("asked", "compared"):
                 messages.append(self._moderator.ask_again(record, now))

@@ -28,6 +28,7 @@ from streamgp.interactive.learner import (
     as_comparing,
     as_counting_pending,
     as_hearing_outcomes,
+    as_knowing_names,
     as_reviewer,
 )
 from streamgp.interactive.limits import UnaskedLabels
@@ -161,6 +162,7 @@ class Moderator(SavedModerator):
         self._counting = as_counting_pending(model)
         self._hears_outcomes = as_hearing_outcomes(model)
         self._comparing = as_comparing(model)
+        self._knows_names = as_knowing_names(model)
         self.consensus = Consensus(model, self.journal, self.lines)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
@@ -194,7 +196,7 @@ class Moderator(SavedModerator):
         second = record.second
         if second is None or record.state != "compared" or second.to is not None:
             return self.quarantined
-        return tuple(dict.fromkeys((*self.quarantined, *record.speakers)))
+        return tuple(dict.fromkeys((*self.quarantined, *record.speakers, *second.barred)))
 
     def ask_again(self, record: Record, now: float) -> LabelRequest:
         """Return the open label request of an event, for all who are not excluded by now."""
@@ -203,20 +205,26 @@ class Moderator(SavedModerator):
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
     def compare(self, record: Record, messages: list[Message], now: float) -> LabelRequest | None:
-        """Ask a second question about an event if the messages after an answer give reason to.
+        """Ask a second question about an event if an answer, or who gave it, gives reason to.
 
-        A question for the same annotator is only recorded, to be asked later; see `ask_later`.
+        `messages` are those after the answer. A question for the same annotator is only recorded,
+        to be asked later; see `ask_later`.
         """
         people, label, request = self._people, record.label, record.request
-        if not people.asks_twice or record.second is not None or record.state != "learned":
+        if self._comparing is None or record.second is not None or record.state != "learned":
             return None
         assert label is not None  # it was learned
-        assert self._comparing is not None  # ensured by the loop
         lines = [line for line in messages if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
             return None
         is_first = record.was_asked and lines[-1].probability_wrong is not None
         is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
+        barred = self._barred(label.annotator) if is_first else None
+        if barred is not None:
+            record.second = SecondQuestion(barred=barred)
+            return self._ask_second(record, now)
+        if not people.asks_twice:
+            return None
         event_id = record.event.event_id
         draw = self._comparing.draw_one(event_id, "second") if is_first else 1.0
         if is_improbable or draw < people.overlap:
@@ -227,6 +235,14 @@ class Moderator(SavedModerator):
             record.second = SecondQuestion(to=label.annotator, after=self.lines.sequence + LATER)
             self.memory.note_waiting(record)
         return None
+
+    def _barred(self, annotator: str) -> tuple[str, ...] | None:
+        """Return who is no witness of an annotator who is suspected; see `Quarantine.barred`."""
+        if self._knows_names is None or not self._people.may_be_quarantined(annotator):
+            return None
+        names = self._knows_names.annotators()
+        among = [name for name in names if name is not None and name not in self.quarantined]
+        return self.quarantine.barred(annotator, among)
 
     def ask_later(self, record: Record, now: float) -> LabelRequest | None:
         """Ask the same annotator about an event again; return None if that is no longer useful."""
@@ -388,7 +404,7 @@ class Moderator(SavedModerator):
             return self._people.may_overrule(annotator, second.annotator)
         if second.to is not None:
             return annotator == second.to
-        return annotator is not None and annotator not in record.speakers
+        return annotator is not None and annotator not in (*record.speakers, *second.barred)
 
     def follow(
         self,
@@ -731,7 +747,7 @@ def _uninvited(record: Record, answer: Answer) -> str:
         return f"the answer that it supersedes is that of {second.annotator!r}, got {who}"
     if second.to is not None:
         return f"the second question is for {second.to!r} alone, got {who}"
-    before = ", ".join(map(repr, record.speakers))
+    before = ", ".join(map(repr, (*record.speakers, *second.barred)))
     return f"the second question is for an annotator other than {before}, got {who}"
 
 

@@ -9,6 +9,9 @@ so. The next judgement leaves out the labels of those in quarantine.
 Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
 the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
 
+Before that, an annotator with more evidence against them than before the first answer is suspected:
+the events that they label are also put to an annotator with less (`Quarantine.barred`).
+
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
-from streamgp.common.annotator_quarantine import FEWEST, THRESHOLD, WITNESSES
+from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD, WITNESSES
 from streamgp.common.signatures import has_methods
 from streamgp.interactive.learner import KnowsNames, SkepticalLearner
 from streamgp.interactive.people import People
@@ -45,13 +48,15 @@ def as_judge(model: SkepticalLearner) -> JudgesAnnotators | None:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Annotators in quarantine, and the number of answers of each annotator when last judged.
+    """Annotators in quarantine, and what is known of each annotator since last judged.
+
+    `judged` is the number of answers, `against` the evidence; it is 0 if it cannot be measured yet.
 
     Examples
     --------
     >>> quarantine = Quarantine(names=("eve",), judged={"ann": 12, "eve": 16})
     >>> quarantine.state()
-    {'names': ['eve'], 'judged': {'ann': 12, 'eve': 16}}
+    {'names': ['eve'], 'judged': {'ann': 12, 'eve': 16}, 'against': {}}
     >>> Quarantine.of(quarantine.state()) == quarantine, Quarantine().state()
     (True, {})
 
@@ -59,12 +64,37 @@ class Quarantine:
 
     names: tuple[str, ...] = ()
     judged: Mapping[str, int] = field(default_factory=dict)
+    against: Mapping[str, float] = field(default_factory=dict)
 
     def is_due(self, annotator: str, n_answers: int) -> bool:
         """Whether it is time to judge an annotator with this number of answers."""
         last = self.judged.get(annotator, 0)
         # Fewer than last time if labels were retracted.
         return n_answers >= FEWEST and abs(n_answers - last) >= max(1, last // 8)
+
+    def barred(self, annotator: str, among: Collection[str]) -> tuple[str, ...] | None:
+        """Return who is not asked about the labels of an annotator; None if no one is to be asked.
+
+        A second annotator is asked if there is more evidence against the first one than before the
+        first answer. Of the annotators `among` whom to choose, only those with less evidence
+        against them are asked: an annotator who misleads must not be the witness against one who
+        does not.
+
+        Examples
+        --------
+        >>> quarantine = Quarantine(against={"ann": 900.0, "bob": 20.0, "eve": 4000.0})
+        >>> quarantine.barred("ann", among=["ann", "bob", "eve"])
+        ('eve',)
+        >>> quarantine.barred("bob", among=["ann", "bob", "eve"]) is None
+        True
+
+        """
+        most = self.against.get(annotator, 0.0)
+        others = [name for name in among if name != annotator]
+        if most <= HEAD_START or len(others) < WITNESSES:
+            return None
+        barred = tuple(name for name in others if not 0.0 < self.against.get(name, 0.0) < most)
+        return None if len(barred) == len(others) else barred
 
     def in_force(self, people: People) -> tuple[str, ...]:
         """Return those in quarantine whom the rules do not exempt by now, in the order named."""
@@ -74,12 +104,14 @@ class Quarantine:
         """Return it as plain values, {} if empty."""
         if not (self.names or self.judged):
             return {}
-        return {"names": list(self.names), "judged": dict(self.judged)}
+        judged, against = dict(self.judged), dict(self.against)
+        return {"names": list(self.names), "judged": judged, "against": against}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:
         """Return the quarantine from which `state` was made."""
-        return cls(tuple(state.get("names", ())), dict(state.get("judged", {})))
+        judged, against = (dict(state.get(name, {})) for name in ("judged", "against"))
+        return cls(tuple(state.get("names", ())), judged, against)
 
 
 def judged(
@@ -100,14 +132,18 @@ def judged(
         return quarantine
     # An annotator who is trusted by now counts as a witness again.
     without = quarantine.in_force(people)
-    after = replace(quarantine, judged={**quarantine.judged, annotator: n_answers})
-    against = judge.evidence_against(annotator, without)
-    if against <= THRESHOLD:
+    found = {annotator: judge.evidence_against(annotator, without)}
+    after = replace(
+        quarantine,
+        judged={**quarantine.judged, annotator: n_answers},
+        against={**quarantine.against, **found},
+    )
+    if found[annotator] <= THRESHOLD:
         return after
-    found = {annotator: against}
     for name in judge.annotators():
         if name is not None and name != annotator and name not in without:
             found[name] = judge.evidence_against(name, without)
+    after = replace(after, against={**after.against, **found})
     worst = max(found, key=found.__getitem__)
     if not people.may_be_quarantined(worst):
         return after

@@ -172,7 +172,7 @@ def recovered_parts(
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any rebuilt learner
     records = _records(lines)
-    if people.asks_twice:  # nor may the name of a second question
+    if people.asks_twice or people.quarantine:  # nor may the name of a second question
         for record in records:
             record.second = SecondQuestion()
     head = {

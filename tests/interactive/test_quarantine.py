@@ -1,6 +1,7 @@
 """Who is in quarantine, what becomes of the answers, and that a restart changes nothing of it."""
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from river.compose import Discard
 
 from streamgp import DriftTest, GPClassifier, SkepticalClassifier, isgp
-from streamgp.common.annotator_quarantine import THRESHOLD
+from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD
 from streamgp.common.counter_rng import uniform
 from streamgp.interactive import (
     Answer,
@@ -198,6 +199,17 @@ def test_annotators_are_judged_ever_more_rarely():
     assert all(later - n <= max(1, n / 8) for n, later in itertools.pairwise(due))
 
 
+def test_an_annotator_is_suspected_by_more_evidence_than_before_the_first_answer():
+    names = (ANN, BOB, EVE)
+    suspected = Quarantine(against={ANN: HEAD_START, BOB: HEAD_START + 1, EVE: 1e4})
+    assert [suspected.barred(name, names) for name in names] == [None, (EVE,), ()]
+    # One whom nothing speaks against yet has not been judged by anything either.
+    unknown = Quarantine(against={ANN: 1e4, BOB: 0.0, EVE: 5.0})
+    assert unknown.barred(ANN, names) == (BOB,)
+    assert replace(unknown, against={ANN: 1e4, BOB: 0.0}).barred(ANN, names) is None
+    assert unknown.barred(ANN, (ANN, EVE)) is None
+
+
 # --- with a learner that judges
 
 
@@ -292,23 +304,23 @@ def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
     assert other.snapshot() == loop.snapshot()
 
 
-def test_second_answers_are_evidence_and_a_restart_changes_nothing():
-    """Events are alike for the learner: only what two annotators say of the same one tells."""
-    loops = [InteractiveLoop(blind(), people=People(overlap=overlap)) for overlap in (0.0, 1.0)]
-    alone, messages = [play(loop, range(120)) for loop in loops]
-    assert [loop.quarantined for loop in loops] == [[], [EVE]]
-    assert not [m for m in alone if isinstance(m, Retraction)]
-    other = InteractiveLoop(blind(), people=People(overlap=1.0))
-    found = []
+@pytest.mark.parametrize("overlap", [0.0, 1.0])
+def test_second_answers_are_evidence_and_a_restart_changes_nothing(overlap):
+    """Events are alike for the learner: only what two annotators say of the same one tells.
+
+    Without overlap only the events of who is suspected are put to another annotator.
+    """
+    people = People(overlap=overlap)
+    loop, other = (InteractiveLoop(blind(), people=people) for _ in range(2))
+    messages, found = play(loop, range(120)), []
+    assert loop.quarantined == [EVE]
     for first in range(0, 120, 20):
         found += play(other, range(first, first + 20))
-        other = InteractiveLoop.from_parts(
-            other.parts(), log_of(found), blind(), people=People(overlap=1.0)
-        )
+        other = InteractiveLoop.from_parts(other.parts(), log_of(found), blind(), people=people)
     assert found == messages
     [retraction] = [m for m in messages if isinstance(m, Retraction)]
     assert not [
-        e for e in loops[1].model.examples() if e.answer and e.answer.second
+        e for e in loop.model.examples() if e.answer and e.answer.second
         and EVE in (e.answer.annotator, e.answer.second.annotator)
     ]  # fmt: skip
     assert EVE in {line.annotator for line in retraction.taken}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp, query
+from streamgp.common.annotator_quarantine import HEAD_START
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -331,6 +332,66 @@ def test_a_second_question_is_sent_again_without_the_supervisor_who_has_answered
     # Of the next words of theirs there is nothing new to say.
     [line] = conversation.answer("e", "c", annotator="sue", supersedes="a2")
     assert (line.y, conversation.state("e")) == ("c", "compared")
+
+
+def suspecting(people=None, **against):
+    conversation = judging(people or People())
+    conversation.learner.n, conversation.learner.against = 8, {BOB: 5.0, **against}
+    for n, name in enumerate((BOB, EVE, ANN)):
+        conversation.event(f"{n}")
+        messages = conversation.answer(f"{n}", "a", "label", annotator=name)
+    return conversation, [m for m in messages if isinstance(m, LabelRequest)]
+
+
+def test_events_of_who_is_suspected_are_put_to_an_annotator_who_is_less_so():
+    conversation, [request] = suspecting(ann=900.0, eve=4000.0)
+    assert (request.reason, request.excluded) == (SECOND_ANNOTATOR, (ANN, EVE))
+    [refused] = conversation.answer("2", "b", "label/second", annotator=EVE)
+    assert refused.fault == "unauthorised"
+    assert "other than 'ann', 'eve', got 'eve'" in refused.reason
+    [line] = conversation.answer("2", "b", "label/second", annotator=BOB)
+    assert (line.origin, line.y, line.annotator) == ("aggregated", "b", BOB)
+
+
+@pytest.mark.parametrize(
+    ("people", "against"),
+    [
+        (People(quarantine=False), 900.0),
+        (People(), HEAD_START),
+        (People(trusted=frozenset({ANN})), 900.0),
+    ],
+)
+def test_who_is_not_suspected_is_asked_alone(people, against):
+    _, requests = suspecting(people, ann=against)
+    assert requests == []
+
+
+def test_labels_of_who_is_suspected_that_came_unasked_are_not_compared():
+    conversation, _ = suspecting(ann=900.0)
+    conversation.learner.asks = False
+    conversation.event("f")
+    [line] = conversation.answer("f", "a", annotator=ANN)
+    assert isinstance(line, LabelledExample)
+
+
+def test_a_question_from_which_some_are_barred_ends_when_another_is_in_quarantine():
+    conversation, _ = suspecting(ann=900.0, eve=4000.0)
+    conversation.learner.against = {BOB: 1e9}
+    conversation.learner.n = 16
+    conversation.event("f")
+    cancels = [
+        m for m in conversation.answer("f", "a", "label", annotator=BOB) if isinstance(m, Cancel)
+    ]
+    assert [m.request_id for m in cancels] == ["1/label/second", "2/label/second"]
+    assert conversation.loop.quarantined == [BOB]
+
+
+def test_who_is_barred_from_a_second_question_survives_a_restart():
+    conversation, _ = suspecting(ann=900.0, eve=4000.0)
+    loop = conversation.loop
+    again = InteractiveLoop.restore(loop.snapshot(), Judging(proba={"b": 0.6, "a": 0.4}))
+    assert again.snapshot() == loop.snapshot()
+    assert again._memory["2"].second.barred == (EVE,)
 
 
 def test_what_only_an_annotator_in_quarantine_is_asked_is_taken_back(monkeypatch):

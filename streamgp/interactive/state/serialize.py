@@ -151,6 +151,7 @@ class _Second(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     answer_id: str | None = None
     annotator: str | None = None
     first: _Label | None = None
+    barred: tuple[str, ...] = ()
 
 
 class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
