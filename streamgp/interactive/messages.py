@@ -117,7 +117,7 @@ class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
     `occurred_at` is when the event occurred, None if that is when the label was requested.
     `excerpt` is that of the event. `excluded` are the annotators whose answers are not taken: those
     in quarantine and, for a second question to another annotator, those who have already answered
-    about the event. `annotator` is the only one whose answer is taken; None if anyone but the
+    about the event or are suspected more than the first annotator. `annotator` is the only one whose answer is taken; None if anyone but the
     excluded may answer. A request whose `reason` is `ASKED_AGAIN` repeats an open one, as one more
     annotator has been excluded.
 
