@@ -15,6 +15,7 @@ from streamgp.interactive import (
     Event,
     InteractiveLoop,
     LabelRequest,
+    People,
     RunStatistics,
     SimulatedAnnotator,
     TiredAnnotator,
@@ -199,7 +200,9 @@ def played():
     )
     rows = list(datasets.WiFiRooms())
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), seed=1)
-    loop, queue, statistics = InteractiveLoop(model), AnswerQueue(panel), RunStatistics()
+    # Statistics of first answers: second ones, of who is suspected, change the model's as well.
+    loop = InteractiveLoop(model, people=People(quarantine=False))
+    queue, statistics = AnswerQueue(panel), RunStatistics()
 
     def follow(messages, now):
         for message in messages:
