@@ -117,9 +117,9 @@ class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
     `occurred_at` is when the event occurred, None if that is when the label was requested.
     `excerpt` is that of the event. `excluded` are the annotators whose answers are not taken: those
     in quarantine and, for a second question to another annotator, those who have already answered
-    about the event or are suspected more than the first annotator. `annotator` is the only one whose answer is taken; None if anyone but the
-    excluded may answer. A request whose `reason` is `ASKED_AGAIN` repeats an open one, as one more
-    annotator has been excluded.
+    about the event or are suspected more than the first annotator. `annotator` is the only one
+    whose answer is taken; None if anyone but the excluded may answer. A request whose `reason` is
+    `ASKED_AGAIN` repeats an open one, as one more annotator has been excluded.
 
     A second question about an event has an id of its own, `<event_id>/label/second` or, for the
     same annotator, `<event_id>/label/again`. It does not tell what was said before.
