@@ -162,7 +162,6 @@ class AnnotationDesk:
         self._of_numbers = of_numbers
         self._max_labels = people.max_labels
         self._inbox = AnnotationInbox(
-            everyone=True,
             answer_horizon_s=answer_horizon_s,
             with_classes=not of_numbers,
             people=people,

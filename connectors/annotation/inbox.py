@@ -60,9 +60,9 @@ class AnnotationInbox:
     Parameters
     ----------
     annotator
-        The default annotator; None for a program that only reads.
-    everyone
-        Whether every annotator's answers can be taken back, not only those of `annotator`.
+        Whom methods mean that name no annotator; None for a program that serves several.
+    is_for_reading
+        Whether no annotator answers here: then neither answers nor labels are kept.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     with_classes
@@ -100,7 +100,7 @@ class AnnotationInbox:
     """
 
     # _waiting    the questions that wait for an answer
-    # _answers    whether there are annotators, for whom answers are kept
+    # _keeps      whether answers and labels are kept
     # _own        for each annotator, the answers that they can take back
     # _said_by    the annotators who have answered about each event
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
@@ -110,7 +110,7 @@ class AnnotationInbox:
         self,
         annotator: str | None = None,
         *,
-        everyone: bool = False,
+        is_for_reading: bool = False,
         answer_horizon_s: float | None = None,
         with_classes: bool = True,
         people: People = DEFAULT_PEOPLE,
@@ -121,11 +121,10 @@ class AnnotationInbox:
         self._keyed = keyed
         self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
-        self._everyone = everyone
         self._order = order
-        self._answers = everyone or annotator is not None
+        self._keeps = not is_for_reading
         self._waiting = OpenQuestions(
-            keep_over=self._answers,
+            keep_over=self._keeps,
             may_answer=self._is_authorised,
             order=order,
         )
@@ -162,7 +161,7 @@ class AnnotationInbox:
                 self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
             event = (message.key, message.event_id)
-            if self._answers:
+            if self._keeps:
                 self.timeline.label(
                     *event, message.y, at=message.learned_at, annotator=message.annotator, got=at
                 )
@@ -518,8 +517,6 @@ class AnnotationInbox:
         name = annotator or self.annotator
         if name is None:
             raise ValueError("this inbox has no annotator; name one")
-        if not (self._everyone or name == self.annotator):
-            raise ValueError(f"annotator must be {self.annotator!r}, the inbox's own, got {name!r}")
         own = self._own.get(name)
         if own is None:
             own = self._own[name] = OwnAnswers(name)
@@ -537,7 +534,7 @@ class AnnotationInbox:
                 self._quarantined[home] = request.excluded
             else:
                 self._quarantined.pop(home, None)
-        if self._answers:
+        if self._keeps:
             self.timeline.occurred(
                 *event, event_time(request), partition=question.partition, got=at
             )
@@ -570,7 +567,7 @@ class AnnotationInbox:
         # The first answer to a question counts; declining one neither gives nor removes a label.
         # The consensus log tells the outcome of an answer to a second question.
         counts = counts and request_id not in second_ids(answer.event_id)
-        if self._answers and counts and (answer.y is not None or answer.supersedes is not None):
+        if self._keeps and counts and (answer.y is not None or answer.supersedes is not None):
             self.timeline.label(
                 *event,
                 answer.y,
@@ -590,7 +587,7 @@ class AnnotationInbox:
         """Keep an answer for annotators who can take back one about its event."""
         annotator = answer.annotator
         theirs = self._said_by.get(event, set())
-        if annotator is not None and (self._everyone or annotator == self.annotator):
+        if annotator is not None and self._keeps:
             self._whose(annotator)
             theirs = self._said_by.setdefault(event, theirs)
             theirs.add(annotator)
@@ -658,7 +655,7 @@ class AnnotationInbox:
         return event_time(question.request) + self._horizon_s + question.delayed_s
 
     def _note_challenge(self, request: Challenge, at: float) -> None:
-        if not self._answers:
+        if not self._keeps:
             return
         mentioned: list[tuple[Label, str | None]] = [
             (request.given, request.event_id),

@@ -352,7 +352,7 @@ class Simulation:
         self._feed: DeskFeed | None = None
         self._events: Reader | None = None
         self._writer: Writer | None = None
-        self._inbox = AnnotationInbox()
+        self._inbox = AnnotationInbox(is_for_reading=True)
         self._untold: dict[_EventKey, list[Question]] = {}
         self._is_ready = False
         try:

@@ -203,7 +203,7 @@ class DemoStream:
 
     def _feed(self) -> None:
         outbound = Outbound("/streamgp/demo", keyed=False)
-        inbox = AnnotationInbox()
+        inbox = AnnotationInbox(is_for_reading=True)
         questions = DeskFeed(self.topics, inbox, keyed=False)
         predictions = self.topics.reader(["predictions"])
         writer = self.topics.writer("demo")

@@ -326,6 +326,7 @@ class Watching(Joined):
         self.since = since
         self.is_whole = is_whole
         self.inbox = AnnotationInbox(
+            is_for_reading=True,
             answer_horizon_s=answer_horizon_s,
             with_classes=target == "label",
             people=people,

@@ -511,7 +511,7 @@ def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> No
 
 def test_others_cannot_keep_a_supervisor_from_renaming_by_changing_a_label_often() -> None:
     people = People(max_corrections=2, supervisors=frozenset(["eve"]))
-    desk = AnnotationInbox(everyone=True, people=people)
+    desk = AnnotationInbox(people=people)
     desk.take(request())
     said = [
         Answer(answer_id=f"a{n}", event_id="e1", request_id="e1/label", y=f"room {n}",
@@ -557,7 +557,7 @@ def test_a_question_that_one_in_quarantine_has_answered_is_open_to_the_others(
         answered_at=114.0,
     )
     rest = [lie, again] if answered_first else [again, lie]
-    desk = desk_with(asked, *rest, annotator=None, everyone=True)
+    desk = desk_with(asked, *rest, annotator=None)
     assert ids(desk, annotator="ann") == ["e1/label"]
     assert ids(desk, annotator="eve") == []
     assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "eve")) == (1, 0)
@@ -574,23 +574,21 @@ def test_the_newest_label_request_of_a_key_says_who_is_in_quarantine() -> None:
         return replace(request(name), key=key, excluded=excluded)
 
     kept = [asked("e1", "k", "eve"), asked("e1", "l", "eve", "bob"), asked("e2", "k")]
-    desk = desk_with(*kept, annotator=None, everyone=True)
+    desk = desk_with(*kept, annotator=None)
     assert desk.quarantined() == {"eve": 1, "bob": 1}
     assert (desk.quarantined("k"), desk.quarantined("l")) == ({}, {"eve": 1, "bob": 1})
     assert [desk.is_quarantined("eve", key) for key in ("k", "l", "m")] == [False, True, False]
     desk.forget("l", 1e9)
     assert desk.quarantined() == {}
-    one_loop = desk_with(*kept[:2], annotator=None, everyone=True, keyed=False)
+    one_loop = desk_with(*kept[:2], annotator=None, keyed=False)
     assert one_loop.quarantined("k") == {"eve": 1, "bob": 1}
-    trusting = desk_with(
-        *kept, annotator=None, everyone=True, people=People(trusted=frozenset(["eve"]))
-    )
+    trusting = desk_with(*kept, annotator=None, people=People(trusted=frozenset(["eve"])))
     assert (trusting.quarantined(), trusting.is_quarantined("eve", "l")) == ({"bob": 1}, False)
 
 
 def test_one_in_quarantine_is_offered_nothing_and_changes_nothing() -> None:
     asked = request(), request("e2", at=106.0)
-    desk = desk_with(*asked, annotator=None, everyone=True)
+    desk = desk_with(*asked, annotator=None)
     answers = []
     for one in asked:
         [question] = [q for q in desk.questions(115.0) if q.request == one]
@@ -763,7 +761,7 @@ def test_a_challenge_stays_with_the_annotator_whose_label_it_contests(
 ) -> None:
     stolen = by_bob(request_id="e1/challenge/1", annotator=by)
     messages = [stolen, challenge()] if is_read_first else [challenge(), stolen]
-    desk = AnnotationInbox(everyone=True)
+    desk = AnnotationInbox()
     for message in messages:
         desk.take(message)
     assert [ids(desk, 130.0, name) for name in ("ann", "bob")] == [["e1/challenge/1"], []]
@@ -779,7 +777,7 @@ def test_a_challenge_stays_with_the_annotator_whose_label_it_contests(
 
 
 def test_an_answer_that_another_annotator_corrects_can_still_be_taken_back() -> None:
-    desk = AnnotationInbox(everyone=True)
+    desk = AnnotationInbox()
     desk.take(request())
     [question] = desk.questions(130.0, "ann")
     answer = desk.answer(question, "hall", 140.0, annotator="ann", answer_id="a1")
@@ -789,7 +787,7 @@ def test_an_answer_that_another_annotator_corrects_can_still_be_taken_back() -> 
 
 def test_a_supervisor_is_shown_the_challenges_of_all() -> None:
     people = People(supervisors=frozenset(["eve"]))
-    desk = AnnotationInbox(everyone=True, people=people)
+    desk = AnnotationInbox(people=people)
     desk.take(challenge())
     assert [ids(desk, 130.0, name) for name in ("eve", "bob")] == [["e1/challenge/1"], []]
     [question] = desk.questions(130.0, "eve")
@@ -831,7 +829,7 @@ def test_a_second_question_is_open_to_the_others_in_whatever_order_topics_are_re
         line(at=110.0, annotator="ann"),
         SECOND,
     ]
-    desk = desk_with(*(told[n] for n in order), annotator=None, everyone=True)
+    desk = desk_with(*(told[n] for n in order), annotator=None)
     assert ids(desk, annotator="bob") == ["e1/label/second"]
     assert ids(desk, annotator="ann") == []
     assert (desk.n_open(120.0, "bob"), desk.n_open(120.0, "ann")) == (1, 0)
@@ -846,16 +844,14 @@ def test_a_second_question_is_open_to_the_others_in_whatever_order_topics_are_re
 
 
 def test_a_second_question_tells_nothing_of_the_first_answer() -> None:
-    desk = desk_with(
-        request(), answered("secret", "ann", "e1/label"), SECOND, annotator=None, everyone=True
-    )
+    desk = desk_with(request(), answered("secret", "ann", "e1/label"), SECOND, annotator=None)
     [question] = desk.questions(120.0, "bob")
     assert "secret" not in repr(question)
 
 
 def test_a_question_for_one_annotator_is_shown_to_no_other() -> None:
     other = replace(request("e2", at=105.0), request_id="e2/label")
-    desk = desk_with(other, second("ann"), annotator=None, everyone=True)
+    desk = desk_with(other, second("ann"), annotator=None)
     assert ids(desk, annotator="ann") == ["e2/label", "e1/label/again"]
     assert ids(desk, annotator="bob") == ["e2/label"]
     assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "bob")) == (2, 1)
@@ -863,9 +859,7 @@ def test_a_question_for_one_annotator_is_shown_to_no_other() -> None:
 
 
 def test_what_a_second_answer_says_is_not_the_label_until_the_log_says_so() -> None:
-    desk = desk_with(
-        request(), answered("hall", "ann", "e1/label"), SECOND, annotator=None, everyone=True
-    )
+    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND, annotator=None)
     desk.take(answered("den", "bob", "e1/label/second", 120.0))
     moment = desk.timeline.find(None, "e1")
     assert moment is not None
