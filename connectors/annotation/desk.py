@@ -591,7 +591,7 @@ class AnnotationDesk:
         if only_key is None:
             known += self.labels_elsewhere(request.key)
         label = label_of(reply, request, known, of_numbers=self._of_numbers)
-        if label is None or reply.action in ("keep", "change"):
+        if label is None or not reply.gives_value:
             return label
         return self._among_few(label, request.key)
 
@@ -620,8 +620,8 @@ class AnnotationDesk:
         )
         if is_repeat:
             question = self._inbox.question_answered(answer)
-            if reply.action in ("label", "number"):
-                value = reply.number if reply.action == "number" else reply.label
+            if reply.gives_value:
+                value = reply.number if self._of_numbers else reply.label
                 is_repeat = value is not None and is_same(
                     self._read_label(value, answer.key), answer.y
                 )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from connectors.annotation.label_text import can_be_written, parse_label
 from connectors.annotation.timeline import is_same
@@ -13,9 +16,8 @@ from streamgp.common.printable import hidden_characters
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
 from streamgp.interactive.validation import LARGEST_LABEL
 
-Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
-
 _MAX_SHOWN = 16
+_MAX_NAME = 10_000
 MAX_NEW_LABEL = 200
 """Characters of a label that nobody has given before; each card holds all labels of its key."""
 
@@ -58,9 +60,16 @@ class BadReplyError(ValueError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """An annotator's reply to a card.
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+AnswerId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+PlainLabel: TypeAlias = (
+    bool | int | float | Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+)
+Finite: TypeAlias = Annotated[float, Meta(gt=-1e300, lt=1e300)]
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An annotator's reply to a card, as clients send it.
 
     Parameters
     ----------
@@ -68,13 +77,13 @@ class Reply:
         Id of the reply, chosen by the client; a repeat of the same reply has the same id.
     action
         `label` (give `label`), `number` (give `number`), `keep` or `change` (of a challenge: the
-        label given, or the one suggested), `decline` (don't know).
+        label given, or the one suggested; with a value, that one), `decline` (don't know).
     label, number
         The answer, for these actions. Text that is no known label is parsed as if typed.
     std
         Precision of the number, as a standard deviation.
     confidence
-        The annotator's confidence, from 0 (guessed) to 1 (certain).
+        The annotator's confidence, from 1 (guessed) to 5 (certain).
     response_s
         How long the question had been shown, in seconds.
     shown
@@ -86,18 +95,24 @@ class Reply:
 
     """
 
-    card: str
-    answer_id: str
-    action: Action
-    label: Label | None = None
-    number: float | None = None
-    std: float | None = None
-    confidence: float | None = None
-    response_s: float | None = None
-    shown: tuple[str, ...] = ()
+    card: Id
+    answer_id: AnswerId
+    action: Literal["label", "number", "keep", "change", "decline"]
+    label: PlainLabel | None = None
+    number: Finite | None = None
+    std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
+    confidence: Annotated[float, Meta(ge=1, le=5)] | None = None
+    response_s: Annotated[float, Meta(ge=0, lt=1e9)] | None = None
+    shown: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=20)] = ()
     flag: bool = False
-    note: str | None = None
-    why_not: str | None = None
+    note: Annotated[str, Meta(max_length=2000)] | None = None
+    why_not: Annotated[str, Meta(max_length=100)] | None = None
+
+    @property
+    def gives_value(self) -> bool:
+        """Whether it gives a label or number of its own, even if that is missing."""
+        has_value = self.label is not None or self.number is not None
+        return self.action in ("label", "number") or (self.action == "change" and has_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +142,8 @@ def check(reply: Reply) -> None:
         If one cannot be used.
 
     """
-    std = reply.std
-    if std is not None and not (reply.action == "number" and std <= LARGEST_LABEL):
+    std, is_number = reply.std, reply.action == "number" or reply.number is not None
+    if std is not None and not (reply.gives_value and is_number and std <= LARGEST_LABEL):
         raise BadReplyError(
             f"std is {std!r}", f"a number above 0, at most {LARGEST_LABEL:.0e}, with action number"
         )
@@ -138,7 +153,8 @@ def check(reply: Reply) -> None:
 
 def details_of(reply: Reply) -> dict[str, Any]:
     """Return the fields of an answer besides the label."""
-    known = {RESPONSE_S: reply.response_s, CONFIDENCE: reply.confidence}
+    confidence = None if reply.confidence is None else (reply.confidence - 1.0) / 4.0
+    known = {RESPONSE_S: reply.response_s, CONFIDENCE: confidence}
     privileged = {name: value for name, value in known.items() if value is not None}
     return {
         "std": reply.std,
@@ -168,16 +184,16 @@ def label_of(
     """
     if reply.action == "decline":
         return None
-    if reply.action in ("keep", "change"):
+    if not reply.gives_value:
         if not isinstance(request, Challenge):
             raise BadReplyError(
                 f"action {reply.action!r} for a question that is no challenge",
                 "number or decline" if of_numbers else "label or decline",
             )
         return request.given if reply.action == "keep" else request.suggested
-    value = reply.number if reply.action == "number" else reply.label
-    if (reply.action == "number") != of_numbers or value is None:
-        field = "number" if of_numbers else "label"
+    field = "number" if of_numbers else "label"
+    value: Label | None = getattr(reply, field)
+    if reply.action not in (field, "change") or value is None:
         raise BadReplyError(f"action {reply.action!r}", f"{field} with a value in {field!r}")
     return read_label(value, known, of_numbers=of_numbers)
 

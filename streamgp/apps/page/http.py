@@ -6,7 +6,7 @@ import asyncio
 import gzip
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -15,40 +15,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from connectors.annotation.own_answers import CannotUndoError
-from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError
+from connectors.annotation.replies import (
+    BadReplyError,
+    CardGoneError,
+    DifferentBodyError,
+    Finite,
+    Id,
+    PlainLabel,
+)
 from connectors.storage.snapshots import StateError
 from streamgp.apps.page.access import MAX_BODY, Refused, no_disk, too_large
 from streamgp.apps.page.live import NotReadyError, NotSavedError
 
 BODY_S = 10.0
 """How long a body may take to arrive."""
-_MAX_NAME = 10_000
-
-Id = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
-AnswerId = Annotated[str, Meta(min_length=1, max_length=200)]
-PlainLabel = bool | int | float | Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
-Finite = Annotated[float, Meta(gt=-1e300, lt=1e300)]
 Body = TypeVar("Body", bound=msgspec.Struct)
-
-
-class AnswerBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers`; confidence from 1 (guessed) to 5 (certain).
-
-    For the other fields see `connectors.annotation.replies.Reply`.
-    """
-
-    card: Id
-    answer_id: AnswerId
-    action: Literal["label", "number", "keep", "change", "decline"]
-    label: PlainLabel | None = None
-    number: Finite | None = None
-    std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
-    confidence: Annotated[float, Meta(ge=1, le=5)] | None = None
-    response_s: Annotated[float, Meta(ge=0, lt=1e9)] | None = None
-    shown: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=20)] = ()
-    flag: bool = False
-    note: Annotated[str, Meta(max_length=2000)] | None = None
-    why_not: Annotated[str, Meta(max_length=100)] | None = None
 
 
 class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +48,7 @@ class SkipBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Body of `POST /api/labels/rename`."""
 
-    key: Annotated[str, Meta(max_length=_MAX_NAME)] | None
+    key: Annotated[str, Meta(max_length=10_000)] | None
     old: PlainLabel
     new: PlainLabel
 

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
-from connectors.annotation.replies import Accepted, Action, CardGoneError, Reply
+from connectors.annotation.replies import Accepted, CardGoneError, Reply
 from connectors.worker.metrics import Histogram
 from streamgp import __version__
 from streamgp.apps.page.access import (
@@ -42,7 +42,6 @@ from streamgp.apps.page.access import (
 )
 from streamgp.apps.page.http import (
     ERRORS,
-    AnswerBody,
     NoBody,
     RenameBody,
     ReviseBody,
@@ -358,30 +357,13 @@ class Page:
         """Accept an answer; it is in the topic when this returns."""
         start = time.perf_counter()
         person = self._answering(request)
-        body = await read_body(request, AnswerBody)
-        self._check_key(person, body.card)
-        sure, took_s = body.confidence, body.response_s
-        accepted = self._desk.reply(
-            person.name,
-            Reply(
-                card=body.card,
-                answer_id=body.answer_id,
-                action=self._action(body),
-                label=body.label,
-                number=body.number,
-                std=body.std,
-                confidence=None if sure is None else (sure - 1.0) / 4.0,
-                response_s=took_s if self._settings.notes_response_time else None,
-                shown=body.shown,
-                flag=body.flag,
-                note=body.note,
-                why_not=body.why_not,
-            ),
-            self._clock(),
-            only_key=person.key,
-        )
+        reply = await read_body(request, Reply)
+        self._check_key(person, reply.card)
+        if not self._settings.notes_response_time:
+            reply = msgspec.structs.replace(reply, response_s=None)
+        accepted = self._desk.reply(person.name, reply, self._clock(), only_key=person.key)
         await self._live.save([accepted])
-        response = self._accept(person, accepted, answer_id=body.answer_id)
+        response = self._accept(person, accepted, answer_id=reply.answer_id)
         self._durations.observe(time.perf_counter() - start)
         return response
 
@@ -634,12 +616,6 @@ class Page:
             "answer_id": answer_id,
         }
         return json_response({**body, **self._upcoming(person, first=first)})
-
-    def _action(self, body: AnswerBody) -> Action:
-        """Return the action of a reply; a change to a label of one's own becomes `label`."""
-        if body.action != "change" or (body.label is None and body.number is None):
-            return body.action
-        return "number" if self._settings.of_numbers else "label"
 
     def _check_key(self, person: Person, card_id: str) -> None:
         """Refuse a card of a key that the annotator may not see, as if it did not exist."""

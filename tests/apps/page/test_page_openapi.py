@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from connectors.annotation.own_answers import CannotUndo
-from connectors.annotation.replies import BadReply
+from connectors.annotation.replies import BadReply, Reply
 from connectors.memory import MemoryTopics
 from streamgp.apps.page import server
 from streamgp.apps.page.access import ErrorCode
-from streamgp.apps.page.http import AnswerBody, RenameBody, ReviseBody, SkipBody
+from streamgp.apps.page.http import RenameBody, ReviseBody, SkipBody
 from streamgp.apps.page.preferences import BadPreferences, Preferences
 from tests.helpers.page_server import Served, request, write
 
@@ -50,7 +50,7 @@ def test_every_route_is_described_with_its_methods_and_none_besides() -> None:
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("Answer", AnswerBody),
+        ("Answer", Reply),
         ("Revision", ReviseBody),
         ("Skip", SkipBody),
         ("Rename", RenameBody),

@@ -390,7 +390,7 @@ def test_the_same_id_of_another_annotator_is_another_reply() -> None:
 
 def test_everything_that_is_known_of_an_answer_goes_with_it() -> None:
     desk = desk_with(request("e1"), request("e2"))
-    fields = {"confidence": 0.75, "response_s": 3.0, "shown": ("suggestion",), "flag": True}
+    fields = {"confidence": 4, "response_s": 3.0, "shown": ("suggestion",), "flag": True}
     answer = desk.reply("ann", say("hall", note="dark", **fields), 120.0).answer
     assert answer is not None
     assert answer.privileged == {"response_s": 3.0, "confidence": 0.75}
