@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from statistics import median
@@ -17,7 +17,8 @@ from streamgp.interactive.messages import Answer, Challenge
 SEEN_S = 120.0
 """How long an annotator counts as active."""
 _DAY_S = 86_400.0
-_N_TIMES = 5_000
+# Enough for a day of 25 hours, when summer time ends, in the westernmost time zone.
+_KEPT_S = 2 * _DAY_S
 _N_PACE = 20
 _LONGEST_PAUSE_S = 120.0
 _N_CHALLENGES = 5_000
@@ -33,7 +34,7 @@ class Progress:
         Number of waiting questions, and for how many seconds the oldest has waited; None without
         one.
     answered, today
-        Number of answers in the topics in total, and since the start of the day.
+        Number of answers in the topics, and of replies to questions since the start of the day.
     seconds_per_question
         Median time of the last twenty answers; None before the second.
     per_minute
@@ -62,13 +63,57 @@ class _Counts:
     answered: int = 0
     kept: int = 0
     changed: int = 0
-    times: deque[float] = field(default_factory=lambda: deque(maxlen=_N_TIMES))
+
+
+class AnswerTimes:
+    """Times of each annotator's replies over the last two days.
+
+    Examples
+    --------
+    >>> times = AnswerTimes()
+    >>> for at in (100.0, 160.0, 130.0):
+    ...     times.note("ann", at)
+    >>> times.last("ann"), times.n_since("ann", 130.0), times.last("bob")
+    (160.0, 2, None)
+
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[str, list[float]] = {}
+
+    def note(self, annotator: str, at: float) -> None:
+        """Record a reply to a question; recording it again changes nothing."""
+        times = self._times.setdefault(annotator, [])
+        place = bisect_left(times, at)
+        if times[place : place + 1] != [at]:
+            times.insert(place, at)
+        del times[: bisect_left(times, times[-1] - _KEPT_S)]
+
+    def last(self, annotator: str) -> float | None:
+        """Return when an annotator last answered, None if not known."""
+        times = self._times.get(annotator)
+        return times[-1] if times else None
+
+    def n_since(self, annotator: str, start: float) -> int:
+        """Return how many answers an annotator has replied from a time on."""
+        times = self._times.get(annotator, [])
+        return len(times) - bisect_left(times, start)
+
+    def latest(self, annotator: str, n: int) -> list[float]:
+        """Return the times of an annotator's last answers, at most `n`, the latest at the end."""
+        return self._times.get(annotator, [])[-n:]
 
 
 class AnnotatorCounts:
     """Counts of each annotator.
 
     Challenges and their answers may be read in any order.
+
+    Attributes
+    ----------
+    times
+        When each annotator has replied to questions; corrections do not count.
+
     """
 
     # _of         counts by annotator
@@ -76,6 +121,7 @@ class AnnotatorCounts:
     # _decided    answers to challenges that are not known yet: annotator and label
     # _seen       when each annotator was last active
     def __init__(self) -> None:
+        self.times = AnswerTimes()
         self._of: dict[str, _Counts] = {}
         self._contested: Latest[RequestKey, Label] = Latest(_N_CHALLENGES)
         self._decided: Latest[RequestKey, tuple[str, Label]] = Latest(_N_CHALLENGES)
@@ -95,8 +141,10 @@ class AnnotatorCounts:
             return
         counts = self._of.setdefault(annotator, _Counts())
         counts.answered += 1
-        counts.times.append(answer.answered_at)
-        if answer.request_id is not None and answer.y is not None:
+        if answer.request_id is None:
+            return
+        self.times.note(annotator, answer.answered_at)
+        if answer.y is not None:
             asked = (answer.key, answer.request_id)
             self._decided.put(asked, (annotator, answer.y))
             self._count_decision(asked)
@@ -133,15 +181,14 @@ class AnnotatorCounts:
         """
         counts = self._of.get(annotator) or _Counts()
         start = now - now % _DAY_S if day_start is None else day_start
-        times = sorted(counts.times)
-        pauses = [b - a for a, b in pairwise(times)][-_N_PACE:]
+        pauses = [b - a for a, b in pairwise(self.times.latest(annotator, _N_PACE + 1))]
         pauses = [pause for pause in pauses if 0.0 < pause <= _LONGEST_PAUSE_S]
         pace = median(pauses) if pauses else None
         return Progress(
             waiting=waiting,
             oldest_s=None if oldest_at is None else max(0.0, now - oldest_at),
             answered=counts.answered,
-            today=sum(at >= start for at in times),
+            today=self.times.n_since(annotator, start),
             seconds_per_question=pace,
             per_minute=None if pace is None else 60.0 / pace,
             kept=counts.kept,

@@ -115,6 +115,8 @@ class AnnotationDesk:
     ----------
     averages
         What is usual in each class.
+    times
+        When each annotator has replied to questions.
 
     Examples
     --------
@@ -180,6 +182,7 @@ class AnnotationDesk:
         self._answers: Latest[tuple[str | None, str], tuple[Answer, int | None]] = Latest(N_ANSWERS)
         self._shares: Latest[tuple[str | None, str], Shares] = Latest(N_SHARES)
         self._counts = AnnotatorCounts()
+        self.times = self._counts.times
         self._budget = QuestionBudget() if budget is None else budget
 
     # --- messages from the topics

@@ -1,4 +1,4 @@
-"""Feed of a desk: reads and decodes topics as they grow, and lets the desk forget old messages.
+"""Feed of a desk: reads and decodes topics as they grow, and says when the desk may forget.
 
 The consensus topic is read first: it tells which keys were forgotten. Earlier questions and answers
 about them no longer count, even if their events come again under the same ids.
@@ -61,7 +61,7 @@ def hand_over(desk: Desk, received: TopicMessage) -> None:
 
 
 class TopicFeed:
-    """Reads the topics for desks, from their start.
+    """Reads the topics for a desk, from their start.
 
     Parameters
     ----------
@@ -74,6 +74,8 @@ class TopicFeed:
         ones. There are as many as events, so nothing else waits for them.
     signatures
         Verifies the signatures of answers; None if answers are not signed.
+    clock
+        A monotonic clock, in seconds.
 
     Attributes
     ----------
@@ -85,6 +87,7 @@ class TopicFeed:
     # _learned      reads the consensus topic
     # _said         reads the other topics; None until the consensus topic has been read
     # _predictions  readers of new predictions and, until they are done, of earlier ones
+    # _turned       time of the desk's last turn; None while old records are read
     def __init__(
         self,
         topics: Topics,
@@ -93,7 +96,10 @@ class TopicFeed:
         only_key: str | None = None,
         with_predictions: bool = False,
         signatures: Signatures | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._turned: float | None = None
         self._signatures = signatures
         self.n_read = 0
         self._topics = topics
@@ -131,6 +137,28 @@ class TopicFeed:
             records = self._predicted() + records
         return [found for record in records if (found := self._understand(record)) is not None]
 
+    def read_into(self, desk: Desk, timeout_s: float) -> list[Told]:
+        """Read the next messages into a desk, let it forget if due, and return them; see `read`."""
+        received = self.read(timeout_s)
+        for each in received:
+            hand_over(desk, each)
+        if self.is_turn_due():
+            desk.turn_over()
+        return [each.message for each in received]
+
+    def is_turn_due(self) -> bool:
+        """Return whether the desk should forget what is settled: once a minute, if all is read.
+
+        While old records are read, the end of a question may come long before the question.
+        """
+        if not self.caught_up:
+            return False
+        now = self._clock()
+        is_due = self._turned is not None and now - self._turned >= TURN_S
+        if is_due or self._turned is None:
+            self._turned = now
+        return is_due
+
     def close(self) -> None:
         for reader in (self._learned, self._said, *self._predictions):
             if reader is not None:
@@ -147,66 +175,6 @@ class TopicFeed:
         if message is None or (self._only_key is not None and message.key != self._only_key):
             return None
         return TopicMessage(message, record.partition, record.at)
-
-
-class DeskFeed(TopicFeed):
-    """Reads the topics into one desk, from their start.
-
-    Parameters
-    ----------
-    clock
-        A monotonic clock, in seconds.
-
-    """
-
-    # _turned  time of the last `turn_over` of the desk; None while it catches up
-    def __init__(
-        self,
-        topics: Topics,
-        desk: Desk,
-        *,
-        keyed: bool,
-        only_key: str | None = None,
-        with_predictions: bool = False,
-        signatures: Signatures | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(
-            topics,
-            keyed=keyed,
-            only_key=only_key,
-            with_predictions=with_predictions,
-            signatures=signatures,
-        )
-        self._desk = desk
-        self._clock = clock
-        self._turned: float | None = None
-
-    def read_on(self, timeout_s: float) -> list[Told]:
-        """Read the next messages into the desk and return them; wait at most for the timeout.
-
-        Raises
-        ------
-        BrokerError
-            If the broker can no longer be used.
-
-        """
-        received = self.read(timeout_s)
-        for each in received:
-            hand_over(self._desk, each)
-        self._turn_over()
-        return [each.message for each in received]
-
-    def _turn_over(self) -> None:
-        # While old records are read, the end of a question may come long before the question.
-        if not self.caught_up:
-            return
-        now = self._clock()
-        if self._turned is None:
-            self._turned = now
-        elif now - self._turned >= TURN_S:
-            self._turned = now
-            self._desk.turn_over()
 
 
 def understood(record: Record, *, keyed: bool, signatures: Signatures | None = None) -> Told | None:

@@ -15,7 +15,7 @@ from types import FrameType
 import click
 
 from connectors.annotation.explain import Averages
-from connectors.annotation.feed import DeskFeed
+from connectors.annotation.feed import TopicFeed
 from connectors.annotation.inbox import AnnotationInbox, key_of
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.open_questions import Order, Question
@@ -131,7 +131,7 @@ class Subscription:
         self._clock = clock
         self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
         self._retry_at = 0.0
-        self._feed: DeskFeed | None = None
+        self._feed: TopicFeed | None = None
         self._begin()
 
     @property
@@ -193,9 +193,8 @@ class Subscription:
             order=settings.order,
         )
         self.averages = Averages()
-        self._feed = DeskFeed(
+        self._feed = TopicFeed(
             self._topics,
-            self.inbox,
             keyed=settings.keyed,
             only_key=settings.only_key,
             with_predictions=settings.order == "useful",
@@ -206,7 +205,8 @@ class Subscription:
 
     def _read(self, timeout_s: float) -> None:
         assert self._feed is not None
-        for message in self._feed.read_on(timeout_s if self._feed.caught_up else LOOK_S):
+        timeout_s = timeout_s if self._feed.caught_up else LOOK_S
+        for message in self._feed.read_into(self.inbox, timeout_s):
             if isinstance(message, LabelledExample):
                 if not self._settings.of_numbers:  # there are no classes
                     self.averages.learn(message)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import click
 from msgspec.structs import replace
 
-from connectors.annotation.feed import DeskFeed, Told, understood
+from connectors.annotation.feed import Told, TopicFeed, understood
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.annotation.open_questions import Question
 from connectors.tables.cells import (
@@ -349,7 +349,7 @@ class Simulation:
         self._open()
 
     def _open(self) -> None:
-        self._feed: DeskFeed | None = None
+        self._feed: TopicFeed | None = None
         self._events: Reader | None = None
         self._writer: Writer | None = None
         self._inbox = AnnotationInbox(is_for_reading=True)
@@ -359,9 +359,8 @@ class Simulation:
             self._writer = self._topics.writer(PROGRAM)
             if self._truths.given is None:
                 self._events = self._topics.reader(["events"])
-            self._feed = DeskFeed(
+            self._feed = TopicFeed(
                 self._topics,
-                self._inbox,
                 keyed=self._keyed,
                 only_key=self._only_key,
                 signatures=self._signatures,
@@ -424,7 +423,7 @@ class Simulation:
             timeout_s = min(timeout_s, max(0.0, due_at - self._clock()))
         if self._untold:
             timeout_s = 0.0
-        told = self._feed.read_on(timeout_s)
+        told = self._feed.read_into(self._inbox, timeout_s)
         for message in told:
             self._settle(message)
         if self._is_ready:

@@ -19,13 +19,12 @@ from functools import partial
 from typing import TypeVar
 
 from connectors.annotation.desk import AnnotationDesk
-from connectors.annotation.feed import TURN_S, TopicFeed, TopicMessage, hand_over
+from connectors.annotation.feed import TopicFeed, TopicMessage, hand_over
 from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
-from streamgp.apps.page.preferences import AnswerTimes
 from streamgp.interactive.messages import Answer
 
 SOURCE = "/streamgp/page"
@@ -46,26 +45,6 @@ class NotReadyError(Exception):
 
 class NotSavedError(Exception):
     """The broker has not confirmed an answer in time; sending continues in the background."""
-
-
-class Board:
-    """A desk, and the times of each annotator's answers."""
-
-    def __init__(self, desk: AnnotationDesk) -> None:
-        self.desk = desk
-        self.times = AnswerTimes()
-
-    def take(self, received: TopicMessage) -> None:
-        """Process a message read from the topics."""
-        hand_over(self.desk, received)
-        if isinstance(received.message, Answer):
-            self.note(received.message)
-
-    def note(self, answer: Answer) -> None:
-        """Record the time of a reply to a question; corrections do not count."""
-        is_first = answer.supersedes is None and answer.request_id is not None
-        if is_first and answer.annotator is not None:
-            self.times.note(answer.annotator, answer.answered_at)
 
 
 class LiveDesk:
@@ -89,7 +68,7 @@ class LiveDesk:
 
     """
 
-    # _board      None until everything has been read for the first time
+    # _desk       None until everything has been read for the first time
     # _unsafe     accepted answers that the broker has not confirmed, by id
     # _recent     the last answers, with their partition, for a desk that is rebuilt
     # _listeners  events to set when something has changed
@@ -111,7 +90,7 @@ class LiveDesk:
         self._keyed = keyed
         self._clock = clock
         self._outbound = Outbound(SOURCE, keyed=keyed, signatures=signatures)
-        self._board: Board | None = None
+        self._desk: AnnotationDesk | None = None
         self._unsafe: dict[str, asyncio.Future[None]] = {}
         self._recent: deque[tuple[Answer, int | None]] = deque(maxlen=_N_KEPT)
         self._listeners: set[asyncio.Event] = set()
@@ -139,8 +118,8 @@ class LiveDesk:
         return n_unsent
 
     @property
-    def board(self) -> Board:
-        """The desk and the times of answers; replaced after an outage of the broker.
+    def desk(self) -> AnnotationDesk:
+        """The desk; replaced after an outage of the broker.
 
         Raises
         ------
@@ -148,14 +127,14 @@ class LiveDesk:
             If the topics have not been read yet.
 
         """
-        if self._board is None:
+        if self._desk is None:
             raise NotReadyError
-        return self._board
+        return self._desk
 
     @property
     def is_ready(self) -> bool:
         """Whether the topics have been read once."""
-        return self._board is not None
+        return self._desk is not None
 
     def can_send(self, annotator: str) -> bool:
         """Return whether an annotator's answers can be signed, if they have to be."""
@@ -230,7 +209,6 @@ class LiveDesk:
         future: asyncio.Future[None] = self._loop.create_future()
         self._unsafe[answer_id] = future
         self._recent.append((answer, accepted.partition))
-        self.board.note(answer)
         self._sender.send(record, partial(self._post, partial(self._confirm, answer_id)))
         return future
 
@@ -239,17 +217,17 @@ class LiveDesk:
         if not future.done():
             future.set_result(None)
 
-    def _install(self, board: Board) -> None:
+    def _install(self, desk: AnnotationDesk) -> None:
         for answer, partition in self._recent:
-            board.take(TopicMessage(answer, partition or 0, self._clock()))
-        self._board = board
+            desk.take(answer, partition=partition, at=self._clock())
+        self._desk = desk
         self.n_read = None
         self.trouble = None
         self.notify()
 
-    def _take(self, board: Board, received: Sequence[TopicMessage]) -> None:
+    def _take(self, desk: AnnotationDesk, received: Sequence[TopicMessage]) -> None:
         for each in received:
-            board.take(each)
+            hand_over(desk, each)
         self.notify()
 
     def _lose(self, trouble: str) -> None:
@@ -290,7 +268,7 @@ class LiveDesk:
                 try:
                     self._follow()
                 except BrokerError as error:
-                    if isinstance(error, RefusedError) and self._board is None:
+                    if isinstance(error, RefusedError) and self._desk is None:
                         raise  # there was no page yet, and retrying would not help
                     self._post(partial(self._lose, " ".join(str(error).split())))
                     self._stopping.wait(RETRY_S)
@@ -303,22 +281,20 @@ class LiveDesk:
             self._topics, keyed=self._keyed, with_predictions=True, signatures=self._signatures
         )
         try:
-            board = Board(self._make_desk())
+            desk = self._make_desk()
             while not feed.caught_up:
                 if self._stopping.is_set():
                     return
                 for each in feed.read(LOOK_S):
-                    board.take(each)
-                if self._board is None:
+                    hand_over(desk, each)
+                if self._desk is None:
                     self.n_read = feed.n_read
-            self._call(partial(self._install, board))
-            turned = time.monotonic()
+            self._call(partial(self._install, desk))
             while not self._stopping.is_set():
                 if received := feed.read(LOOK_S):
-                    self._call(partial(self._take, board, received))
-                if time.monotonic() - turned >= TURN_S:
-                    turned = time.monotonic()
-                    self._call(board.desk.turn_over)
+                    self._call(partial(self._take, desk, received))
+                if feed.is_turn_due():
+                    self._call(desk.turn_over)
         finally:
             with suppress(BrokerError):
                 feed.close()

@@ -6,7 +6,6 @@ A question that an annotator does not want now waits, or goes to another annotat
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -15,13 +14,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Meta
 
+from connectors.annotation.annotator_counts import AnswerTimes
 from connectors.storage.snapshots import StateError, locked, read_snapshot, write_snapshot
 
 PREFERENCES = "preferences.json"
 """The file, beside the invites."""
 _DAY_S = 86_400.0
-# Enough for a day of 25 hours, when summer time ends, in the westernmost time zone.
-_KEPT_S = 2 * _DAY_S
 
 BadPreferences: TypeAlias = Literal["bad_time_zone", "half_quiet_hours"]
 
@@ -93,41 +91,6 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
 
     until: float
     why: Literal["quiet_hours", "per_day", "gap"]
-
-
-class AnswerTimes:
-    """Times of each annotator's answers over the last two days.
-
-    Examples
-    --------
-    >>> times = AnswerTimes()
-    >>> for at in (100.0, 160.0, 130.0):
-    ...     times.note("ann", at)
-    >>> times.last("ann"), times.n_since("ann", 130.0), times.last("bob")
-    (160.0, 2, None)
-
-    """
-
-    def __init__(self) -> None:
-        self._times: dict[str, list[float]] = {}
-
-    def note(self, annotator: str, at: float) -> None:
-        """Record an answer; recording it again changes nothing."""
-        times = self._times.setdefault(annotator, [])
-        place = bisect_left(times, at)
-        if times[place : place + 1] != [at]:
-            times.insert(place, at)
-        del times[: bisect_left(times, times[-1] - _KEPT_S)]
-
-    def last(self, annotator: str) -> float | None:
-        """Return when an annotator last answered, None if not known."""
-        times = self._times.get(annotator)
-        return times[-1] if times else None
-
-    def n_since(self, annotator: str, start: float) -> int:
-        """Return how many answers an annotator has given from a time on."""
-        times = self._times.get(annotator, [])
-        return len(times) - bisect_left(times, start)
 
 
 def pause_of(

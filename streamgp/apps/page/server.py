@@ -563,14 +563,14 @@ class Page:
 
     @property
     def _desk(self) -> AnnotationDesk:
-        return self._live.board.desk
+        return self._live.desk
 
     def _desk_or_none(self) -> AnnotationDesk | None:
-        return self._live.board.desk if self._live.is_ready else None
+        return self._live.desk if self._live.is_ready else None
 
     def _pause(self, person: Person) -> Any:
         preferences = self._preferences.get(person.name)
-        return pause_of(preferences, person.name, self._live.board.times, self._clock())
+        return pause_of(preferences, person.name, self._live.desk.times, self._clock())
 
     def _upcoming(self, person: Person, *, first: str | None = None) -> dict[str, Any]:
         """Return the next card, or a requested one, with its context."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
-from connectors.annotation.feed import DeskFeed
+from connectors.annotation.feed import TopicFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.memory import MemoryTopics
 from connectors.wire.codec import decode
@@ -204,7 +204,7 @@ class DemoStream:
     def _feed(self) -> None:
         outbound = Outbound("/streamgp/demo", keyed=False)
         inbox = AnnotationInbox(is_for_reading=True)
-        questions = DeskFeed(self.topics, inbox, keyed=False)
+        questions = TopicFeed(self.topics, keyed=False)
         predictions = self.topics.reader(["predictions"])
         writer = self.topics.writer("demo")
         for step in (rows_of_a_walk if self._raw else readings)():
@@ -220,7 +220,7 @@ class DemoStream:
             if not any(asked):
                 self._stopping.wait(0.0 if step.told else self._pace_s)
             while not self._stopping.is_set():
-                questions.read_on(_PATIENCE_S)
+                questions.read_into(inbox, _PATIENCE_S)
                 n_open = inbox.n_open(time.time())
                 is_early = any(asked) and time.monotonic() - asked_at < self._gap_s
                 if n_open == 0 or (n_open < MOST_OPEN and not is_early):

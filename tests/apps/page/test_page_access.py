@@ -427,7 +427,7 @@ def test_what_fails_inside_is_reported_without_what_was_said(
     def fail(*_: object, **__: object) -> None:
         raise ArithmeticError(SECRET_LABEL)
 
-    monkeypatch.setattr(served.live.board.desk, "reply", fail)
+    monkeypatch.setattr(served.live.desk, "reply", fail)
     reply = browser.answer("k/e1/label", SECRET_LABEL, "a1")
     assert (reply.status, reply.body["error"]) == (500, "internal")
     assert SECRET_LABEL not in json.dumps(reply.body)

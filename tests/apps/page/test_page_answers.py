@@ -347,7 +347,7 @@ def test_a_failure_beside_the_requests_ends_the_page_and_tells_where(
     def fail(*_: object, **__: object) -> None:
         raise ArithmeticError("a label of hers")
 
-    monkeypatch.setattr(served.live.board.desk, "take", fail)
+    monkeypatch.setattr(served.live.desk, "take", fail)
     write(served.topics, request("e4"))
     wait_until(lambda: served.live.has_failed)
     assert isinstance(served.live.failure, ArithmeticError)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.annotation.annotator_counts import AnswerTimes
 from connectors.storage.snapshots import StateError
-from streamgp.apps.page.preferences import AnswerTimes, PreferenceFile, Preferences, pause_of
+from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 
 ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Auckland", "Asia/Kathmandu"]
 # A year with both changes of the clock.

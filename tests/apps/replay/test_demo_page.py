@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from connectors.annotation.feed import DeskFeed
+from connectors.annotation.feed import TopicFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.wire.outbound import Outbound
 from streamgp.apps.replay.demo_data import ACTIVITIES
@@ -22,9 +22,9 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
     inbox, outbound = AnnotationInbox("ann"), Outbound("/streamgp/test", keyed=False)
     n_asked, wrong, challenged = 0, "", 0
     with closing(stream.topics.writer("test")) as writer:
-        feed = DeskFeed(stream.topics, inbox, keyed=False)
+        feed = TopicFeed(stream.topics, keyed=False)
         while n_asked < 20 and not challenged:
-            wait_until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
+            wait_until(lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0) > 0)
             assert inbox.n_open(0.0) <= MOST_OPEN
             question = inbox.next(0.0)
             assert question is not None
@@ -53,8 +53,8 @@ def test_raw_rows_of_a_walk_are_asked_about_with_their_signal() -> None:
     stream = DemoStream(raw=True, pace_s=0.0, gap_s=0.0)
     stream.start()
     inbox = AnnotationInbox("ann")
-    feed = DeskFeed(stream.topics, inbox, keyed=False)
-    wait_until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
+    feed = TopicFeed(stream.topics, keyed=False)
+    wait_until(lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0) > 0)
     question = inbox.next(0.0)
     assert question is not None
     request = question.request

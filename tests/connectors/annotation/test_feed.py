@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.annotation.feed import TURN_S, DeskFeed
+from connectors.annotation.feed import TURN_S, TopicFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import Outgoing
 from connectors.wire.inbound import TakenBack
@@ -29,10 +29,10 @@ def write(town: Town, *messages: object, at: float | None = None) -> None:
 
 def read(town: Town, **options: object) -> tuple[AnnotationInbox, list[object]]:
     desk = AnnotationInbox("ann")
-    feed = DeskFeed(town.topics, desk, keyed=True, **options)  # type: ignore[arg-type]
+    feed = TopicFeed(town.topics, keyed=True, **options)  # type: ignore[arg-type]
     told: list[object] = []
     while not feed.caught_up:
-        told += feed.read_on(0.0)
+        told += feed.read_into(desk, 0.0)
     feed.close()
     return desk, told
 
@@ -97,14 +97,14 @@ def test_messages_of_other_keys_are_left_out_where_one_is_wanted() -> None:
 
 def test_what_is_settled_is_forgotten_minute_by_minute_once_all_is_read() -> None:
     town, clock, desk = Town(), Clock(), AnnotationInbox()
-    feed = DeskFeed(town.topics, desk, keyed=True, clock=clock)
+    feed = TopicFeed(town.topics, keyed=True, clock=clock)
     write(town, answer())
     turns = []
     desk.turn_over = lambda: turns.append(clock.now)  # type: ignore[method-assign]
     for _ in range(5):
-        feed.read_on(0.0)
+        feed.read_into(desk, 0.0)
     clock.now += TURN_S
-    feed.read_on(0.0)
-    feed.read_on(0.0)
+    feed.read_into(desk, 0.0)
+    feed.read_into(desk, 0.0)
     assert turns == [1000.0 + TURN_S]
     assert feed.n_read == 1
