@@ -9,7 +9,7 @@ from math import inf
 from statistics import median
 
 from connectors.annotation.inbox import RequestKey
-from connectors.annotation.latest import Latest
+from connectors.annotation.open_questions import Latest
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label, QuestionsLeft
 from streamgp.interactive.messages import Answer, Challenge

@@ -15,14 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
-from connectors.annotation.latest import Latest
-from connectors.annotation.open_questions import Order, Question
+from connectors.annotation.open_questions import Latest, Order, Question
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
@@ -68,7 +67,7 @@ class Past:
     Parameters
     ----------
     answer_id
-        Its id, with which it can be taken back or changed.
+        The id that its client chose, or its own; with it, it can be taken back or changed.
     label
         The label; None if it was declined.
     at
@@ -529,6 +528,14 @@ class AnnotationDesk:
             return answer_id
         return card_id(key, answer_id, keyed=self._keyed)
 
+    def _client_id(self, answer: Answer) -> str:
+        """Return the id that the client chose for an answer, or its public id."""
+        start = _wire_id(answer.annotator or "", "")
+        rest = answer.answer_id.removeprefix(start)
+        if answer.answer_id.startswith(start) and "/" not in rest:
+            return unquote(rest)
+        return self._public_id(answer.key, answer.answer_id)
+
     def _open_question(self, annotator: str, card_id: str, now: float) -> Question | None:
         key, request_id = request_of(card_id, keyed=self._keyed)
         return self._inbox.question_of(key, request_id, now, annotator)
@@ -642,7 +649,7 @@ class AnnotationDesk:
         except CannotUndoError as error:
             why_not = {"code": error.code, "text": str(error)}
         return Past(
-            answer_id=self._public_id(answer.key, answer.answer_id),
+            answer_id=self._client_id(answer),
             card_id=card_id(answer.key, answer.request_id or "", keyed=self._keyed),
             event_id=answer.event_id,
             key=answer.key,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 
 from connectors.annotation.inbox import RequestKey
-from connectors.annotation.latest import Latest
+from connectors.annotation.open_questions import Latest
 from streamgp.base import CountingBudget, Decision, QuestionsLeft
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.interactive.messages import (

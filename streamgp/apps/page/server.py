@@ -11,12 +11,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -339,7 +338,7 @@ class Page:
         if card is None:
             raise gone()
         self._herald.gave(person, card_id)
-        return json_response({"card": self._json_of(card, person)})
+        return json_response({"card": self._json_of(card)})
 
     async def skip(self, request: Request) -> Response:
         """Move a card behind all others."""
@@ -586,20 +585,16 @@ class Page:
             ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
         self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
         return {
-            "next": None if card is None else self._json_of(card, person),
-            "ahead": None if ahead is None else self._json_of(ahead, person),
+            "next": None if card is None else self._json_of(card),
+            "ahead": None if ahead is None else self._json_of(ahead),
             "pause": pause,
             "progress": self.progress(person),
         }
 
-    def _json_of(self, card: Card, person: Person) -> dict[str, Any]:
+    def _json_of(self, card: Card) -> dict[str, Any]:
         """Return a card as sent to clients."""
         truth = self._settings.truth
-        examples = [
-            {**one, "answer_id": one["answer_id"] and client_id(one["answer_id"], person.name)}
-            for one in card.examples
-        ]
-        found = {**as_json(card), "examples": examples}
+        found = as_json(card)
         return found if truth is None else {**found, "truth": truth(card.event_id)}
 
     def _accept(
@@ -625,11 +620,7 @@ class Page:
 
     def _history(self, person: Person) -> list[Past]:
         past = self._desk.history(person.name, self._clock())
-        return [
-            replace(each, answer_id=client_id(each.answer_id, person.name))
-            for each in past
-            if person.key in (None, each.key)
-        ]
+        return [each for each in past if person.key in (None, each.key)]
 
     def _own(self, person: Person, answer_id: str) -> Past | None:
         """Return one of the annotator's answers, None if it is not known."""
@@ -671,20 +662,6 @@ def prometheus(traffic: Traffic, answers: Histogram, gauges: Mapping[str, float]
         lines.append(f"# TYPE streamgp_page_{name} gauge")
         lines.append(f"streamgp_page_{name} {value:g}")
     return "\n".join(lines) + "\n"
-
-
-def client_id(answer_id: str, annotator: str) -> str:
-    """Return the id that the client chose for an answer, or its id from another program.
-
-    Examples
-    --------
-    >>> client_id("page/ann%20a/c%2F1", "ann a"), client_id("e1/label/answer/ann/1", "ann a")
-    ('c/1', 'e1/label/answer/ann/1')
-
-    """
-    start = f"page/{quote(annotator, safe='')}/"
-    rest = answer_id.removeprefix(start)
-    return unquote(rest) if answer_id.startswith(start) and "/" not in rest else answer_id
 
 
 def person_of(request: Request) -> Person:

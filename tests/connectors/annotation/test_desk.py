@@ -690,7 +690,7 @@ def test_a_challenge_says_who_gave_the_label_and_shows_what_differs() -> None:
         ("e5", "study", 50.0), ("e6", "study", None), ("e7", "study", None),
     ]  # fmt: skip
     assert card.examples[0]["x"] == [{"name": "noise", "value": 5.0, "differs": True}]
-    assert [one["answer_id"] for one in card.examples] == ["page/ann/c0", None, None]
+    assert [one["answer_id"] for one in card.examples] == ["c0", None, None]
     other = desk.card("bob", card.id, 151.0)
     assert other is not None
     assert (other.given_by, other.lease_until) == ("ann", None)
