@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from rich.console import Console, Group, RenderableType
 from rich.control import Control
 from rich.screen import Screen
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from connectors.annotation.label_text import near_duplicate, search, shown_label
@@ -225,6 +226,7 @@ class ScreenFace:
     # _remark      the problem with the last key
     # _deaf_until  until when keys about the question are ignored
     # _drawn       the contents from which the screen was drawn
+    # _rows        the rows on the screen; only those that change are written
     # _was         the previous handler of Ctrl-Z
     def __init__(self, fd: int, out: int, console: Console, watch: Stopwatch | None = None) -> None:
         self._watch = watch or Stopwatch()
@@ -246,6 +248,7 @@ class ScreenFace:
         self._remark: str | None = None
         self._deaf_until = 0.0
         self._drawn: object = None
+        self._rows: list[list[Segment]] = []
         self._is_held = False
         self._was: Any = None
 
@@ -263,7 +266,7 @@ class ScreenFace:
             signal.signal(signal.SIGTSTP, self._was)
 
     def show(self, view: View) -> None:
-        """Draw the screen, if anything has changed."""
+        """Draw what has changed on the screen."""
         of = None if view.question is None else view.question.request
         if of is not self._of:
             self._of, self._start, self._remark, self._lists = of, 0, None, False
@@ -284,9 +287,17 @@ class ScreenFace:
         if drawn == self._drawn or not self._is_held:
             return
         self._drawn = drawn
+        before, self._rows = self._rows, self._console.render_lines(Screen(self._picture(view)))
+        changed = [
+            part
+            for y, row in enumerate(self._rows)
+            if before[y : y + 1] != [row]
+            for part in (Control.move_to(0, y).segment, *row)
+        ]
+        if not changed:  # a second has passed, and no time is on the screen
+            return
         try:
-            self._console.control(Control.home())
-            self._console.print(Screen(self._picture(view)), end="")
+            self._console.print(Segments(changed), end="", crop=False)
             self._console.file.flush()
         except OSError:  # the terminal is gone
             self._pressed.append(Key("end"))
@@ -323,7 +334,7 @@ class ScreenFace:
         self._keys.hold()
         os.write(self._out, _ENTER)
         self._is_held = True
-        self._drawn = None
+        self._drawn, self._rows = None, []
 
     def _pause(self, number: int, _frame: FrameType | None) -> None:
         """Suspend with the terminal restored, and take it again after `fg`."""

@@ -27,7 +27,7 @@ from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.stopwatch import Stopwatch
 from streamgp.apps.annotate.terminal_ui import ScreenFace
-from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
+from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, on_screen, program
 
 
 def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **fields: Any) -> View:
@@ -76,7 +76,7 @@ class Person:
         return commands
 
     def sees(self) -> str:
-        return self.drawn.getvalue().rpartition("\x1b[H")[2]
+        return on_screen(self.drawn.getvalue())
 
     def close(self) -> None:
         os.close(self.keyboard)

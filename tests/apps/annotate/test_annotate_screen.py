@@ -31,13 +31,12 @@ from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.terminal_ui import DEAF_S, ScreenFace
 from streamgp.base import Neighbour
-from tests.helpers.deskwork import challenge, label_request
+from tests.helpers.deskwork import challenge, label_request, on_screen
 from tests.helpers.topics import said
 
 TESTS = Path(__file__).parents[2]
 PROGRAM = "import sys; from tests.helpers.deskwork import program; program.main(sys.argv[1:])"
 ROWS, COLUMNS = 30, 90
-ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Terminal:
@@ -75,19 +74,21 @@ class Terminal:
             assert time.monotonic() < end, self.screen()
             if select.select([self.person], [], [], 0.05)[0]:
                 self._seen += os.read(self.person, 65536)
+        self._read_rest()
         return self.screen()
 
     def screen(self) -> str:
-        """Return what was drawn last."""
-        last = self._seen.decode(errors="replace").rpartition("\x1b[H")[2]
-        return ESCAPES.sub("", last)
+        return on_screen(self._seen.decode(errors="replace"))
 
     def leaves(self) -> int:
         """Wait until the program has ended; return its status."""
         status = self.process.wait(60.0)
+        self._read_rest()
+        return status
+
+    def _read_rest(self) -> None:
         while select.select([self.person], [], [], 0.05)[0]:
             self._seen += os.read(self.person, 65536)
-        return status
 
     @property
     def is_as_before(self) -> bool:
@@ -414,6 +415,27 @@ def test_all_there_is_fits_a_small_terminal(purpose: str, is_challenge: bool) ->
         text = "\n".join("".join(part.text for part in line) for line in lines)
         assert "event e0: den" in text
         assert "feature" in text
+    os.close(program)
+    os.close(person)
+
+
+def test_only_what_changes_is_written() -> None:
+    person, program = pty.openpty()
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=90, height=5)
+
+    def written(shown: View) -> list[str]:
+        """Show it; return the rows that are written."""
+        file.truncate(file.seek(0))
+        screen.show(shown)
+        return re.findall(r"\x1b\[(\d+);1H", file.getvalue())
+
+    with ScreenFace(program, program, console) as screen:
+        assert written(view(now=1000.0)) == ["1", "2", "3", "4", "5"]
+        assert written(view(now=1003.0)) == ["2"]  # how long ago it was asked
+        assert written(view(now=1003.0, n_answered=1)) == []  # below the fifth row
+        assert written(view(question=None, now=1003.0)) != []
+        assert written(view(question=None, now=1004.0)) == []
     os.close(program)
     os.close(person)
 
