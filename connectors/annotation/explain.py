@@ -375,7 +375,7 @@ def likely(challenge: Challenge) -> float:
 # --- The features of an event and their comparison values; its location.
 
 MAX_EXAMPLES = 3
-MAX_CLASSES = 8
+MAX_CLASSES = 5
 """The largest number of classes whose averages are shown beside the features."""
 _LATITUDES = ("lat", "latitude")
 _LONGITUDES = ("lon", "lng", "longitude")
@@ -387,7 +387,7 @@ def feature_rows(request: Request, averages: Averages) -> list[dict[str, Any]]:
     Returns
     -------
     For each feature its `name`, its `value` and `mean_by_class`, a list of `[label, mean]` of the
-    classes nearest to the event, at most eight.
+    classes nearest to the event, at most `MAX_CLASSES`.
 
     """
     key, x = request.key, request.x

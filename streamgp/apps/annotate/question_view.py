@@ -260,8 +260,6 @@ def _waits(view: View, expires_at: float | None) -> str:
 # --- Features of the event, with comparison values beside them.
 
 
-MAX_COLUMNS = 5
-"""The largest number of classes whose averages are shown beside the event."""
 _WIDEST = 24
 _UNBOUND = 10_000
 
@@ -324,7 +322,7 @@ class _FittingTable:
 
     def _fitting(self, console: Console, options: ConsoleOptions) -> Table:
         unbound = options.update(width=_UNBOUND)
-        for n_beside in range(MAX_COLUMNS, 0, -1):
+        for n_beside in range(explain.MAX_CLASSES, 0, -1):
             table = self._table(n_beside)
             if table.__rich_measure__(console, unbound).maximum <= options.max_width:
                 return table

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.annotation.explain import (
+    MAX_CLASSES,
     Averages,
     Shares,
     differing,
@@ -126,4 +127,4 @@ def test_averages_of_the_classes_nearest_to_the_event_are_shown() -> None:
     found = averages(*(({"a": float(i)}, f"c{i:02}") for i in range(20)))
     assert found.nearest(None, {"a": 11.1}, 3) == ["c10", "c11", "c12"]
     [row] = feature_rows(request(a=0.0), found)
-    assert row["mean_by_class"] == [[f"c{i:02}", float(i)] for i in range(8)]
+    assert row["mean_by_class"] == [[f"c{i:02}", float(i)] for i in range(MAX_CLASSES)]

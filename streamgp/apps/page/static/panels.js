@@ -6,7 +6,6 @@ import { labelNode } from "./labels.js";
 import { ago, count, number, parts, percent, span, text, timeOfDay, whyRefused } from "./texts.js";
 
 const FEATURES = 6;
-const CLASSES = 5;
 const MOMENTS = 8;
 
 const panel = (name, ...children) =>
@@ -31,8 +30,8 @@ function features(card) {
   const all = card.x ?? [];
   if (all.length === 0) return null;
   const averaged = averagesOf(all[0]).map(([label]) => label);
-  const labels = card.labels?.length > 0 ? card.labels : averaged;
-  const classes = telling(all[0], labels);
+  const labels = card.labels?.length > 0 ? card.labels : [...averaged];
+  const classes = averaged.sort((one, other) => labels.indexOf(one) - labels.indexOf(other));
   const colours = paletteOf(labels, classes);
   // A button instead of one or two rows would save nothing.
   const first = all.length <= FEATURES + 2 ? all.length : FEATURES;
@@ -48,15 +47,6 @@ function features(card) {
     },
   });
   return panel("features", classes.length > 0 ? legend(classes, colours) : null, rows, left.length > 0 ? more : null);
-}
-
-/** Return the classes whose averages are shown: those nearest to the event in its first feature. */
-function telling(feature, labels) {
-  const { value } = feature;
-  const averages = averagesOf(feature);
-  const near = [...averages].sort(([, one], [, other]) => Math.abs(one - value) - Math.abs(other - value));
-  const shown = new Set(near.slice(0, CLASSES).map(([label]) => label));
-  return averages.map(([label]) => label).filter((label) => shown.has(label)).sort((one, other) => labels.indexOf(one) - labels.indexOf(other));
 }
 
 const featureRow = (feature, classes, labels) =>
@@ -154,13 +144,8 @@ function examples(card, desk) {
   const near = (card.examples ?? []).slice(0, 3);
   if (near.length === 0) return null;
   const here = new Map((card.x ?? []).map((one) => [one.name, one.value]));
-  const values = near.map((example) => new Map(example.x.map((one) => [one.name, one.value])));
-  const names = [...new Set(values.flatMap((one) => [...one.keys()]))];
-  const order = (card.x ?? []).map((one) => one.name);
-  const differing = names
-    .filter((name) => values.some((one) => one.has(name) && one.get(name) !== here.get(name)))
-    .sort((one, other) => order.indexOf(one) - order.indexOf(other))
-    .slice(0, 2 * FEATURES);
+  // The same features in each, those in which at least one differs.
+  const differing = near[0].x.slice(0, 2 * FEATURES).map((one) => one.name);
   const corrections = near.map((example) => correction(example, card, desk));
   const table = element(
     "table",
@@ -185,7 +170,7 @@ function examples(card, desk) {
           { role: "row" },
           element("th", { scope: "row", role: "rowheader" }, nameNode(name)),
           element("td", { role: "cell", class: "here" }, shownValue(here.get(name), null, 3)),
-          values.map((one) => differenceCell(one.has(name) ? one.get(name) : here.get(name), here.get(name))),
+          near.map((example) => differenceCell(example.x.find((one) => one.name === name), here.get(name))),
         ),
       ),
     ),
@@ -207,8 +192,8 @@ const footOf = (corrections) =>
     ),
   );
 
-function differenceCell(value, here) {
-  if (value === here) return element("td", { role: "cell", class: "same" }, "=");
+function differenceCell({ value, differs }, here) {
+  if (!differs) return element("td", { role: "cell", class: "same" }, "=");
   const bothNumbers = typeof value === "number" && typeof here === "number";
   const sign = bothNumbers ? (value > here ? "▲" : "▼") : "≠";
   const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
