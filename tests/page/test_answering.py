@@ -684,6 +684,29 @@ def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -
     assert [(one.y, one.std) for one in scene.answers()] == [(21.5, 0.5), (-3.0, None)]
 
 
+def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look: Look) -> None:
+    with (scene.directory / "w.toml").open("a") as config:
+        config.write('target = "number"\n')
+    ask(scene, 3, key="number")
+    scene.start()
+    page = look(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    field = page.locator("#value")
+    expect(field).to_have_attribute("inputmode", "decimal")
+    expect(field).to_have_attribute("enterkeyhint", "send")
+    field.tap()
+    for written in ("21.5", "22"):  # the keyboard stays open for the second one
+        page.keyboard.type(written)
+        page.keyboard.press("Enter")
+        expect(field).to_have_value("")
+        expect(field).to_be_focused()
+    page.keyboard.type("3")
+    page.get_by_role("button", name="Change the sign").tap()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    all_sent(page)
+    assert [one.y for one in scene.answers()] == [21.5, 22.0, -3.0]
+
+
 def test_suggested_number_is_shown_as_exact_as_it_is_and_taken_as_it_is(
     scene: PageScene, look: Look
 ) -> None:

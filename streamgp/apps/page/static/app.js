@@ -20,6 +20,8 @@ const RENEW_MS = 5000;
 /** Names of other annotators in the bar; the rest are counted. */
 const OTHERS = 3;
 
+const canTouch = matchMedia("(hover: none) and (pointer: coarse)");
+
 let desk = null;
 let view = null;
 let offUntil = 0;
@@ -46,16 +48,25 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   const card = desk.paused ? null : desk.current;
   desk.watch.look(card?.id ?? null);
   view = card === null ? null : cardView(card, desk);
-  byId("main").replaceChildren(...(view === null ? [rest()] : [view.node, whatHappened(card, desk)]));
+  const main = byId("main");
+  const before = [...main.children];
+  const goesOn = typesOnTouch();
+  main.prepend(...(view === null ? [rest()] : [view.node, whatHappened(card, desk)]));
+  // The keyboard of a phone stays open only if the next field has the focus before the last one is gone.
+  if (goesOn && card?.kind === "number") view.node.querySelector("#value").focus();
+  for (const node of before) node.remove();
   document.body.dataset.kind = card?.kind ?? "rest";
   document.title = card === null ? "streamgp" : `${view.question.textContent} · streamgp`;
-  if (hadFocus && !isDialogOpen()) byId("main").querySelector("h2").focus({ preventScroll: true });
+  if (hadFocus && !isDialogOpen() && !isTyping(document.activeElement)) main.querySelector("h2").focus({ preventScroll: true });
   if (card !== null) {
     scrollTo({ top: 0 });
     byId("live").textContent = announcement(card);
     dayTimer = setTimeout(() => showDay(card), DAY_MS);
   }
 }
+
+/** Whether a number is being typed on a touch screen, where a keyboard that closes takes a tap to open. */
+const typesOnTouch = () => canTouch.matches && document.activeElement?.matches("#value") === true;
 
 /** What a screen reader says about a new card, after the focused heading. */
 function announcement(card) {
@@ -264,7 +275,8 @@ function clicked(event) {
 
 function told(kind, details = {}) {
   if (kind === "wait") {
-    if (view !== null) view.node.inert = true;
+    // Without its focus, the keyboard of a phone would close.
+    if (view !== null && !typesOnTouch()) view.node.inert = true;
     waitTimer = setTimeout(() => notice(WAITING), WAIT_MS);
   } else if (kind === "card") {
     refusal = null;

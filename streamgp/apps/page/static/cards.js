@@ -535,8 +535,10 @@ class NumberForm {
   constructor(card, send) {
     this.card = card;
     this.send = send;
-    this.value = element("input", { id: "value", type: "text", inputmode: "decimal", autocomplete: "off", "aria-describedby": "number-said", class: "value" });
-    this.std = element("input", { id: "std", type: "text", inputmode: "decimal", autocomplete: "off", class: "std" });
+    // "Send": with several fields, the keyboard of a phone would otherwise go on to the next one.
+    const typing = { type: "text", inputmode: "decimal", enterkeyhint: "send", autocomplete: "off" };
+    this.value = element("input", { id: "value", ...typing, "aria-describedby": "number-said", class: "value" });
+    this.std = element("input", { id: "std", ...typing, class: "std" });
     this.said = element("p", { id: "number-said", class: "said", role: "status" });
     const submit = (event) => {
       event.preventDefault();
@@ -545,12 +547,23 @@ class NumberForm {
     this.node = element(
       "form",
       { class: "number-form", on: { submit } },
-      element("div", { class: "field" }, element("label", { for: "value" }, text("number.value")), element("span", { class: "with-unit" }, this.value, card.unit ? element("bdi", { class: "unit" }, card.unit) : null)),
+      element("div", { class: "field" }, element("label", { for: "value" }, text("number.value")), element("span", { class: "with-unit" }, this.signButton(), this.value, card.unit ? element("bdi", { class: "unit" }, card.unit) : null)),
       element("div", { class: "field narrow" }, element("label", { for: "std" }, text("number.std")), element("span", { class: "with-unit" }, element("span", { class: "sign", "aria-hidden": "true" }, "±"), this.std)),
       this.slider(),
       this.said,
       element("button", { class: "primary" }, element("span", { class: "text" }, text("number.send")), element("kbd", { "aria-hidden": "true" }, "↵")),
     );
+  }
+
+  /** A button for the sign, which the number pads of some phones lack; not where no number is negative. */
+  signButton() {
+    if (this.card.range?.[0] >= 0) return null;
+    const change = () => {
+      const { value } = this.value;
+      this.value.value = /^[-\u2212]/.test(value) ? value.slice(1) : `-${value}`;
+      this.value.focus();
+    };
+    return button("+/\u2212", { name: text("number.sign"), class: "quiet by-touch", on: change });
   }
 
   slider() {
