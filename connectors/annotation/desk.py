@@ -50,6 +50,9 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 """Duration of a lease."""
+N_RESERVE = 8
+"""Number of cards that a browser keeps for a time without a connection."""
+_N_LOOKED = 100
 N_PAST = 10
 """Number of answers in a history."""
 N_ELSEWHERE = 100
@@ -273,6 +276,22 @@ class AnnotationDesk:
 
         question = self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         return None if question is None else self._card(question, annotator, now, only_key)
+
+    def reserve(self, annotator: str, now: float, *, only_key: str | None = None) -> list[Card]:
+        """Return the next cards, for an annotator who may lose the connection; none is leased.
+
+        They include the current card. While other annotators are active, only cards that have been
+        assigned to this one: of challenges and questions that name them, and of answers that they
+        took back. The others would be answered by somebody else in the meantime.
+        """
+        is_alone = not self.others(now, than=annotator)
+        found = self._inbox.questions(now, annotator, only_key=only_key, most=_N_LOOKED)
+        assigned = [
+            question
+            for question in found
+            if is_alone or question.request.annotator == annotator or question.supersedes
+        ]
+        return [self._card(each, annotator, now, only_key) for each in assigned[:N_RESERVE]]
 
     def card(
         self, annotator: str, card_id: str, now: float, *, only_key: str | None = None

@@ -201,11 +201,33 @@ class AnnotationInbox:
 
     # --- open questions; by default for the inbox's own annotator
 
-    def questions(self, now: float, annotator: str | None = None) -> list[Question]:
-        """Return the open questions of an annotator, the next one first."""
+    def questions(
+        self,
+        now: float,
+        annotator: str | None = None,
+        *,
+        only_key: str | None = None,
+        where: Callable[[Question], bool] = lambda _: True,
+        most: int | None = None,
+    ) -> list[Question]:
+        """Return the open questions of an annotator that match, the next one first.
+
+        Parameters
+        ----------
+        most
+            The largest number of questions, None for all; the cost of the first ones is small.
+
+        """
         annotator = annotator or self.annotator
         skipped = self._skipped.get(annotator, {})
-        return sorted(self._open(now, annotator), key=lambda q: skipped.get(key_of(q), 0))
+        found: list[Question] = []
+        later: list[Question] = []
+        for question in filter(where, self._open(now, annotator, only_key)):
+            (later if key_of(question) in skipped else found).append(question)
+            if len(found) == most:
+                return found
+        later.sort(key=lambda q: skipped[key_of(q)])
+        return (found + later)[:most]
 
     def next(
         self,
@@ -216,14 +238,8 @@ class AnnotationInbox:
         where: Callable[[Question], bool] = lambda _: True,
     ) -> Question | None:
         """Return the next question among those that match; None if there is none."""
-        annotator = annotator or self.annotator
-        skipped = self._skipped.get(annotator, {})
-        later = []
-        for question in filter(where, self._open(now, annotator, only_key)):
-            if key_of(question) not in skipped:
-                return question
-            later.append(question)
-        return min(later, key=lambda q: skipped[key_of(q)], default=None)
+        found = self.questions(now, annotator, only_key=only_key, where=where, most=1)
+        return found[0] if found else None
 
     def n_open(
         self, now: float, annotator: str | None = None, *, only_key: str | None = None

@@ -182,6 +182,7 @@ class Page:
             Route("/api/me", self.me),
             Route("/api/preferences", self.prefer, methods=["PUT"]),
             Route("/api/next", self.next),
+            Route("/api/reserve", self.reserve),
             Route("/api/card/{card_id:path}", self.card),
             Route("/api/skip", self.skip, methods=["POST"]),
             Route("/api/answers", self.answer, methods=["POST"]),
@@ -330,6 +331,16 @@ class Page:
             )
         upcoming = self._upcoming(person)
         return json_response({"card": upcoming.pop("next"), **upcoming, "reading": None})
+
+    async def reserve(self, request: Request) -> Response:
+        """Return cards to go on with while there is no connection, unless limits are set."""
+        person = person_of(request)
+        wanted = self._preferences.get(person.name)
+        has_limit = wanted.per_day is not None or bool(wanted.gap_s)
+        cards = []
+        if not has_limit and self._pause(person) is None:
+            cards = self._desk.reserve(person.name, self._clock(), only_key=person.key)
+        return json_response({"cards": [self._json_of(card) for card in cards]})
 
     async def card(self, request: Request) -> Response:
         person, card_id = person_of(request), request.path_params["card_id"]

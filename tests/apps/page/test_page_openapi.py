@@ -78,6 +78,7 @@ def test_what_comes_back_is_as_described() -> None:
         for path, method, reply in (
             ("/api/me", "get", browser.get("/api/me")),
             ("/api/next", "get", browser.get("/api/next")),
+            ("/api/reserve", "get", browser.get("/api/reserve")),
             ("/api/card/{card_id}", "get", browser.get("/api/card/k%2Fe1%2Flabel")),
             ("/api/answers", "post", browser.answer("k/e1/label", "hall", "a1")),
             ("/api/history", "get", browser.get("/api/history")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from connectors.annotation.annotator_counts import Progress
+from connectors.annotation.annotator_counts import SEEN_S, Progress
 from connectors.annotation.cards import as_json
-from connectors.annotation.desk import AnnotationDesk
+from connectors.annotation.desk import N_RESERVE, AnnotationDesk
 from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError, Reply
 from connectors.wire.codec import decode, encode
@@ -794,3 +795,23 @@ def test_an_answer_under_the_id_of_another_annotator_takes_nothing_from_them() -
     assert accepted.answer is not None
     assert accepted.answer.answer_id == stolen.answer_id
     assert [past.label for past in desk.history("ann", 120.0)] == ["hall"]
+
+
+def test_a_reserve_is_of_all_questions_for_one_annotator_alone() -> None:
+    desk = desk_with(*(request(f"e{n:02}", at=100.0 + n) for n in range(2 * N_RESERVE)))
+    current = desk.next("ann", 150.0)
+    assert current is not None
+    reserve = desk.reserve("ann", 150.0)
+    assert [card.event_id for card in reserve] == [f"e{n:02}" for n in range(N_RESERVE)]
+    assert [card.lease_until for card in reserve] == [current.lease_until, *[None] * 7]
+
+
+def test_a_reserve_holds_nothing_that_others_may_answer_meanwhile() -> None:
+    again = replace(request("e9"), request_id="e9/label/again", annotator="ann")
+    desk = desk_with(request("e1"), request("e2"), challenge("e3", annotator="ann"), again)
+    desk.reply("ann", say("hall", card="e2/label"), 140.0)
+    desk.undo("ann", "c1", 141.0)
+    desk.next("bob", 150.0)
+    assert {card.event_id for card in desk.reserve("ann", 151.0)} == {"e2", "e3", "e9"}
+    assert desk.reserve("bob", 151.0) == []
+    assert "e1" in {card.event_id for card in desk.reserve("ann", 150.0 + 2 * SEEN_S)}

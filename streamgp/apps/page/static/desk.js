@@ -23,6 +23,10 @@ const RETRY_MS = 500;
 const LONGEST_RETRY_MS = 10_000;
 const SETTLED_MS = 700;
 const MOST_PAST = 10;
+/** Milliseconds between two requests for a reserve of cards. */
+const RESERVE_MS = 10_000;
+/** Milliseconds to wait for the next card before one of the reserve is shown. */
+const PATIENCE_MS = 1500;
 
 /**
  * The questions and answers of one annotator in one tab.
@@ -35,6 +39,7 @@ export class Desk {
   // ahead     the next card, loaded but not leased
   // paused    whether the annotator has paused; only automatic requests respect it
   // isKnown   whether the server has said what is open since it was last unreachable; until then nothing is
+  // #reserve  cards to go on with while the server cannot be reached; requested at #reservedAt
   // #leased   whether the server has leased us the current card, or we went on to it ourselves
   // #answered cards answered here, with the time on a clock that nobody sets: a reply in flight may still contain them
   // #local    answers that the server's history may not have yet, by id
@@ -53,6 +58,8 @@ export class Desk {
   online = true;
   paused = false;
   isKnown = false;
+  #reserve = [];
+  #reservedAt = -Infinity;
   #leased = false;
   #answered = new Map();
   #history = [];
@@ -70,6 +77,7 @@ export class Desk {
   #historyTimer = null;
   #retryTimer = null;
   #staleTimer = null;
+  #patienceTimer = null;
   #retryWait = RETRY_MS;
 
   constructor(me, told) {
@@ -133,12 +141,9 @@ export class Desk {
     const label = labelOf(reply, card);
     if (label !== null && card.kind !== "number") {
       noteRecent(card.key, label);
-      // The next card was loaded before the label existed.
-      if (this.ahead?.key === card.key) {
-        const labels = withLabel(this.ahead.labels ?? [], label);
-        const elsewhere = (this.ahead.labels_elsewhere ?? []).filter((one) => !labels.includes(one));
-        this.ahead = { ...this.ahead, labels, labels_elsewhere: elsewhere };
-      }
+      // The next cards were loaded before the label existed.
+      if (this.ahead?.key === card.key) this.ahead = cardWithLabel(this.ahead, label);
+      this.#reserve = this.#reserve.map((one) => (one.key === card.key ? cardWithLabel(one, label) : one));
     }
     this.#keep(entry);
     this.told("history");
@@ -247,7 +252,7 @@ export class Desk {
     }
     if (was === online) return;
     this.#retryWait = RETRY_MS;
-    if (!online && this.#isStalled) this.#show(null, false);
+    if (!online && this.#isStalled) this.#showReserve();
     this.told("connection");
     if (online) {
       this.#outbox?.send();
@@ -296,8 +301,22 @@ export class Desk {
     this.#local.set(entry.id, past(entry, labelOf(body, card)));
   }
 
+  async #refillReserve() {
+    await this.#guarded(async () => {
+      this.#reservedAt = performance.now();
+      this.#reserve = (await get("/api/reserve")).cards ?? [];
+    });
+  }
+
+  /** Show a card of the reserve, if there is one. */
+  #showReserve(details = this.#details) {
+    const card = this.#reserve.find((one) => this.#isOpen(one) && one.id !== this.current?.id) ?? null;
+    this.#show(card, false, details);
+  }
+
   /** Record that a card has been dealt with here. */
   #leave(card) {
+    this.#reserve = this.#reserve.filter((one) => one.id !== card.id);
     this.#answered.set(card.id, performance.now());
     if (this.#answered.size > 500) this.#answered.delete(this.#answered.keys().next().value);
   }
@@ -363,6 +382,7 @@ export class Desk {
       await this.#check(this.current);
     }
     this.ahead = offered.find((card) => card.id !== this.current?.id) ?? null;
+    if (performance.now() - this.#reservedAt > RESERVE_MS) this.#refillReserve();
   }
 
   /** Whether a card replaces the current one: a challenge, or what is ours if others may have got the current one. */
@@ -382,6 +402,7 @@ export class Desk {
   }
 
   #gone(id, why, values = {}) {
+    this.#reserve = this.#reserve.filter((one) => one.id !== id);
     if (this.ahead?.id === id) {
       this.ahead = null;
       this.refill();
@@ -397,13 +418,17 @@ export class Desk {
 
   /** Keep showing the previous card until the server has said whether there is another one. */
   #stall(details = {}) {
+    this.#details = details;
     if (!this.online) {
-      this.#show(null, false, details);
+      this.#showReserve();
       return;
     }
     this.#isStalled = true;
-    this.#details = details;
     this.told("wait");
+    clearTimeout(this.#patienceTimer);
+    this.#patienceTimer = setTimeout(() => {
+      if (this.#isStalled && this.#reserve.length > 0) this.#showReserve();
+    }, PATIENCE_MS);
   }
 
   #progress(progress) {
@@ -480,6 +505,12 @@ export class Desk {
 
 /** Return the name of the text about a card that is gone: its question was settled or withdrawn. */
 const whyGone = ({ why, code }) => (code === undefined ? (why === undefined ? "gone" : "cancelled") : `cancelled.${code}`);
+
+/** Return a card with one more label to choose from. */
+function cardWithLabel(card, label) {
+  const labels = withLabel(card.labels ?? [], label);
+  return { ...card, labels, labels_elsewhere: (card.labels_elsewhere ?? []).filter((one) => !labels.includes(one)) };
+}
 
 /** Return the label or number of a reply, null for none. */
 function labelOf(reply, card) {
