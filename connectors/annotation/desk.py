@@ -50,6 +50,8 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 """Duration of a lease."""
+N_OTHERS = 50
+"""Number of answers of others that a supervisor is shown."""
 N_RESERVE = 8
 """Number of cards that a browser keeps for a time without a connection."""
 _N_LOOKED = 100
@@ -70,7 +72,10 @@ class Past:
     Parameters
     ----------
     answer_id
-        The id that its client chose, or its own; with it, it can be taken back or changed.
+        The id that its client chose, or its own; with it, it can be taken back or changed. Of
+        another annotator's answer, the id by which nobody else's is meant.
+    annotator
+        Who gave it.
     label
         The label; None if it was declined.
     at
@@ -84,6 +89,7 @@ class Past:
     """
 
     answer_id: str
+    annotator: str | None
     card_id: str
     event_id: str
     key: str | None
@@ -365,6 +371,41 @@ class AnnotationDesk:
         undone = self._inbox.undo(now, answer, annotator=annotator, answer_id=undo_id)
         return self._accepted(undone.message, undone.question.partition)
 
+    def overrule(
+        self,
+        supervisor: str,
+        annotator: str,
+        answer_id: str,
+        now: float,
+        *,
+        only_key: str | None = None,
+    ) -> Accepted:
+        """Take back an answer of another annotator; its question is not reopened.
+
+        Parameters
+        ----------
+        annotator, answer_id
+            Who gave it, and its id as in `answers_of_others`.
+        only_key
+            The only key that the supervisor may see, None for all.
+
+        Raises
+        ------
+        CannotUndoError
+            If it is not known, no longer stands, or may not be changed by the supervisor.
+
+        """
+        self._counts.saw(supervisor, now)
+        answer, partition = self._answers.get((annotator, answer_id), (None, None))
+        if answer is None or only_key not in (None, answer.key):
+            raise CannotUndoError(f"answer {answer_id:.80} of {annotator} is not known here")
+        undo_id = derived_id(f"{answer.answer_id}/undo/{quote(supervisor, safe='')}")
+        known = self._answers.get((supervisor, self._public_id(answer.key, undo_id)))
+        if known is not None:
+            return Accepted(answer=known[0], partition=known[1], again=True)
+        taken_back = self._inbox.overrule(answer, now, annotator=supervisor, answer_id=undo_id)
+        return self._accepted(taken_back, partition)
+
     def revise(self, annotator: str, answer_id: str, label: Label, now: float) -> Accepted:
         """Replace an annotator's answer by another label or number.
 
@@ -472,6 +513,13 @@ class AnnotationDesk:
     def history(self, annotator: str, now: float) -> list[Past]:
         """Return the last ten current answers of an annotator, the newest first."""
         return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
+
+    def answers_of_others(
+        self, supervisor: str, now: float, *, only_key: str | None = None
+    ) -> list[Past]:
+        """Return the last labels given by other annotators, as far as they stand, newest first."""
+        answers = self._inbox.of_others(supervisor, N_OTHERS, only_key=only_key)
+        return [self._past(answer, now, seen_by=supervisor) for answer in answers]
 
     def past(self, annotator: str, answer_id: str, now: float) -> Past | None:
         """Return an answer of an annotator by its id, None if it is not known here."""
@@ -661,14 +709,20 @@ class AnnotationDesk:
         if not is_repeat:
             raise DifferentBodyError(f"another reply came with answer_id {reply.answer_id!r}")
 
-    def _past(self, answer: Answer, now: float) -> Past:
-        why_not = None
+    def _past(self, answer: Answer, now: float, *, seen_by: str | None = None) -> Past:
+        """Return an answer as its annotator sees it, or as a supervisor does."""
+        why_not, answer_id = None, self._client_id(answer)
         try:
-            self._inbox.change(answer, now)
+            if seen_by is None:
+                self._inbox.change(answer, now)
+            else:
+                answer_id = self._public_id(answer.key, answer.answer_id)
+                self._inbox.check_overrule(answer, seen_by, now)
         except CannotUndoError as error:
             why_not = {"code": error.code, "text": str(error)}
         return Past(
-            answer_id=self._client_id(answer),
+            answer_id=answer_id,
+            annotator=answer.annotator,
             card_id=card_id(answer.key, answer.request_id or "", keyed=self._keyed),
             event_id=answer.event_id,
             key=answer.key,

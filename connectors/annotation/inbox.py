@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from heapq import merge
+from dataclasses import replace
+from heapq import merge, nlargest
 from itertools import chain
 from math import inf, nextafter
 from typing import Any, TypeAlias
@@ -28,8 +29,14 @@ from connectors.annotation.open_questions import (
     Rank,
     rank_of,
 )
-from connectors.annotation.own_answers import CannotUndoError, OwnAnswers, Undone, derived_id
-from connectors.annotation.timeline import Timeline, Typed
+from connectors.annotation.own_answers import (
+    N_KEPT,
+    CannotUndoError,
+    OwnAnswers,
+    Undone,
+    derived_id,
+)
+from connectors.annotation.timeline import Moment, Timeline, Typed
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
@@ -427,10 +434,7 @@ class AnnotationInbox:
         self._check_used(answer)
         question = self._whose(answer.annotator).change(answer)
         if not self.is_remembered(question, now):
-            raise CannotUndoError(
-                f"event {answer.event_id} is too long ago: the workers have forgotten it",
-                "forgotten",
-            )
+            raise _forgotten(answer)
         return question
 
     def rename(
@@ -467,22 +471,66 @@ class AnnotationInbox:
             is_theirs = is_theirs and not self.is_quarantined(name, key)
             if not is_theirs or now > standing.occurred_at + self._horizon_s:
                 continue
-            answer = Answer(
-                answer_id=derived_id(f"{standing.answer_id}/rename"),
-                request_id=standing.request_id,
-                event_id=standing.event_id,
-                key=key,
-                y=new,
-                annotator=name,
-                # Answers about one event keep their order, whatever the clock does.
-                answered_at=max(now, nextafter(standing.answered_at, inf)),
-                supersedes=standing.answer_id,
-            )
+            answer_id = derived_id(f"{standing.answer_id}/rename")
+            answer = _correction(key, standing, new, name, now, answer_id)
             if not self._takes_more(answer):
                 continue
             self._take_answer(answer, now)
             renamed.append((answer, standing.partition))
         return renamed
+
+    def of_others(self, annotator: str, n: int, *, only_key: str | None = None) -> list[Answer]:
+        """Return the answers of other annotators whose labels stand, the newest first, at most `n`.
+
+        They are among the last ones that each of them can take back.
+        """
+
+        def stands(answer: Answer) -> bool:
+            moment = self.timeline.find(answer.key, answer.event_id)
+            return moment is not None and moment.answer_id == answer.answer_id
+
+        theirs = (
+            answer
+            for name, own in self._own.items()
+            if name != annotator
+            for answer in own.latest(N_KEPT)
+            if only_key in (None, answer.key) and stands(answer)
+        )
+        return nlargest(n, theirs, key=lambda answer: answer.answered_at)
+
+    def check_overrule(self, answer: Answer, annotator: str, now: float) -> Moment:
+        """Return the label that an answer gave, if an annotator may take it back from another.
+
+        Raises
+        ------
+        CannotUndoError
+            If they may not, or if the workers would refuse it; the text says why.
+
+        """
+        about = f"event {answer.event_id}"
+        if not self._people.may_overrule(annotator, answer.annotator):
+            raise CannotUndoError(f"the label of {about} is not yours", "not_yours")
+        moment = self.timeline.find(answer.key, answer.event_id)
+        if moment is None or moment.answer_id != answer.answer_id:
+            raise CannotUndoError(f"the label of {about} is another one now", "answered_since")
+        if now > moment.occurred_at + self._horizon_s:
+            raise _forgotten(answer)
+        self._check_used(replace(answer, annotator=annotator))
+        return moment
+
+    def overrule(self, answer: Answer, now: float, *, annotator: str, answer_id: str) -> Answer:
+        """Take back an answer of another annotator; its question is not reopened.
+
+        Raises
+        ------
+        CannotUndoError
+            As `check_overrule` does.
+
+        """
+        moment = self.check_overrule(answer, annotator, now)
+        taken_back = _correction(answer.key, moment, None, annotator, now, answer_id)
+        self._take_answer(taken_back, now)
+        return taken_back
 
     def question_answered(self, answer: Answer) -> Question | None:
         """Return the question to which an own answer was given, None if it is not known here."""
@@ -682,6 +730,30 @@ class AnnotationInbox:
             self.timeline.mention(
                 request.key, label, at=request.requested_at, event_id=event_id, got=at
             )
+
+
+def _correction(
+    key: str | None, standing: Moment, y: Label | None, annotator: str, now: float, answer_id: str
+) -> Answer:
+    """Return the answer by which an annotator replaces a label, or takes it back (None)."""
+    return Answer(
+        answer_id=answer_id,
+        request_id=standing.request_id,
+        event_id=standing.event_id,
+        key=key,
+        y=y,
+        declined=y is None,
+        annotator=annotator,
+        # Answers about one event keep their order, whatever the clock does.
+        answered_at=max(now, nextafter(standing.answered_at, inf)),
+        supersedes=standing.answer_id,
+    )
+
+
+def _forgotten(answer: Answer) -> CannotUndoError:
+    return CannotUndoError(
+        f"event {answer.event_id} is too long ago: the workers have forgotten it", "forgotten"
+    )
 
 
 def event_time(request: LabelRequest | Challenge) -> float:

@@ -379,11 +379,10 @@ def derived_id(cause: str) -> str:
 
 def _takes_back(thread: _Thread, answer: Answer) -> bool:
     """Return whether an answer takes back the label before it, not just declines to give one."""
+    if not answer.declined or answer.supersedes is None:
+        return False
     n_before = thread.said.index(answer)
-    before = thread.said[n_before - 1] if n_before else None
-    return (
-        answer.declined
-        and before is not None
-        and before.y is not None
-        and answer.supersedes == before.answer_id
-    )
+    if not n_before:  # the label of another annotator, or one that is no longer kept
+        return True
+    before = thread.said[n_before - 1]
+    return before.y is not None and answer.supersedes == before.answer_id

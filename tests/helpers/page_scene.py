@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,15 @@ class PageScene:
         link.commit([outbound.message(message, 0) for message in messages])
         link.close()
         topics.close()
+
+    def say(self, *answers: Answer) -> None:
+        """Write answers as another program would."""
+        outbound = Outbound("/streamgp/test", keyed=True)
+        topics = EmbeddedTopics(self.directory / "topics")
+        with closing(topics), closing(topics.writer("test")) as writer:
+            for answer in answers:
+                writer.send(outbound.message(answer, 0))
+            writer.flush()
 
     def read(self, topic: TopicName) -> list[Any]:
         """Return all messages of a topic."""

@@ -1092,6 +1092,7 @@ def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
     page = look(service_workers="block")
     for _ in range(3):
         press(page, "3")
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)  # which would be withdrawn
     page.route("**/undo", lambda route: (time.sleep(0.5), route.continue_()))
     page.get_by_role("button", name="Undo: den", exact=True).focus()
     for _ in range(5):

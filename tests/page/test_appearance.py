@@ -18,6 +18,7 @@ from connectors.annotation.own_answers import CannotUndo
 from connectors.annotation.replies import MAX_NEW_LABEL, BadReply
 from streamgp.apps.page.access import ErrorCode
 from streamgp.apps.page.preferences import BadPreferences
+from tests.helpers.messages import answer_to
 from tests.helpers.page_scene import PageScene, challenge, known, label_request
 from tests.page.conftest import missing
 
@@ -99,6 +100,44 @@ def test_card_fits_and_is_accessible(
             assert issues(page) == []
     page.emulate_media(color_scheme="light")
     assert issues(page) == []
+
+
+@pytest.mark.parametrize(
+    ("locale", "opens", "take_back", "taken"),
+    [
+        ("en-GB", "Answers of others", "Take back hall of bob", "taken back"),
+        ("de-DE", "Antworten anderer", "hall von bob zurücknehmen", "zurückgenommen"),
+    ],
+)
+def test_a_supervisor_takes_back_the_answer_of_another(
+    scene: PageScene, look: Look, locale: str, opens: str, take_back: str, taken: str
+) -> None:
+    with (scene.directory / "w.toml").open("a") as config:
+        config.write('[people]\nsupervisors = ["ann"]\n')
+    asked = [label_request(n, at=time.time() - 60.0) for n in range(4)]
+    given = [
+        answer_to(one, y, time.time() - 30.0, annotator="bob", answer_id=f"b{n}")
+        for n, (one, y) in enumerate(zip(asked, ("den", "hall", 90 * "w"), strict=False))
+    ]
+    scene.write(*asked)
+    scene.say(*given)
+    scene.start()
+    page = look(bypass_csp=True, reduced_motion="reduce", locale=locale)
+    page.get_by_role("button", name=opens).click()
+    dialog = page.get_by_role("dialog", name=opens)
+    expect(dialog.get_by_role("listitem")).to_have_count(3)
+    page.evaluate(axe())
+    for width, height in SIZES.values():
+        page.set_viewport_size({"width": width, "height": height})
+        assert (too_wide(page), too_small(page), issues(page)) == ([], [], [])
+    dialog.get_by_role("button", name=take_back).press("Enter")
+    expect(dialog.get_by_role("status").filter(has_text=taken)).to_be_visible()
+    assert dialog.locator(".what").nth(1).evaluate("one => one === document.activeElement")
+    page.keyboard.press("Escape")
+    [last] = [one for one in scene.answers() if one.annotator == "ann"]
+    assert (last.event_id, last.declined, last.supersedes) == ("e1", True, "b1")
+    page.get_by_role("button", name=opens).click()
+    expect(dialog.get_by_role("listitem")).to_have_count(2)
 
 
 def issues(page: Any) -> list[tuple[str, str]]:

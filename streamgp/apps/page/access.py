@@ -78,6 +78,7 @@ ErrorCode: TypeAlias = Literal[
     "no_invites",
     "no_json",
     "no_look",
+    "no_supervisor",
     "no_token",
     "not_found",
     "other_key",

@@ -39,6 +39,13 @@ class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     number: Finite | None = None
 
 
+class OverruleBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/others/undo`: who gave the answer, and its id in `/api/others`."""
+
+    annotator: Id
+    answer_id: Id
+
+
 class SkipBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Body of `POST /api/skip`."""
 

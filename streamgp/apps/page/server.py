@@ -42,6 +42,7 @@ from streamgp.apps.page.access import (
 from streamgp.apps.page.http import (
     ERRORS,
     NoBody,
+    OverruleBody,
     RenameBody,
     ReviseBody,
     SkipBody,
@@ -88,7 +89,7 @@ class PageSettings:
     open_at_most
         How many questions of each key the workers keep open; None without a limit.
     supervisors
-        Names of annotators who may rename labels that others gave.
+        Names of annotators who may see, take back and rename labels that others gave.
     accuracy
         Returns pairs of a number of events and the accuracy up to there; None if the truth is not
         known.
@@ -190,6 +191,8 @@ class Page:
             Route("/api/answers/{answer_id:path}/revise", self.revise, methods=["POST"]),
             Route("/api/labels/rename", self.rename, methods=["POST"]),
             Route("/api/history", self.history),
+            Route("/api/others", self.answers_of_others),
+            Route("/api/others/undo", self.overrule, methods=["POST"]),
             Route("/api/timeline", self.timeline),
             Route("/api/stats", self.stats),
             Route("/api/stream", self.stream),
@@ -417,7 +420,25 @@ class Page:
         await self._live.save(changed)
         return json_response({"accepted": True, "changed": len(changed), **self._upcoming(person)})
 
+    async def overrule(self, request: Request) -> Response:
+        """Take back an answer of another annotator."""
+        person = self._answering(request)
+        self._check_supervisor(person)
+        body = await read_body(request, OverruleBody)
+        accepted = self._desk.overrule(
+            person.name, body.annotator, body.answer_id, self._clock(), only_key=person.key
+        )
+        await self._live.save([accepted])
+        return self._accept(person, accepted, answer_id=body.answer_id)
+
     # --- history and progress
+
+    async def answers_of_others(self, request: Request) -> Response:
+        """Return the last labels that other annotators gave."""
+        person = person_of(request)
+        self._check_supervisor(person)
+        past = self._desk.answers_of_others(person.name, self._clock(), only_key=person.key)
+        return json_response({"answers": past})
 
     async def history(self, request: Request) -> Response:
         person = person_of(request)
@@ -622,6 +643,15 @@ class Page:
             "answer_id": answer_id,
         }
         return json_response({**body, **self._upcoming(person, first=first)})
+
+    def _check_supervisor(self, person: Person) -> None:
+        if person.name not in self._settings.supervisors:
+            raise Refused(
+                403,
+                "no_supervisor",
+                "only supervisors may see and take back the answers of others",
+                "an annotator in [people] supervisors",
+            )
 
     def _check_key(self, person: Person, card_id: str) -> None:
         """Refuse a card of a key that the annotator may not see, as if it did not exist."""

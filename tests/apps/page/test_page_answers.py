@@ -482,3 +482,49 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
         wait_until(lambda: not told(browsers["zoe"])["of"])
         assert told(browsers["eve"]) == {"is_asked": True, "mine": None, "of": []}
     assert len(answers(topics)) == 1
+
+
+def test_a_supervisor_sees_the_answers_of_others_and_takes_one_back(tmp_path: Path) -> None:
+    invites, topics = Invites(tmp_path / "invites.json"), MemoryTopics()
+    write(topics, request("e1"), request("e2"), request("e3", key="other"))
+    people = People(supervisors=frozenset(["eve", "eva"]))
+    settings = PageSettings(supervisors=people.supervisors)
+    with Served(topics, invites=invites, people=people, settings=settings) as served:
+        browsers = {name: served.browser() for name in ("ann", "bob", "eve")}
+        for name, browser in browsers.items():
+            browser.join(invites.invite(name))
+        ann, bob, eve = browsers.values()
+        eva = served.browser()
+        eva.join(invites.invite("eva", key="other"))
+        ann.answer("k/e1/label", "hall", "c/1")
+        ann.post("/api/answers", {"card": "k/e2/label", "answer_id": "2", "action": "decline"})
+        bob.answer("other/e3/label", "den", "1")
+        eve_sees = eve.get("/api/others").body["answers"]
+        assert [(one["annotator"], one["label"], one["can_change"]) for one in eve_sees] == [
+            ("bob", "den", True), ("ann", "hall", True),
+        ]  # fmt: skip
+        assert eva.get("/api/others").body["answers"] == eve_sees[:1]
+        named = {name: eve_sees[1][name] for name in ("annotator", "answer_id")}
+        for browser, body, status, error in (
+            (bob, named, 403, "no_supervisor"),
+            (ann, named, 403, "no_supervisor"),
+            (eva, named, 409, "cannot_undo"),
+            (eve, {**named, "annotator": "bob"}, 409, "cannot_undo"),
+            (eve, {**named, "answer_id": "c/1"}, 409, "cannot_undo"),
+            (eve, {**named, "key": "k"}, 400, "bad_body"),
+        ):
+            refused = browser.post("/api/others/undo", body)
+            assert (refused.status, refused.body["error"]) == (status, error)
+        assert bob.get("/api/others").body["error"] == "no_supervisor"
+        assert len(answers(topics)) == 3
+        assert [eve.post("/api/others/undo", named).body["again"] for _ in range(2)] == [
+            False, True,
+        ]  # fmt: skip
+        assert [one["annotator"] for one in eve.get("/api/others").body["answers"]] == ["bob"]
+        assert eve.get("/api/history").body["history"] == []
+        past = ann.get("/api/history").body["history"][1]
+        assert (past["can_change"], past["why_not"]["code"]) == (False, "answered_since")
+    first, last = answers(topics)[0], answers(topics)[-1]
+    assert len(answers(topics)) == 4
+    assert (last.annotator, last.event_id, last.y, last.declined) == ("eve", "e1", None, True)
+    assert last.supersedes == first.answer_id

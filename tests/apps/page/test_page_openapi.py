@@ -15,7 +15,7 @@ from connectors.annotation.replies import BadReply, Reply
 from connectors.memory import MemoryTopics
 from streamgp.apps.page import server
 from streamgp.apps.page.access import ErrorCode
-from streamgp.apps.page.http import RenameBody, ReviseBody, SkipBody
+from streamgp.apps.page.http import OverruleBody, RenameBody, ReviseBody, SkipBody
 from streamgp.apps.page.preferences import BadPreferences, Preferences
 from tests.helpers.page_server import Served, request, write
 
@@ -53,6 +53,7 @@ def test_every_route_is_described_with_its_methods_and_none_besides() -> None:
         ("Answer", Reply),
         ("Revision", ReviseBody),
         ("Skip", SkipBody),
+        ("Overrule", OverruleBody),
         ("Rename", RenameBody),
         ("Preferences", Preferences),
     ],

@@ -525,6 +525,44 @@ def test_others_cannot_keep_a_supervisor_from_renaming_by_changing_a_label_often
     assert (renamed.annotator, renamed.supersedes) == ("eve", "a2")
 
 
+def test_workers_forget_a_label_that_a_supervisor_takes_back() -> None:
+    people = People(supervisors=frozenset(["eve"]))
+    town, desk = Town(), AnnotationInbox(people=people)
+    town.loop = InteractiveLoop(town.loop.model, people=people)
+    town.event()
+    [asked] = town.topics["requests"]
+    desk.take(asked)
+    answer = desk.answer(Question(request=asked), "hall", 1.0, annotator="ann")
+    assert answer is not None
+    town.put(town.loop.on_answer(answer, 1.0))
+    assert desk.of_others("eve", 9) == [answer]
+    assert desk.of_others("ann", 9) == []
+    with pytest.raises(CannotUndoError, match="the label of event e1 is not yours") as refused:
+        desk.overrule(answer, 2.0, annotator="bob", answer_id="b")
+    assert refused.value.code == "not_yours"
+    taken_back = desk.overrule(answer, 0.0, annotator="eve", answer_id="t")
+    assert taken_back.answered_at > answer.answered_at  # whatever the clock of eve says
+    town.put(town.loop.on_answer(taken_back, 2.0))
+    assert town.rejected == []
+    assert [line.y for line in town.topics["consensus"]] == ["hall", None]
+    assert (desk.of_others("eve", 9), desk.latest("eve", 9), desk.classes(None)) == ([], [], [])
+    with pytest.raises(CannotUndoError, match="the label of event e1 is another one now"):
+        desk.overrule(answer, 3.0, annotator="eve", answer_id="u")
+    with pytest.raises(CannotUndoError, match="eve has answered about event e1 since"):
+        desk.undo(3.0, answer, annotator="ann")
+
+
+def test_a_supervisor_cannot_take_back_what_the_workers_have_forgotten() -> None:
+    people = People(supervisors=frozenset(["eve"]), max_corrections=1)
+    desk = AnnotationInbox(people=people, answer_horizon_s=50.0)
+    desk.take(request())
+    answer = desk.answer(desk.questions(110.0)[0], "hall", 110.0, annotator="ann")
+    assert answer is not None
+    assert desk.check_overrule(answer, "eve", 150.0).label == "hall"
+    with pytest.raises(CannotUndoError, match="the workers have forgotten it"):
+        desk.check_overrule(answer, "eve", 151.0)
+
+
 def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
     desk = desk_with(request(), annotator="ann", people=People(supervisors=frozenset(["bob"])))
     said(desk, "hall", 110.0)

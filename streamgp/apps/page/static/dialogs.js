@@ -1,10 +1,10 @@
 /* Dialogs: help, preferences, changing an answer, renaming a label. */
 
-import { put } from "./api.js";
+import { get, post, put } from "./api.js";
 import { typedNumber, whyNoNumber } from "./cards.js";
 import { button, byId, element, remember, remembered } from "./dom.js";
 import { FEW, labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
-import { LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
+import { dayOf, LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
 
 const MOST_SHOWN = 200;
 
@@ -14,9 +14,10 @@ function show(name, ...children) {
   const dialog = element(
     "dialog",
     { class: `dialog ${name}`, "aria-labelledby": "dialog-title" },
+    // Not a <header>, which would be a second banner beside the page's.
     element(
-      "header",
-      {},
+      "div",
+      { class: "dialog-top" },
       element("h2", { id: "dialog-title" }, text(`${name}.title`)),
       button("×", { class: "close", name: text("close"), on: () => dialog.close() }),
     ),
@@ -205,6 +206,39 @@ function renameLabel(key, labels, desk) {
       element("button", { class: "primary" }, text("rename.do")),
     ),
   );
+}
+
+/** Show a supervisor the last answers of others; each that still can be is taken back by a button. */
+export async function showOthers() {
+  const list = element("ul", { class: "others-list" });
+  const said = element("p", { class: "said", role: "status" }, text("others.loading"));
+  show("others", element("p", {}, text("others.words")), list, said);
+  try {
+    const { answers } = await get("/api/others");
+    list.replaceChildren(...answers.map(otherAnswer));
+    said.textContent = answers.length === 0 ? text("others.none") : "";
+  } catch (error) {
+    said.textContent = text("others.failed", { why: whyRefused(error) });
+  }
+}
+
+function otherAnswer(one) {
+  const name = element("bdi", {}, one.annotator);
+  const what = element("span", { class: "what", tabindex: "-1" }, labelNode(one.label), element("span", { class: "quiet" }, name, ` · ${dayOf(one.at)}, ${timeOfDay(one.at)}`));
+  const takeBack = async () => {
+    undo.disabled = true;
+    try {
+      await post("/api/others/undo", { annotator: one.annotator, answer_id: one.answer_id });
+      undo.replaceWith(element("span", { class: "quiet", role: "status" }, text("others.taken")));
+    } catch (error) {
+      undo.replaceWith(element("span", { class: "quiet", role: "status" }, whyRefused(error)));
+    }
+    what.focus();
+  };
+  const undo = one.can_change
+    ? button(text("others.undo"), { name: text("others.undo.name", { label: shownLabel(one.label), name: one.annotator }), class: "quiet small", on: takeBack })
+    : element("span", { class: "quiet" }, whyRefused({ error: one.why_not.code }));
+  return element("li", {}, what, undo);
 }
 
 // --- Preferences
