@@ -1,4 +1,4 @@
-"""HTTP requests and responses: bodies, error responses, and the page's files."""
+"""HTTP requests and responses: bodies, error responses, their description, and the page's files."""
 
 from __future__ import annotations
 
@@ -168,6 +168,33 @@ ERRORS: tuple[type[Exception], ...] = (
     StateError,
 )
 """Errors that the layers below the routes raise and `refuse` handles."""
+
+
+# --- the description of the interface
+
+
+_REFUSALS = {"401": "NoToken", "403": "Forbidden", "429": "TooMany", "503": "TryAgain"}
+_REFUSALS_OF_WRITING = {"400": "BadBody", "409": "Conflict", "413": "TooLarge", "415": "NoJson"}
+
+
+def openapi() -> bytes:
+    """Return the description of the interface, as JSON.
+
+    `openapi.json` has what each request is for; here comes what all of them have in common: how the
+    guard and `refuse` answer, and the headers that requests need which change something.
+    """
+    document = msgspec.json.decode((Path(__file__).parent / "openapi.json").read_bytes())
+    for path, operations in document["paths"].items():
+        if not path.startswith("/api/") or path == "/api/openapi.json":
+            continue
+        for method, operation in operations.items():
+            names = _REFUSALS if method == "get" else {**_REFUSALS, **_REFUSALS_OF_WRITING}
+            for status, name in names.items():
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+            if method != "get":
+                headers = [{"$ref": f"#/components/parameters/{h}"} for h in ("Header", "Origin")]
+                operation["parameters"] = headers + operation.get("parameters", [])
+    return msgspec.json.encode(document)
 
 
 # --- files

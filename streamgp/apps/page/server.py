@@ -1,7 +1,7 @@
 """Server of the page: its routes.
 
 A Starlette application. `access` decides who may use it, and the desk what is asked and answered.
-`openapi.json` beside this module describes every route for other clients.
+`openapi.json` beside this module describes every route for other clients; see `http.openapi`.
 
 """
 
@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -47,6 +46,7 @@ from streamgp.apps.page.http import (
     ReviseBody,
     SkipBody,
     gone,
+    openapi,
     other_key,
     read_body,
     refuse,
@@ -65,7 +65,6 @@ from streamgp.base import Label
 from streamgp.common.printable import printable
 from streamgp.interactive.messages import CLEAR_SINCE, MORE_USEFUL, SET_ASIDE
 
-_OPENAPI = Path(__file__).parent / "openapi.json"
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Bounds of the durations of answers."""
 _WITHDRAWN = {CLEAR_SINCE: "clear", MORE_USEFUL: "more_useful", SET_ASIDE: "set_aside"}
@@ -148,6 +147,7 @@ class Page:
         self._herald = Herald(self)
         self._durations = Histogram(BOUNDS_S)
         self._static = static_files()
+        self._openapi = openapi()
         routes = self._routes()
         self.app = Starlette(
             routes=routes,
@@ -282,7 +282,7 @@ class Page:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, _request: Request) -> Response:
-        return Response(_OPENAPI.read_bytes(), media_type="application/json")
+        return Response(self._openapi, media_type="application/json")
 
     # --- the annotator and their preferences
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, get_args
 
 import jsonschema
@@ -13,13 +12,12 @@ import pytest
 from connectors.annotation.own_answers import CannotUndo
 from connectors.annotation.replies import BadReply, Reply
 from connectors.memory import MemoryTopics
-from streamgp.apps.page import server
 from streamgp.apps.page.access import ErrorCode
-from streamgp.apps.page.http import OverruleBody, RenameBody, ReviseBody, SkipBody
+from streamgp.apps.page.http import OverruleBody, RenameBody, ReviseBody, SkipBody, openapi
 from streamgp.apps.page.preferences import BadPreferences, Preferences
 from tests.helpers.page_server import Served, request, write
 
-TEXT = (Path(server.__file__).parent / "openapi.json").read_text(encoding="utf-8")
+TEXT = openapi().decode()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
