@@ -47,14 +47,14 @@ class Progress:
 
     """
 
-    waiting: int
-    oldest_s: float | None
-    answered: int
-    today: int
-    seconds_per_question: float | None
-    per_minute: float | None
-    kept: int
-    changed: int
+    waiting: int = 0
+    oldest_s: float | None = None
+    answered: int = 0
+    today: int = 0
+    seconds_per_question: float | None = None
+    per_minute: float | None = None
+    kept: int = 0
+    changed: int = 0
     budget_left: QuestionsLeft | None = None
 
 

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from connectors.annotation.annotator_counts import Progress
 from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
 from connectors.annotation.replies import Accepted, CardGoneError, Reply
@@ -328,7 +329,7 @@ class Page:
                     "card": None,
                     "ahead": None,
                     "pause": None,
-                    "progress": NO_PROGRESS,
+                    "progress": self.progress(person),
                     "reading": self._live.n_read,
                 }
             )
@@ -532,17 +533,19 @@ class Page:
 
     def progress(self, person: Person) -> Mapping[str, Any]:
         desk = self._desk_or_none()
-        if desk is None:
-            return NO_PROGRESS
-        now = self._clock()
-        day_start = self._preferences.get(person.name).day_start(now)
-        progress = desk.progress(person.name, now, only_key=person.key, day_start=day_start)
+        progress = Progress()
+        set_aside: Mapping[str, Any] = {"mine": None, "of": []}
+        if desk is not None:
+            now = self._clock()
+            day_start = self._preferences.get(person.name).day_start(now)
+            progress = desk.progress(person.name, now, only_key=person.key, day_start=day_start)
+            set_aside = self._set_aside(person, desk)
         found: dict[str, Any] = msgspec.to_builtins(progress)
         return {
             **found,
             "budget_left": left_as_json(progress.budget_left),
             "unsent": self._live.n_unsent,
-            "set_aside": self._set_aside(person, desk),
+            "set_aside": set_aside,
         }
 
     def _set_aside(self, person: Person, desk: AnnotationDesk) -> dict[str, Any]:
@@ -709,22 +712,6 @@ def person_of(request: Request) -> Person:
     """Return the annotator of a request, as determined by the guard."""
     person: Person = request.scope["streamgp.person"]
     return person
-
-
-NO_PROGRESS: Mapping[str, Any] = {
-    "waiting": 0,
-    "oldest_s": None,
-    "answered": 0,
-    "today": 0,
-    "seconds_per_question": None,
-    "per_minute": None,
-    "kept": 0,
-    "changed": 0,
-    "budget_left": None,
-    "unsent": 0,
-    "set_aside": {"mine": None, "of": []},
-}
-"""Progress while the topics have not been read."""
 
 
 def _language(request: Request) -> str:
