@@ -283,12 +283,12 @@ class AnnotationDesk:
         question = self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         return None if question is None else self._card(question, annotator, now, only_key)
 
-    def reserve(self, annotator: str, now: float, *, only_key: str | None = None) -> list[Card]:
-        """Return the next cards, for an annotator who may lose the connection; none is leased.
+    def reserve(self, annotator: str, now: float, *, only_key: str | None = None) -> list[str]:
+        """Return the ids of the next cards, for an annotator who may lose the connection.
 
-        They include the current card. While other annotators are active, only cards that have been
-        assigned to this one: of challenges and questions that name them, and of answers that they
-        took back. The others would be answered by somebody else in the meantime.
+        They include the current card, and none is leased. While other annotators are active, only
+        cards that are this one's: challenges and questions that name them, and those whose answer
+        they took back. Another annotator would answer the others in the meantime.
         """
         is_alone = not self.others(now, than=annotator)
         found = self._inbox.questions(now, annotator, only_key=only_key, most=_N_LOOKED)
@@ -297,7 +297,7 @@ class AnnotationDesk:
             for question in found
             if is_alone or question.request.annotator == annotator or question.supersedes
         ]
-        return [self._card(each, annotator, now, only_key) for each in assigned[:N_RESERVE]]
+        return [self._id_of(question) for question in assigned[:N_RESERVE]]
 
     def card(
         self, annotator: str, card_id: str, now: float, *, only_key: str | None = None

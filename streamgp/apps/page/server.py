@@ -341,10 +341,14 @@ class Page:
         person = person_of(request)
         wanted = self._preferences.get(person.name)
         has_limit = wanted.per_day is not None or bool(wanted.gap_s)
-        cards = []
+        found = []
         if not has_limit and self._pause(person) is None:
-            cards = self._desk.reserve(person.name, self._clock(), only_key=person.key)
-        return json_response({"cards": [self._json_of(card) for card in cards]})
+            for card_id in self._desk.reserve(person.name, self._clock(), only_key=person.key):
+                card = self._desk.card(person.name, card_id, self._clock(), only_key=person.key)
+                if card is not None:
+                    found.append(self._json_of(card))
+                await asyncio.sleep(0)  # answers, which people wait for, go first
+        return json_response({"cards": found})
 
     async def card(self, request: Request) -> Response:
         person, card_id = person_of(request), request.path_params["card_id"]

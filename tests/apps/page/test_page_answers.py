@@ -484,6 +484,24 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
     assert len(answers(topics)) == 1
 
 
+def test_a_reserve_is_of_the_key_of_the_invite_and_only_without_limits(tmp_path: Path) -> None:
+    invites, topics = Invites(tmp_path / "invites.json"), MemoryTopics()
+    write(topics, request("e1"), request("e2"), request("e3", key="other"))
+    with Served(topics, invites=invites) as served:
+        browser = served.browser()
+        browser.join(invites.invite("ann", key="k"))
+
+        def reserve() -> list[str]:
+            return [card["event_id"] for card in browser.get("/api/reserve").body["cards"]]
+
+        assert sorted(reserve()) == ["e1", "e2"]
+        for limit in ({"per_day": 5}, {"gap_s": 10.0}):
+            assert browser.send("PUT", "/api/preferences", limit).status == 200
+            assert reserve() == []
+        assert browser.send("PUT", "/api/preferences", {}).status == 200
+        assert len(reserve()) == 2
+
+
 def test_a_supervisor_sees_the_answers_of_others_and_takes_one_back(tmp_path: Path) -> None:
     invites, topics = Invites(tmp_path / "invites.json"), MemoryTopics()
     write(topics, request("e1"), request("e2"), request("e3", key="other"))

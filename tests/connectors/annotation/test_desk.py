@@ -802,8 +802,9 @@ def test_a_reserve_is_of_all_questions_for_one_annotator_alone() -> None:
     current = desk.next("ann", 150.0)
     assert current is not None
     reserve = desk.reserve("ann", 150.0)
-    assert [card.event_id for card in reserve] == [f"e{n:02}" for n in range(N_RESERVE)]
-    assert [card.lease_until for card in reserve] == [current.lease_until, *[None] * 7]
+    assert reserve == [f"e{n:02}/label" for n in range(N_RESERVE)]
+    cards = [desk.card("ann", card_id, 150.0) for card_id in reserve]
+    assert [card and card.lease_until for card in cards] == [current.lease_until, *[None] * 7]
 
 
 def test_a_reserve_holds_nothing_that_others_may_answer_meanwhile() -> None:
@@ -812,6 +813,7 @@ def test_a_reserve_holds_nothing_that_others_may_answer_meanwhile() -> None:
     desk.reply("ann", say("hall", card="e2/label"), 140.0)
     desk.undo("ann", "c1", 141.0)
     desk.next("bob", 150.0)
-    assert {card.event_id for card in desk.reserve("ann", 151.0)} == {"e2", "e3", "e9"}
+    mine = {"e2/label", "e3/challenge/1", "e9/label/again"}
+    assert set(desk.reserve("ann", 151.0)) == mine
     assert desk.reserve("bob", 151.0) == []
-    assert "e1" in {card.event_id for card in desk.reserve("ann", 150.0 + 2 * SEEN_S)}
+    assert set(desk.reserve("ann", 150.0 + 2 * SEEN_S)) == {*mine, "e1/label"}

@@ -23,8 +23,10 @@ const RETRY_MS = 500;
 const LONGEST_RETRY_MS = 10_000;
 const SETTLED_MS = 700;
 const MOST_PAST = 10;
-/** Milliseconds between two requests for a reserve of cards. */
+/** Milliseconds between two requests for a reserve of cards, if few are left and otherwise. */
 const RESERVE_MS = 10_000;
+const FULL_RESERVE_MS = 60_000;
+const FEW_LEFT = 4;
 /** Milliseconds to wait for the next card before one of the reserve is shown. */
 const PATIENCE_MS = 1500;
 
@@ -382,7 +384,8 @@ export class Desk {
       await this.#check(this.current);
     }
     this.ahead = offered.find((card) => card.id !== this.current?.id) ?? null;
-    if (performance.now() - this.#reservedAt > RESERVE_MS) this.#refillReserve();
+    const wait = this.#reserve.length > FEW_LEFT ? FULL_RESERVE_MS : RESERVE_MS;
+    if (performance.now() - this.#reservedAt > wait) this.#refillReserve();
   }
 
   /** Whether a card replaces the current one: a challenge, or what is ours if others may have got the current one. */
