@@ -219,6 +219,27 @@ def test_a_person_in_a_lift_goes_on_with_the_next_questions(scene: PageScene, lo
     assert len(given(scene)) == N_RESERVE + 2
 
 
+def test_nobody_waits_long_for_a_network_that_answers_nothing(scene: PageScene, look: Look) -> None:
+    ask(scene, 4)
+    scene.start()
+    page = look()
+    with page.expect_response("**/api/reserve"):
+        page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+    page.route(re.compile("/api/(?!stream)"), lambda _route: None)
+    cards = []
+    for _ in range(3):  # the third one is not the next that was loaded
+        cards.append(card_of(page))
+        press(page, "1")
+    assert len({*cards, card_of(page)}) == 4
+    expect(page.locator(".past-answer.unsent")).to_have_count(3)
+    assert scene.answers() == []
+    page.unroute_all()
+    press(page, "1")
+    all_sent(page)
+    assert len(given(scene)) == 4
+
+
 def test_answer_given_offline_survives_a_new_start_of_the_page(
     scene: PageScene, look: Look
 ) -> None:
