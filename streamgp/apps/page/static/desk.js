@@ -139,7 +139,7 @@ export class Desk {
     if (state.note !== "") body.note = state.note;
     this.watch.stop(card.id);
     this.#leave(card);
-    const entry = await this.#outbox.add("answer", body, card);
+    // Before the answer is written, while a reply of the server may already bring the next card.
     const label = labelOf(reply, card);
     if (label !== null && card.kind !== "number") {
       noteRecent(card.key, label);
@@ -147,6 +147,7 @@ export class Desk {
       if (this.ahead?.key === card.key) this.ahead = cardWithLabel(this.ahead, label);
       this.#reserve = this.#reserve.map((one) => (one.key === card.key ? cardWithLabel(one, label) : one));
     }
+    const entry = await this.#outbox.add("answer", body, card);
     this.#keep(entry);
     this.told("history");
     this.#refreshHistoryLater();
