@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TypeAlias
 
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
@@ -581,6 +582,7 @@ class Batch:
 
     # _nulls  carries out the deletions of others in the consensus log
     # _read   partitions from which events or answers were read
+    # _are_independent  whether what an event leads to depends on earlier inputs of its key alone
     def __init__(
         self,
         partitions: Mapping[int, Partition],
@@ -600,6 +602,7 @@ class Batch:
         self._nulls = Deletions(loops, self.results, scan, now)
         self.touched: set[int] = set()
         self._read: set[int] = set()
+        self._are_independent = loops.keyed and loops.total_budget is None and loops.windows is None
         self.labels: list[tuple[Record, str]] = []
         self.unused: Counter[str] = Counter()
 
@@ -634,6 +637,59 @@ class Batch:
     def decode(self, record: Record) -> Content | None:
         """Decode a record; None for a line of the consensus log."""
         return read(record, keyed=self._loops.keyed, signatures=self._loops.signatures)
+
+    def take_all(
+        self,
+        records: Sequence[Record],
+        contents: Sequence[Content | None],
+        begin: Callable[[Record], None],
+    ) -> None:
+        """Process records with their contents; the results are in the order of the records.
+
+        Events that follow each other are processed key by key: what the loop and the learner of a
+        key consist of is then in the processor's caches for all events but the first.
+
+        Parameters
+        ----------
+        begin
+            Called with each record before it is processed.
+
+        Raises
+        ------
+        OtherGroupError, UnfitTopicsError
+            As in `take`.
+
+        """
+        run: list[tuple[Record, Event]] = []
+        for record, content in zip(records, contents, strict=True):
+            if self._are_independent and isinstance(content, Event):
+                run.append((record, content))
+                continue
+            self._take_by_key(run, begin)
+            run.clear()
+            begin(record)
+            self.take(record, content)
+        self._take_by_key(run, begin)
+
+    def _take_by_key(
+        self, run: Sequence[tuple[Record, Event]], begin: Callable[[Record], None]
+    ) -> None:
+        """Process events of different keys, which do not depend on each other."""
+        of_key: dict[tuple[int, str | None], list[int]] = {}
+        for i, (record, event) in enumerate(run):
+            of_key.setdefault((record.partition, event.key), []).append(i)
+        parts: list[tuple[list[Outgoing], list[bool]]] = [([], []) for _ in run]
+        results = self.results
+        before = results.out, results.verdicts
+        for i in chain.from_iterable(of_key.values()):
+            results.out, results.verdicts = parts[i]
+            record, event = run[i]
+            begin(record)
+            self.take(record, event)
+        results.out, results.verdicts = before
+        for out, verdicts in parts:
+            results.out += out
+            results.verdicts += verdicts
 
     def take(self, record: Record, content: Content | None) -> None:
         """Process one record and its content.

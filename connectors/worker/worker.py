@@ -200,7 +200,7 @@ class SlowInputs:
     Attributes
     ----------
     current
-        The input being processed; set by the worker, None between batches.
+        The input being processed; the worker sets it to None between batches.
 
     """
 
@@ -212,6 +212,10 @@ class SlowInputs:
         self._clock = WakingClock(2 * _LOOK_EVERY_S)
         self._is_over = Event()
         Thread(target=self._watch, name="streamgp: slow inputs", daemon=True).start()
+
+    def begin(self, record: Record) -> None:
+        """Note the input that is processed from now on."""
+        self.current = record
 
     def close(self) -> None:
         """End the thread."""
@@ -345,9 +349,7 @@ class Session:
         )
         decoded = [batch.decode(record) for record in records]
         watch.end("decode")
-        for record, content in zip(records, decoded, strict=True):
-            self._slow.current = record
-            batch.take(record, content)
+        batch.take_all(records, decoded, self._slow.begin)
         self._slow.current = None
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):

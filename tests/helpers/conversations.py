@@ -121,8 +121,7 @@ class OnWorker:
         batch = Batch(held, self.settings, self.group, self.names, self.history, now)
         if not records:
             batch.pass_time(lambda _: False)
-        for record in records:
-            batch.take(record, batch.decode(record))
+        self.take(batch, records)
         for each in batch.finish():
             self.written.append(each)
             if each.topic in COMPACTED:
@@ -130,6 +129,9 @@ class OnWorker:
         for record in records:
             if record.topic == "consensus":
                 self.store.put("consensus", record.key, None)
+
+    def take(self, batch, records):
+        batch.take_all(records, list(map(batch.decode, records)), lambda _: None)
 
     def history(self, _):
         history = History()

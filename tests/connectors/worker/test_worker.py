@@ -514,7 +514,7 @@ def test_a_store_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch)
     puts = iter(range(100))
 
     def failing(self, key, data):
-        if next(puts) == 2:
+        if next(puts) == 1:
             raise StateError("cannot write: no space left on device; free some space")
         real(self, key, data)
 
