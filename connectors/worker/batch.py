@@ -748,7 +748,7 @@ class Batch:
         """Return the records to write, the changed state last."""
         taken_back_in = {number for number, _ in self.results.retractions}
         for number, partition in self._partitions.items():
-            changed = partition.loops.changes()
+            changed = partition.loops.has_changed
             early = partition.early.changes()
             rows = []
             if partition.windows is not None:
@@ -764,7 +764,7 @@ class Batch:
                 partition.note_signed(value)
             if is_heeded:
                 self.results.keep("", {FORGOTTEN: partition.heeded()}, number)
-            for key, parts in changed.items():
+            for key, parts in partition.loops.changes_by_key():
                 self.results.keep(self._loops.entity(key), parts, number)
             for entity, name, answer in early:
                 self.results.keep(entity, {name: answer}, number)

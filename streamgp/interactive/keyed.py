@@ -56,8 +56,8 @@ class KeyedChanges:
     >>> changes, loop = KeyedChanges(), InteractiveLoop(isgp(seed=1))
     >>> changes.note("ann", loop)
     >>> changes.forget("bob", ["head"])
-    >>> changes.take({"ann": loop})
-    {'bob': {'head': None}}
+    >>> list(changes.take({"ann": loop}))
+    [('bob', {'head': None})]
 
     """
 
@@ -91,12 +91,18 @@ class KeyedChanges:
         """Drop a key that no longer exists and was never published."""
         self._touched.pop(key, None)
 
-    def take(self, ready: Mapping[str | None, InteractiveLoop]) -> dict[str | None, dict[str, Any]]:
-        """Return what has changed since the last call, by key."""
-        for key in list(self._touched):
-            self.collect(key, ready[key])
-        parts, self._parts = self._parts, {}
-        return parts
+    def __bool__(self) -> bool:
+        return bool(self._touched or self._parts)
+
+    def take(
+        self, ready: Mapping[str | None, InteractiveLoop]
+    ) -> Iterator[tuple[str | None, dict[str, Any]]]:
+        """Yield what has changed since the last call, key after key."""
+        for key in dict.fromkeys([*self._parts, *self._touched]):
+            if key in self._touched:
+                self.collect(key, ready[key])
+            if key in self._parts:
+                yield key, self._parts.pop(key)
 
 
 _KIND, _KIND_OF_ONE = "loops by key", "one loop for all keys"
@@ -526,14 +532,30 @@ class KeyedLoops:
         (True, {'ann': {'head': None}})
 
         """
+        found: dict[str | None, dict[str, Any]] = {}
+        for key, parts in self.changes_by_key():
+            found.setdefault(key, {}).update(parts)
+        return found
+
+    def changes_by_key(self) -> Iterator[tuple[str | None, dict[str, Any]]]:
+        """Yield what `changes` returns, key after key; the total budget comes last.
+
+        For a caller that writes it at once: what a key has published is then still in the
+        processor's caches.
+        """
         if self._changes is None:
             raise ValueError("changes are not kept; make the loops with keep_changes=True")
         self._last = None  # what is published can no longer be undone
-        found = self._changes.take(self._cache.ready)
+        yield from self._changes.take(self._cache.ready)
         change = None if self._shared_budget is None else self._shared_budget.change()
         if change is not None:
-            found.setdefault(None, {})[BUDGET] = change
-        return found
+            yield None, {BUDGET: change}
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether `changes` has something to return."""
+        budget = self._shared_budget
+        return bool(self._changes) or (budget is not None and budget.has_changed)
 
     def take_over_budget(self, state: Mapping[str, Any]) -> None:
         """Restore the total budget from what `changes` returned elsewhere.

@@ -45,13 +45,17 @@ class SharedBudget(BudgetAccount):
         """Undo what has changed since `state` returned this; what was published stays so."""
         super().load_state(state)
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether the state is not the one that `change` has returned last."""
+        return self.state() != self._published
+
     def change(self) -> State | None:
         """Return the state if it has changed since the last call, else None."""
-        state = self.state()
-        if state == self._published:
+        if not self.has_changed:
             return None
-        self._published = state
-        return state
+        self._published = self.state()
+        return self._published
 
 
 def fingerprint_with(model: Any, budget: Budget | None) -> str:

@@ -85,8 +85,11 @@ class StateChangelog:
 
     def publish(self, messages=()):
         self.note(messages)
-        for key, parts in self.loops.changes().items():
+        has_changed, found = self.loops.has_changed, self.loops.changes()
+        assert has_changed == bool(found)
+        for key, parts in found.items():
             self.topics.setdefault(key, PublishedState()).write(parts)
+        assert not self.loops.has_changed
         assert self.loops.changes() == {}
 
     def again(self, loops, starts):

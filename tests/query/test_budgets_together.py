@@ -298,8 +298,10 @@ def test_the_total_budget_survives_snapshots_and_stores(max_keys):
 def test_the_total_budget_is_published_and_taken_over():
     loops = keyed(AtMost(3), keep_changes=True)
     asked_by_key(loops, [0])
+    assert loops.has_changed
     changes = loops.changes()
     assert changes[None] == {"budget": {"spent": 3}}
+    assert not loops.has_changed
     assert loops.changes() == {}
     other = keyed(AtMost(3), keep_changes=True)
     other.take_over_budget(changes[None]["budget"])

@@ -173,6 +173,7 @@ class _Constant:
     loops: Mapping[str | None, object] = MappingProxyType({})
     n_keys = 0
     keyed = True
+    has_changed = False
 
     def __init__(self) -> None:
         self._decision = Decision.of(0.0, 1.0, "NeverAsk")
@@ -210,8 +211,8 @@ class _Constant:
     def quarantined(self) -> Iterator[tuple[str | None, str]]:
         return iter(())
 
-    def changes(self) -> dict[str | None, dict[str, Any]]:
-        return {}
+    def changes_by_key(self) -> Iterator[tuple[str | None, dict[str, Any]]]:
+        return iter(())
 
     def take_over(self, key: str | None, parts: Mapping[str, Any], log: object) -> None:
         pass
