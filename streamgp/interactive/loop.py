@@ -378,7 +378,14 @@ class InteractiveLoop(RestartableLoop):
         # All values are plain: only a name that is not a text has to be converted for writing.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
         if event.y is not None:
-            label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
+            label = GivenLabel(
+                y=as_label(event.y),
+                origin="volunteered",
+                answer_id=event_id,
+                annotator=None,
+                late=False,
+                privileged=None,
+            )
             messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
             if replaced is not None:  # first: there are never more open questions than allowed

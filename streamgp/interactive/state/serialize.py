@@ -7,7 +7,7 @@ snapshot and when published piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -15,6 +15,7 @@ from struct import Struct
 from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
+from msgspec.structs import astuple
 
 from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
@@ -131,28 +132,6 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     is_improbable: bool = False
 
 
-class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The label that stands."""
-
-    y: bool | int | float | str
-    origin: Origin
-    answer_id: str
-    annotator: str | None
-    late: bool
-    privileged: dict[str, Any] | None
-    std: _Number | None = None
-
-
-class _Second(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The second question; `SecondQuestion` defines the fields."""
-
-    to: str | None = None
-    after: int | None = None
-    answer_id: str | None = None
-    annotator: str | None = None
-    first: _Label | None = None
-
-
 class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A conversation; `Record` defines the fields."""
 
@@ -168,7 +147,7 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     revision: int
     answer_ids: list[str]
     request: _Question | None
-    label: _Label | None
+    label: GivenLabel | None
     asked_back_at: _Number | None = None
     is_given_back: bool = False
     delayed_s: _Number = 0.0
@@ -176,24 +155,19 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     # None stands for the annotator of the label. All answers are this annotator's unless stated.
     standing_by: str | None = None
     answered_by: list[str | None] | None = None
-    second: _Second | None = None
+    second: SecondQuestion | None = None
 
 
-def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
-    """Return a function that reads the fields of an array, in order, from an object."""
-    names = kind.__struct_fields__
-    return attrgetter(*(f"event.{name}" if name in of_event else name for name in names))
-
-
-_fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
-_fields_of_label = _getter(_Label)
-_fields_of_second = _getter(_Second)
+_OF_EVENT = frozenset(("event_id", "key", "occurred_at", "x", "excerpt"))
+_fields_of_record = attrgetter(
+    *(f"event.{name}" if name in _OF_EVENT else name for name in _Conversation.__struct_fields__)
+)
 _X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY, _SECOND = map(
     _Conversation.__struct_fields__.index,
     ("x", "request", "label", "excerpt", "standing_by", "second"),
 )
-_FIRST = _Second.__struct_fields__.index("first")
-_PRIVILEGED = _Label.__struct_fields__.index("privileged")
+_FIRST = SecondQuestion.__struct_fields__.index("first")
+_PRIVILEGED = GivenLabel.__struct_fields__.index("privileged")
 
 
 def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
@@ -241,10 +215,10 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
     if label is not None:
         plain[_LABEL] = _plain_label(label)
     if record.second is not None:
-        fields = list(_fields_of_second(record.second))
+        fields = list(astuple(record.second))
         if record.second.first is not None:
             fields[_FIRST] = _plain_label(record.second.first)
-        plain[_SECOND] = _shortened(fields, _Second)
+        plain[_SECOND] = _shortened(fields, SecondQuestion)
     plain[_EXCERPT] = plain_excerpt(event.excerpt)
     if record.standing_by == record.labelled_by:
         plain[_STANDING_BY] = None
@@ -252,13 +226,9 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
 
 
 def _plain_label(label: GivenLabel) -> list[Any]:
-    fields = list(_fields_of_label(label))
+    fields = list(astuple(label))
     fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
-    return _shortened(fields, _Label)
-
-
-def _label_of(saved: _Label | None) -> GivenLabel | None:
-    return None if saved is None else GivenLabel(**msgspec.structs.asdict(saved))
+    return _shortened(fields, GivenLabel)
 
 
 def _plain_x(record: Record) -> Any:
@@ -271,7 +241,7 @@ def _plain_x(record: Record) -> Any:
 
 
 _SAVED_AS_THEY_ARE = (set(_Conversation.__struct_fields__) & set(Record.__struct_fields__)) - {
-    *("request", "label", "second", "standing_by")
+    *("request", "standing_by")
 }
 
 
@@ -313,10 +283,6 @@ def record_of(
         request = msgspec.structs.asdict(saved.request)
         deadline = request.pop("deadline")
         record.request = Question(**request)
-    record.label = _label_of(saved.label)
-    if saved.second is not None:
-        second = msgspec.structs.asdict(saved.second)
-        record.second = SecondQuestion(**{**second, "first": _label_of(saved.second.first)})
     record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
     names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
     record.answers = list(zip(names, saved.answer_ids, strict=True))
