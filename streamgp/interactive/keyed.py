@@ -26,14 +26,10 @@ from streamgp.interactive.messages import (
     Retraction,
     Stage,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules, People
 from streamgp.interactive.retract import Relearned
 from streamgp.interactive.shared_budget import SharedBudget, fingerprint_with
-from streamgp.interactive.state.restartable_loop import (
-    RestartableLoop,
-    check_arguments,
-    plain_arguments,
-)
+from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
@@ -155,6 +151,8 @@ class KeyedLoops:
     loops
         The loops held ready, by key, in the order in which the keys appeared; with `max_keys` the
         least recently used first. Read only.
+    rules
+        The arguments of each loop besides its model.
 
     Examples
     --------
@@ -202,7 +200,12 @@ class KeyedLoops:
     ) -> None:
         check_flag("keyed", keyed)
         check_flag("keep_changes", keep_changes)
-        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
+        self.rules = LoopRules(
+            expires_after_s=expires_after_s,
+            answer_horizon_s=answer_horizon_s,
+            open_at_most=open_at_most,
+            people=people,
+        )
         is_one = isinstance(model, SkepticalLearner) and hasattr(model, "clone")
         if isinstance(model, type) or not is_one:
             raise TypeError(
@@ -224,22 +227,12 @@ class KeyedLoops:
             model.state()  # type: ignore[attr-defined] # refuses what could not be kept later
         self.model = model
         self.keyed = keyed
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self.open_at_most = open_at_most
-        self.people = people
         self.max_keys = max_keys
-        arguments = {
-            "expires_after_s": expires_after_s,
-            "answer_horizon_s": answer_horizon_s,
-            "open_at_most": open_at_most,
-            "people": people,
-        }
         self.total_budget = total_budget
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
             model,
-            arguments,
+            self.rules,
             max_keys=max_keys,
             store=MemoryStore() if store is None else store,
             shared_budget=self._shared_budget,
@@ -612,9 +605,7 @@ class KeyedLoops:
         model: Any = self.model
         state, blobs = self._cache.save()
         body = {
-            **plain_arguments(
-                self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
-            ),
+            **self.rules.plain(),
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
@@ -682,10 +673,7 @@ class KeyedLoops:
             loops = cls(
                 model,
                 keyed=keyed,
-                expires_after_s=body["expires_after_s"],
-                answer_horizon_s=body["answer_horizon_s"],
-                open_at_most=body.get("open_at_most"),
-                people=People.of(body.get("people", {})),
+                **LoopRules.of(body).arguments,
                 max_keys=max_keys,
                 store=store,
                 keep_changes=keep_changes,

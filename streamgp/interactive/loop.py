@@ -126,7 +126,7 @@ from streamgp.interactive.retract import (
 )
 from streamgp.interactive.rollback import Rollback, reason_of, refusal_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
-from streamgp.interactive.state.restartable_loop import RestartableLoop, check_arguments
+from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
@@ -258,18 +258,12 @@ class InteractiveLoop(RestartableLoop):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
         if type(model) not in _CHECKED and not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"
             )
         _CHECKED.add(type(model))
-        if people.asks_twice and as_comparing(model) is None:
-            raise TypeError(
-                "overlap and repeat need a learner that compares answers, such as "
-                f"SkepticalClassifier(...), got {type(model).__name__}"
-            )
         super().__init__(
             model,
             expires_after_s=expires_after_s,
@@ -277,6 +271,11 @@ class InteractiveLoop(RestartableLoop):
             open_at_most=open_at_most,
             people=people,
         )
+        if people.asks_twice and as_comparing(model) is None:
+            raise TypeError(
+                "overlap and repeat need a learner that compares answers, such as "
+                f"SkepticalClassifier(...), got {type(model).__name__}"
+            )
         self._rollback = Rollback(self._moderator)
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
@@ -285,13 +284,7 @@ class InteractiveLoop(RestartableLoop):
         self._judge = as_judge(model)
 
     def _new_moderator(self) -> Moderator:
-        return Moderator(
-            self.model,
-            self._memory,
-            self.expires_after_s,
-            people=self.people,
-            keeps_thresholds=self.open_at_most is not None,
-        )
+        return Moderator(self.model, self._memory, self.rules)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget shared with other loops allows; return this loop.
@@ -416,8 +409,8 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
-        if decision.ask and self.open_at_most is not None:
-            return self._room_for(decision, now, self.open_at_most)
+        if decision.ask and self.rules.open_at_most is not None:
+            return self._room_for(decision, now, self.rules.open_at_most)
         return decision, None
 
     def _note_decision(self, event: Event, decision: Decision, now: float) -> None:
@@ -467,7 +460,8 @@ class InteractiveLoop(RestartableLoop):
         if record is not None and self._memory.is_beyond(record, answer.answered_at):
             after_s = answer.answered_at - record.event.occurred_at
             reason = (
-                f"answered {after_s} s after the event, expected at most {self.answer_horizon_s} s"
+                f"answered {after_s} s after the event, expected at most "
+                f"{self.rules.answer_horizon_s} s"
             )
             late = rejected(answer_id, answer.key, "late", reason, now)
             return [*self._forget(record, now), late]
@@ -553,7 +547,8 @@ class InteractiveLoop(RestartableLoop):
     @property
     def _is_full(self) -> bool:
         """Whether there is no room for one more open question."""
-        return self.open_at_most is not None and self.n_open >= self.open_at_most
+        most = self.rules.open_at_most
+        return most is not None and self.n_open >= most
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -957,7 +952,7 @@ class InteractiveLoop(RestartableLoop):
 
     def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""
-        if self.open_at_most is None:
+        if self.rules.open_at_most is None:
             return []
         if not any(isinstance(message, LabelledExample) for message in messages):
             return []

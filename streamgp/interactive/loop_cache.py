@@ -22,10 +22,11 @@ from streamgp.base import State
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.state.restartable_loop import RestartableLoop, StoredModel
 from streamgp.interactive.state.snapshot import INCONSISTENT
-from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
 
 # --- Store of evicted loops.
 #
@@ -200,8 +201,8 @@ class LoopCache:
     ----------
     model
         Cloned for every loop.
-    arguments
-        Keyword arguments of every loop.
+    rules
+        Rules of every loop.
     max_keys
         Number of loops to hold in memory; None for all.
     store
@@ -227,7 +228,7 @@ class LoopCache:
     def __init__(
         self,
         model: CloneableLearner,
-        arguments: dict[str, Any],
+        rules: LoopRules,
         *,
         max_keys: int | None,
         store: LoopStore,
@@ -237,7 +238,7 @@ class LoopCache:
         self._shared_budget = shared_budget
         self._is_published = is_published
         self._model = model
-        self._arguments = arguments
+        self._arguments = rules.arguments
         self._max_keys = max_keys
         self._store = store
         self.held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
@@ -262,7 +263,7 @@ class LoopCache:
 
     def take_over(
         self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
-    ) -> StoredLoop | None:
+    ) -> RestartableLoop | None:
         """Update the loop of a key to what was published elsewhere; see `caught_up` of loops.
 
         Returns
@@ -274,7 +275,7 @@ class LoopCache:
         if known is None:
             if all(part is None for part in parts.values()):
                 return None
-            loop = StoredLoop.from_parts(parts, log, self._stored_model(), **self._arguments)
+            loop = RestartableLoop.from_parts(parts, log, self._stored_model(), **self._arguments)
             self.n_keys += 1
         else:
             found = known.caught_up(parts, log, self._stored_model())
@@ -398,12 +399,12 @@ class LoopCache:
         (when,) = _WHEN.unpack_from(data)
         return WaitingLoop(data[_WHEN.size :], when)
 
-    def _stored(self, key: str | None) -> StoredLoop | None:
+    def _stored(self, key: str | None) -> RestartableLoop | None:
         """Return the loop of a key, without its learner."""
         loop = self.held.get(key) or self._from_store(key)
         if loop is None:
             return None
-        return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())
+        return RestartableLoop.restore(_plain_snapshot(loop), self._stored_model())
 
     def _stored_model(self) -> Any:
         return StoredModel(self._model, self._fingerprint)
@@ -423,7 +424,7 @@ class LoopCache:
         return loop.share(self._shared_budget)
 
 
-def _plain_snapshot(loop: InteractiveLoop | StoredLoop | WaitingLoop) -> bytes:
+def _plain_snapshot(loop: InteractiveLoop | RestartableLoop | WaitingLoop) -> bytes:
     """Return the snapshot of one loop among many; the environment is recorded once for all."""
     return loop.data if isinstance(loop, WaitingLoop) else loop.snapshot(with_environment=False)
 

@@ -46,7 +46,7 @@ from streamgp.interactive.messages import (
     Rejected,
     second_ids,
 )
-from streamgp.interactive.people import People
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import SharedBudget
@@ -123,13 +123,9 @@ class Moderator(SavedModerator):
         The model that is taught.
     memory
         The conversations. It holds the events of requests that are written late longer.
-    expires_after_s
-        Seconds after which an unanswered request expires; None for never.
-    people
-        Rules for who may answer for whom.
-    keeps_thresholds
-        Whether the threshold of a label request is kept, so that the request can be taken back once
-        the doubt has fallen below it.
+    rules
+        Rules of the loop. With `open_at_most` the threshold of a label request is kept, so that the
+        request can be taken back once the doubt has fallen below it.
 
     Attributes
     ----------
@@ -143,26 +139,18 @@ class Moderator(SavedModerator):
 
     """
 
-    def __init__(
-        self,
-        model: SkepticalLearner,
-        memory: EventStore,
-        expires_after_s: float | None,
-        *,
-        people: People,
-        keeps_thresholds: bool,
-    ) -> None:
+    def __init__(self, model: SkepticalLearner, memory: EventStore, rules: LoopRules) -> None:
         super().__init__(model, memory)
-        self._people = people
+        self._people = rules.people
         self.written_at: float | None = None
-        self._keeps_thresholds = keeps_thresholds
+        self._keeps_thresholds = rules.open_at_most is not None
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._hears_outcomes = as_hearing_outcomes(model)
         self._comparing = as_comparing(model)
         self.consensus = Consensus(model, self.journal, self.lines)
-        self._expires_after_s = expires_after_s
+        self._expires_after_s = rules.expires_after_s
         self.shared_budget: SharedBudget | None = None
 
     @property

@@ -14,7 +14,7 @@ from streamgp.interactive.consensus_log import by_event, by_sequence, last_answe
 from streamgp.interactive.conversation_record import Record, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import (
     HEAD,
@@ -121,11 +121,8 @@ def recovered_parts(
     fresh: Resumable,
     *,
     at_least: int = 0,
-    expires_after_s: float | None = None,
-    answer_horizon_s: float | None = None,
-    open_at_most: int | None = None,
-    people: People = DEFAULT_PEOPLE,
     quarantine: Quarantine | None = None,
+    **arguments: Any,
 ) -> dict[str, Any]:
     """Return the state of a loop that continues where its log ends.
 
@@ -144,10 +141,10 @@ def recovered_parts(
         Another model of the same configuration; it cannot be used afterwards.
     at_least
         Number of the last line that is known to have been written, in the log or not.
-    expires_after_s, answer_horizon_s, open_at_most, people
-        As in `InteractiveLoop`.
     quarantine
         Annotators in quarantine, as far as known; None if nothing is.
+    arguments
+        Those of `LoopRules`.
 
     Raises
     ------
@@ -172,7 +169,7 @@ def recovered_parts(
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any rebuilt learner
     records = _records(lines)
-    if people.asks_twice:  # nor may the name of a second question
+    if LoopRules(**arguments).people.asks_twice:  # nor may the name of a second question
         for record in records:
             record.second = SecondQuestion()
     head = {
@@ -187,16 +184,7 @@ def recovered_parts(
         "recent": [plain_record(record, None) for record in records],
         "quarantine": (quarantine or Quarantine()).state(),
     }
-    loop = InteractiveLoop.from_parts(
-        {HEAD: head},
-        lines,
-        fresh,
-        expires_after_s=expires_after_s,
-        answer_horizon_s=answer_horizon_s,
-        open_at_most=open_at_most,
-        people=people,
-    )
-    return loop.parts()
+    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **arguments).parts()
 
 
 def _records(lines: list[LabelledExample]) -> list[Record]:
