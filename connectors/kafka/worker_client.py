@@ -41,6 +41,7 @@ from connectors.topics import (
     Silence,
     StalledPartition,
     TopicName,
+    WorkerClient,
 )
 from connectors.wire.outbound import size_of
 
@@ -50,7 +51,7 @@ _MORE_S = 0.005
 _TRACK_EVERY_S = 1.0
 
 
-class KafkaWorkerClient:
+class KafkaWorkerClient(WorkerClient):
     """Client of one worker of a group."""
 
     # _polled    next offset of each input polled since the last commit
@@ -102,12 +103,10 @@ class KafkaWorkerClient:
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The partitions that are this worker's, as of the last poll."""
         return self._member.numbers
 
     @property
     def generation(self) -> int:
-        """Number of the last assignment of partitions, as of the last poll."""
         membership = self._member.membership
         return -1 if membership is None else int(membership.generation_id)
 
@@ -156,7 +155,6 @@ class KafkaWorkerClient:
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
     ) -> Iterator[Record]:
-        """Return what was written to `state` and `consensus` of some partitions, to their end."""
         self._check()
         return read_history(
             self._connection,
@@ -212,7 +210,6 @@ class KafkaWorkerClient:
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
-        """Return about how many records wait in each partition; None if not known yet."""
         self._check()
         if self._lags is None:
             self._lags = {}
@@ -224,7 +221,6 @@ class KafkaWorkerClient:
         return self._lags
 
     def begun(self) -> list[OffsetReset]:
-        """Return where reading did not start where workers had stopped, since the last call."""
         begun, ours = self._member.begun(), self._member.places()
         if ours:
             begun += [
@@ -238,7 +234,6 @@ class KafkaWorkerClient:
         return begun
 
     def stalled(self) -> list[StalledPartition]:
-        """Return the partitions that have records but have yielded none for long."""
         member, now = self._member, self._awake()
         return [
             StalledPartition(
@@ -259,7 +254,6 @@ class KafkaWorkerClient:
         return within(self._timeouts.request_s, "describe transactions", ask)
 
     def silence(self) -> Silence | None:
-        """Return for how long the broker has not answered; None while it answers."""
         return self._monitor.silence
 
     def close(self, *, leave: bool = False) -> None:
