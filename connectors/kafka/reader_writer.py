@@ -14,9 +14,8 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, close_consumer, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, close_consumer, within
 from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, close_producer
-from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
 from connectors.topics import (
     COMPACTED,

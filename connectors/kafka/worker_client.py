@@ -14,18 +14,22 @@ from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 from time import monotonic
+from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, within
 from connectors.kafka.client_import import (
     OffsetAndMetadata,
     TopicPartition,
+    begin_commit,
     close_producer,
+    identity_of,
     kafka_errors,
+    send_positions,
 )
 from connectors.kafka.consumer import GroupConsumer, Prefetch, UnlikeInputsError
-from connectors.kafka.producer import check_sizes, transact
 from connectors.kafka.reader_writer import read_history
+from connectors.kafka.record_codec import put
 from connectors.kafka.topic_identity import Shape, check_same, more_partitions
 from connectors.stalls import STALL_S, StallTracker, WakingClock
 from connectors.topics import (
@@ -429,6 +433,75 @@ class KafkaWorkerClient(WorkerClient):
             if at is not None and member.behind(place) and is_empty_here:
                 positions[place] = at
         self._stalls.update(positions, now)
+
+
+# --- One transaction: records and positions, and once both are acknowledged, the commit.
+#
+# Every record must be waited for: the client can report a commit that did not happen, namely if the
+# broker ended the transaction while records were still unsent, or if the client gave up on one.
+
+
+def transact(
+    producer: Any,
+    names: Mapping[TopicName, str],
+    outgoing: Sequence[Outgoing],
+    offsets: Mapping[TopicPartition, Any],
+    membership: Any,
+    *,
+    timeout_s: float,
+) -> dict[tuple[TopicName, int], int]:
+    """Write records and positions, all or nothing.
+
+    Parameters
+    ----------
+    producer
+        A transactional producer.
+    names
+        Names of the topics on the broker.
+    outgoing
+        The records to write.
+    offsets, membership
+        Where the group continues, and the membership under which this is committed. The broker
+        refuses a member that no longer belongs to the group.
+    timeout_s
+        Timeout of the whole transaction.
+
+    Returns
+    -------
+    For each topic and partition written to, the offset after the last record.
+
+    Raises
+    ------
+    BrokerError
+        If the broker has ended the transaction on its own, or does not answer.
+
+    """
+    until = monotonic() + timeout_s
+    before = identity_of(producer)
+    producer.begin_transaction()
+    lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
+    positions = send_positions(producer, offsets, membership)
+    topics = {name: topic for topic, name in names.items()}
+    ends: dict[tuple[TopicName, int], int] = {}
+    # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
+    # them wakes no thread.
+    for place, last in reversed(lasts):
+        end = last.get(timeout=_left(until)).offset + 1
+        ends.setdefault((topics[place.topic], place.partition), end)
+    _await(positions, until)
+    _await(begin_commit(producer), until)
+    if identity_of(producer) != before:
+        raise BrokerError("broker has ended the transaction of its own accord")
+    return ends
+
+
+def _await(result: Any, until: float) -> None:
+    if not result.wait(timeout_ms=1e3 * _left(until)):
+        raise BrokerError("broker did not answer in time to commit")
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - monotonic())
 
 
 # --- A thread that checks every few seconds that the topics are those at the worker's start.
