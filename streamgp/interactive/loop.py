@@ -826,24 +826,14 @@ class InteractiveLoop(RestartableLoop):
 
         """
         check_now(now)
-        if undone is None:
-            work = partial(take_back, annotator=annotator, log=log, now=now, since=since)
-        else:
-            work = partial(put_back, retraction=undone, log=log, now=now)
-        found: list[Relearned] = []
-
-        def attempt() -> list[Message]:
-            found.append(work(self._moderator, self._touch))
-            return list(found[0].messages)
-
-        messages = self._attempt(_Accepted(subject, key, now), attempt, always=True)
-        self._last = None
-        if not found:
-            (flaw,) = messages
-            assert isinstance(flaw, Rejected)  # a failure yields nothing else
-            return flaw
-        self._changed = True
-        return found[0]
+        try:
+            if undone is not None:
+                return self.reinstate(undone, log, now)
+            return self.retract(annotator, log, now, since=since)
+        except MemoryError:
+            raise
+        except Exception as error:
+            return self._failed(_Accepted(subject, key, now), error, None)
 
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
         """Do something that is not an input, completely or not at all."""
@@ -854,6 +844,7 @@ class InteractiveLoop(RestartableLoop):
             done = work(self._moderator, self._touch)
         except Exception:
             self._rollback.undo()
+            self._changed = True  # credit is part of the state
             raise
         self._changed = self._changed or bool(done.messages) or done.retraction is not None
         return done
@@ -1035,7 +1026,7 @@ class InteractiveLoop(RestartableLoop):
     ) -> list[Message]:
         """Run an input; on any error, roll back to the state before it.
 
-        Only here any error is caught: a user-defined learner, rule or budget may raise any error,
+        Any error is caught: a user-defined learner, rule or budget may raise any error,
         and one record must not end the work on all others.
         """
         journal = self._moderator.journal
