@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from streamgp.base import Doubt, MixedLabelsError
 from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.common.signatures import narrowed
 from streamgp.interactive.learner import (
+    ComparesAnswers,
     HoldsExamples,
     SkepticalLearner,
-    as_comparing,
     predicted_target,
 )
 from streamgp.interactive.messages import Challenge, LabelledExample
@@ -289,7 +290,7 @@ class Consensus:
             Whether the answer tells how often both annotators err.
 
         """
-        model, event_id, y = as_comparing(self.model), record.event.event_id, stood.y
+        model, event_id, y = narrowed(self.model, ComparesAnswers), record.event.event_id, stood.y
         assert model is not None  # it drew the question
         final = stood
         try:

@@ -82,16 +82,17 @@ from typing import TYPE_CHECKING, Literal, Self
 from msgspec import Struct
 
 from streamgp.common.label_context import LabelContext
+from streamgp.common.signatures import narrowed
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import (
+    ComparesAnswers,
+    CountsPending,
     FoundDrift,
+    KnowsNames,
     PredictedTarget,
     SkepticalLearner,
-    as_comparing,
-    as_counting_pending,
     as_finding_drifts,
-    as_knowing_names,
     predicted_target,
 )
 from streamgp.interactive.limits import (
@@ -271,7 +272,7 @@ class InteractiveLoop(RestartableLoop):
             open_at_most=open_at_most,
             people=people,
         )
-        if people.asks_twice and as_comparing(model) is None:
+        if people.asks_twice and narrowed(model, ComparesAnswers) is None:
             raise TypeError(
                 "overlap and repeat need a learner that compares answers, such as "
                 f"SkepticalClassifier(...), got {type(model).__name__}"
@@ -279,8 +280,8 @@ class InteractiveLoop(RestartableLoop):
         self._rollback = Rollback(self._moderator)
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
-        self._counting = as_counting_pending(model)
-        self._known = as_knowing_names(model)
+        self._counting = narrowed(model, CountsPending)
+        self._known = narrowed(model, KnowsNames)
         self._judge = as_judge(model)
 
     def _new_moderator(self) -> Moderator:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
-from streamgp.common.signatures import parameters
+from streamgp.common.signatures import narrowed, parameters
 from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
 from streamgp.interactive.conversation_record import (
     GivenLabel,
@@ -23,12 +23,12 @@ from streamgp.interactive.conversation_record import (
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
+    AsksBack,
+    ComparesAnswers,
+    CountsPending,
+    HearsOutcomes,
+    Reviews,
     SkepticalLearner,
-    as_asking_back,
-    as_comparing,
-    as_counting_pending,
-    as_hearing_outcomes,
-    as_reviewer,
 )
 from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import (
@@ -144,11 +144,13 @@ class Moderator(SavedModerator):
         self._people = rules.people
         self.written_at: float | None = None
         self._keeps_thresholds = rules.open_at_most is not None
-        self._reviewer = as_reviewer(model)
-        self._asking_back = as_asking_back(model)
-        self._counting = as_counting_pending(model)
-        self._hears_outcomes = as_hearing_outcomes(model)
-        self._comparing = as_comparing(model)
+        self._reviewer = narrowed(model, Reviews)
+        asking_back = narrowed(model, AsksBack)
+        has_reach = asking_back is not None and asking_back.reservoir is not None
+        self._asking_back = asking_back if has_reach else None
+        self._counting = narrowed(model, CountsPending)
+        self._hears_outcomes = narrowed(model, HearsOutcomes)
+        self._comparing = narrowed(model, ComparesAnswers)
         self.consensus = Consensus(model, self.journal, self.lines)
         self._expires_after_s = rules.expires_after_s
         self.shared_budget: SharedBudget | None = None
@@ -620,6 +622,7 @@ class Moderator(SavedModerator):
         model = self._asking_back
         assert model is not None  # a review is due
         reach, waits_s = model.reservoir, self._expires_after_s or 0.0
+        assert reach is not None  # likewise
         records = self.memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
         found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
         decision = None if found is None else found[1]

@@ -7,11 +7,11 @@ The inputs are in `loop.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from streamgp.base import Example, State
 from streamgp.common.environment import environment, warn_if_different
-from streamgp.common.signatures import has_methods
+from streamgp.common.signatures import narrowed
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
@@ -67,9 +67,9 @@ class StoredModel:
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Keep a state and examples."""
-        if has_methods(type(self._model), HoldsInPart):
-            examples = cast("HoldsInPart", self._model).as_held(examples)
-        self._state, self._examples = state, list(examples)
+        model = narrowed(self._model, HoldsInPart)
+        self._state = state
+        self._examples = list(examples) if model is None else model.as_held(examples)
 
 
 class RestartableLoop:
