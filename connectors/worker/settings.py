@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.wire.signatures import Signatures
 from streamgp.base import Budget
+from streamgp.common.budget_account import fingerprint_with
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.people import LoopRules
-from streamgp.interactive.shared_budget import fingerprint_with
 
 if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows

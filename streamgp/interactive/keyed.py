@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamgp.base import Budget
+from streamgp.common.budget_account import SharedBudget, fingerprint_with
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
@@ -28,7 +29,6 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules, People
 from streamgp.interactive.retract import Relearned
-from streamgp.interactive.shared_budget import SharedBudget, fingerprint_with
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError

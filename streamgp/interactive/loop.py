@@ -81,6 +81,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct
 
+from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed
 from streamgp.interactive.conversation_record import GivenLabel, Record
@@ -126,7 +127,6 @@ from streamgp.interactive.retract import (
     take_back_known,
 )
 from streamgp.interactive.rollback import Rollback, reason_of, refusal_of, stage_of
-from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (

@@ -19,12 +19,12 @@ from struct import Struct
 from typing import Any, Protocol, Self
 
 from streamgp.base import State
+from streamgp.common.budget_account import SharedBudget
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.people import LoopRules
 from streamgp.interactive.rollback import SavedModel
-from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop, StoredModel
 from streamgp.interactive.state.snapshot import INCONSISTENT
 

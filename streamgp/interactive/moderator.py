@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed, parameters
 from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
@@ -49,7 +50,6 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import CallJournal
-from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.transitions import CELLS, Cell, Input
 from streamgp.interactive.validation import as_label, plain_excerpt
 
