@@ -30,7 +30,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules, People
 from streamgp.interactive.retract import Relearned
 from streamgp.interactive.state.restartable_loop import RestartableLoop
-from streamgp.interactive.state.serialize import check_resumable
+from streamgp.interactive.state.serialize import resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
     check_now,
@@ -223,8 +223,7 @@ class KeyedLoops:
             raise ValueError("a store is of use with max_keys only; give both or neither")
         self._is_kept = max_keys is not None or keep_changes
         if self._is_kept:
-            check_resumable(model)
-            model.state()  # type: ignore[attr-defined] # refuses what could not be kept later
+            resumable(model).state()  # refuses what could not be kept later
         self.model = model
         self.keyed = keyed
         self.max_keys = max_keys
@@ -601,8 +600,7 @@ class KeyedLoops:
         What waits in a store stays there, and the snapshot contains its mark: a store in memory is
         saved with it, one on a disk must be passed to `restore`.
         """
-        check_resumable(self.model)
-        model: Any = self.model
+        model = resumable(self.model)
         state, blobs = self._cache.save()
         body = {
             **self.rules.plain(),
@@ -664,7 +662,7 @@ class KeyedLoops:
             configuration or another store.
 
         """
-        check_resumable(model)
+        resumable(model)
         snapshot = Snapshot.from_bytes(data)
         snapshot.check(_KIND if keyed else _KIND_OF_ONE, fingerprint_with(model, total_budget))
         warn_if_different(snapshot.environment)

@@ -19,9 +19,9 @@ from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
-    check_resumable,
     examples_in,
     plain_record,
+    resumable,
 )
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import teach
@@ -69,7 +69,7 @@ def head_around(
     (1, True)
 
     """
-    check_resumable(model)
+    resumable(model)
     head = parts.get(HEAD)
     if head is None:
         raise SnapshotError("published state has no head; bring it back first")

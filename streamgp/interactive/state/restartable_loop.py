@@ -22,8 +22,8 @@ from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
     StateChangelog,
-    check_resumable,
     load,
+    resumable,
     save,
     take_up,
 )
@@ -145,7 +145,6 @@ class RestartableLoop:
             If a feature is neither a number nor a string.
 
         """
-        check_resumable(self.model)
         return save(
             self._moderator,
             self.rules.plain(),
@@ -191,10 +190,8 @@ class RestartableLoop:
         1
 
         """
-        check_resumable(model)
-        resumable: Any = model
-        snapshot = Snapshot.from_bytes(data)
-        snapshot.check(KIND, resumable.fingerprint() if fingerprint is None else fingerprint)
+        saveable, snapshot = resumable(model), Snapshot.from_bytes(data)
+        snapshot.check(KIND, saveable.fingerprint() if fingerprint is None else fingerprint)
         warn_if_different(snapshot.environment)
         try:
             loop = cls(model, **LoopRules.of(snapshot.body["spans"]).arguments)
@@ -289,14 +286,12 @@ class RestartableLoop:
         self._last = None  # what is published can no longer be undone
         if not self._changed:
             return {}
-        check_resumable(self.model)
         parts = self._published.changed()
         self._changed = False
         return parts
 
     def parts(self) -> dict[str, Any]:
         """Return all parts, as if everything had changed."""
-        check_resumable(self.model)
         return self._published.all()
 
     def part_names(self) -> list[str]:
@@ -376,10 +371,8 @@ class RestartableLoop:
             return self
         if all(part is None for part in parts.values()) and HEAD in parts:
             return None
-        check_resumable(self.model)
-        resumable: Any = self.model
         lines = self._moderator.lines
-        after = lines.sequence, resumable.examples(), lines
+        after = lines.sequence, resumable(self.model).examples(), lines
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
         return type(self)(model, **self.rules.arguments)._taking_up(parts, log, after)
@@ -392,7 +385,7 @@ class RestartableLoop:
         log: Iterable[LabelledExample],
         after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
     ) -> Self:
-        check_resumable(self.model)
+        resumable(self.model)  # otherwise it is misuse, and not bad state
         try:
             take_up(parts, log, self._moderator, after=after)
         except INCONSISTENT as error:

@@ -40,7 +40,7 @@ from streamgp.interactive.validation import plain_excerpt
 
 def head_of(moderator: SavedModerator) -> State:
     """Return the state of the model without its examples, and all counters."""
-    memory, model = moderator.memory, _resumable(moderator)
+    memory, model = moderator.memory, resumable(moderator.model)
     return {
         "sequence": moderator.lines.sequence,
         "pages": memory.segments.n,
@@ -83,7 +83,7 @@ def resume(
     records = sorted(records, key=lambda found: found[1].serial)
     if len(records) != head["remembered"]:
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
-    _resumable(moderator).load_state(head["model"], examples)
+    resumable(moderator.model).load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
     moderator.quarantine = Quarantine.of(head.get("quarantine", {}))
     moderator.unasked = UnaskedLabels.of(head.get("unasked", {}))
@@ -334,7 +334,7 @@ def save(
         The numerical environment, None to leave it out.
 
     """
-    examples = _resumable(moderator).examples()
+    examples = resumable(moderator.model).examples()
     held = {example.event_id for example in examples}
     plain, blob = plain_examples(examples)
     records = []
@@ -367,8 +367,8 @@ def load(snapshot: Snapshot, moderator: SavedModerator) -> None:
     resume(body["head"], records, examples, lines, moderator)
 
 
-def check_resumable(model: Any) -> None:
-    """Refuse a model that cannot be saved."""
+def resumable(model: Any) -> Resumable:
+    """Return a model that can be saved, or raise TypeError."""
     missing = [
         m for m in ("fingerprint", "examples", "state", "load_state") if not hasattr(model, m)
     ]
@@ -377,11 +377,7 @@ def check_resumable(model: Any) -> None:
             f"{type(model).__name__} cannot be saved; give it the methods {', '.join(missing)}, "
             "or use SkepticalClassifier"
         )
-
-
-def _resumable(moderator: SavedModerator) -> Resumable:
-    """Return the model of a loop that `check_resumable` has not refused."""
-    return cast("Resumable", moderator.model)
+    return cast("Resumable", model)
 
 
 def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
@@ -644,7 +640,7 @@ class StateChangelog:
     def fingerprint(self) -> str:
         """Fingerprint of the configuration of the model."""
         if self._fingerprint is None:
-            self._fingerprint = _resumable(self._moderator).fingerprint()
+            self._fingerprint = resumable(self._moderator.model).fingerprint()
         return self._fingerprint
 
     @fingerprint.setter
@@ -721,7 +717,7 @@ def take_up(
     head = parts.get(HEAD)
     if head is None:
         raise ValueError(f"there is no part {HEAD!r}")
-    fingerprint = _resumable(moderator).fingerprint()
+    fingerprint = resumable(moderator.model).fingerprint()
     if head["fingerprint"] != fingerprint:
         raise ValueError(
             f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
