@@ -27,7 +27,7 @@ from streamgp.interactive.validation import plain_excerpt, rejected
 
 if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
-    from streamgp.interactive.conversation_record import GivenLabel, Record
+    from streamgp.interactive.conversation_record import Conversation, GivenLabel
     from streamgp.interactive.messages import Answer, Event, Rejected
     from streamgp.interactive.rollback import CallJournal
 
@@ -158,7 +158,7 @@ class Consensus:
         self._lines = lines
 
     def contest(
-        self, record: Record, label: GivenLabel, now: float, expires_at: float | None
+        self, record: Conversation, label: GivenLabel, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge an answer; None if it is credible, or the model suggests nothing else."""
         event, model, context = record.event, self.model, label.context
@@ -198,7 +198,7 @@ class Consensus:
         )
 
     def contest_again(
-        self, record: Record, doubt: Doubt, now: float, expires_at: float | None
+        self, record: Conversation, doubt: Doubt, now: float, expires_at: float | None
     ) -> Challenge:
         """Challenge the label of a learned event."""
         event, label = record.event, record.label
@@ -209,7 +209,7 @@ class Consensus:
 
     def settle(
         self,
-        record: Record,
+        record: Conversation,
         given: GivenLabel,
         final: GivenLabel,
         now: float,
@@ -254,7 +254,9 @@ class Consensus:
         first = given if challenged else None
         return self._added(self._line(record, final, now, probability_wrong=w, first=first))
 
-    def revise(self, record: Record, final: GivenLabel, now: float) -> LabelledExample | Rejected:
+    def revise(
+        self, record: Conversation, final: GivenLabel, now: float
+    ) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
         try:
@@ -267,7 +269,7 @@ class Consensus:
 
     def aggregate(
         self,
-        record: Record,
+        record: Conversation,
         stood: GivenLabel,
         second: GivenLabel | None,
         now: float,
@@ -322,7 +324,7 @@ class Consensus:
         )
         return self._added(line)
 
-    def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
+    def withdraw(self, record: Conversation, answer: Answer | None, now: float) -> LabelledExample:
         """Take back the label of a learned event; `answer` is None if its line was deleted."""
         record.label = None
         if answer is not None:
@@ -369,7 +371,7 @@ class Consensus:
 
     @staticmethod
     def _challenge(
-        record: Record,
+        record: Conversation,
         label: GivenLabel,
         doubt: Doubt,
         neighbours: Sequence[Neighbour],
@@ -402,7 +404,7 @@ class Consensus:
 
     def _line(
         self,
-        record: Record,
+        record: Conversation,
         label: GivenLabel,
         now: float,
         *,
@@ -436,7 +438,9 @@ class Consensus:
         return line
 
     @staticmethod
-    def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:
+    def _unlearnable(
+        record: Conversation, label: GivenLabel, error: Exception, now: float
+    ) -> Rejected:
         key = record.event.key
         return rejected(label.answer_id, key, "unlearnable", refusal_of(error, record.event.x), now)
 

@@ -103,12 +103,12 @@ class SecondQuestion(
 
 
 # A struct: one is made for every event, in a tenth of the time of a class with slots.
-class Record(msgspec.Struct, eq=False):
+class Conversation(msgspec.Struct, eq=False):
     """The conversation about one event.
 
     Examples
     --------
-    >>> record = Record(Event(event_id="e1", x={}, occurred_at=0.0))
+    >>> record = Conversation(Event(event_id="e1", x={}, occurred_at=0.0))
     >>> record.label_request_id, record.challenge_id(1)
     ('e1/label', 'e1/challenge/1')
     >>> record.state, record.open_request

@@ -84,7 +84,7 @@ from msgspec import Struct
 from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed
-from streamgp.interactive.conversation_record import GivenLabel, Record
+from streamgp.interactive.conversation_record import Conversation, GivenLabel
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import (
     ComparesAnswers,
@@ -398,7 +398,7 @@ class InteractiveLoop(RestartableLoop):
             shared_budget.note(decision, decision.ask or bool(back), now)
         return self._review_if_due(messages, now)
 
-    def _decide(self, event: Event, now: float) -> tuple[Decision, Record | None]:
+    def _decide(self, event: Event, now: float) -> tuple[Decision, Conversation | None]:
         """Return whether to ask about an event, and which conversation to end for the question.
 
         What the model wants is refused by the first of these that applies: the label has come
@@ -478,7 +478,7 @@ class InteractiveLoop(RestartableLoop):
             lambda: self._process_answer(answer, record, now),
         )
 
-    def _process_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _process_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Process an answer that fits a conversation."""
         excess = excess_of_answer(
             self.model, self._known, record, answer, self.people, self.quarantined
@@ -501,7 +501,7 @@ class InteractiveLoop(RestartableLoop):
         messages = [*before, *messages, *again, *second]
         return self._review_if_due([*messages, *self._ask_later_if_due(now)], now)
 
-    def _weigh_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _weigh_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Let the moderator process an answer of an annotator who may give it.
 
         Raises
@@ -526,7 +526,7 @@ class InteractiveLoop(RestartableLoop):
         return messages
 
     def _ask_second_if_due(
-        self, record: Record, messages: list[Message], now: float
+        self, record: Conversation, messages: list[Message], now: float
     ) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
         if not self.people.asks_twice or self._is_full:
@@ -587,7 +587,7 @@ class InteractiveLoop(RestartableLoop):
         return messages
 
     def _repeat_second(
-        self, record: Record, barred: tuple[str, ...] | None, now: float
+        self, record: Conversation, barred: tuple[str, ...] | None, now: float
     ) -> list[Message]:
         """Ask a second question again if an annotator not in `barred` has answered since.
 
@@ -929,7 +929,7 @@ class InteractiveLoop(RestartableLoop):
 
     def _room_for(
         self, decision: Decision, now: float, most: int
-    ) -> tuple[Decision, Record | None]:
+    ) -> tuple[Decision, Conversation | None]:
         """Return whether there is room for a question, and which conversation to end for it."""
         found = self._memory.open_ones()
         if len(found) < most:
@@ -959,7 +959,7 @@ class InteractiveLoop(RestartableLoop):
                 cancelled += self._apply(record, "cancel", now, CLEAR_SINCE)
         return cancelled
 
-    def _score_of(self, record: Record, now: float) -> float:
+    def _score_of(self, record: Conversation, now: float) -> float:
         """Return how useful the label of an event would be now, -inf if it cannot be used."""
         event = record.event
         try:
@@ -982,13 +982,13 @@ class InteractiveLoop(RestartableLoop):
         challenge = self._moderator.look_through(self._touch, now)
         return messages if challenge is None else [*messages, challenge]
 
-    def _apply(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
+    def _apply(self, record: Conversation, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""
         self._touch(record)
         return self._moderator.apply(record, given, now, why=why)
 
     def _expire(
-        self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
+        self, record: Conversation, now: float, given: Literal["deadline", "horizon"] = "deadline"
     ) -> list[Message]:
         """End an open request; there is no input that could be rejected instead."""
         self._rollback.begin()
@@ -1003,19 +1003,19 @@ class InteractiveLoop(RestartableLoop):
             ended = _Accepted(expired.request_id, expired.key, now)
             return [expired, self._failed(ended, error, None)]
 
-    def _forget(self, record: Record, now: float) -> list[Message]:
+    def _forget(self, record: Conversation, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
         self._changed = True
         messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
 
-    def _touch(self, record: Record) -> None:
+    def _touch(self, record: Conversation) -> None:
         """Prepare for the change of a conversation: save it for `undo`, mark it as changed."""
         self._rollback.touch(record)
         self._note(record)
 
-    def _note(self, record: Record) -> None:
+    def _note(self, record: Conversation) -> None:
         """Mark a conversation as changed."""
         self._changed = True
         self._memory.segments.note(record)

@@ -16,9 +16,9 @@ from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed, parameters
 from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
 from streamgp.interactive.conversation_record import (
+    Conversation,
     GivenLabel,
     Question,
-    Record,
     SecondQuestion,
 )
 from streamgp.interactive.deadlines import DeadlineQueue
@@ -161,7 +161,7 @@ class Moderator(SavedModerator):
         return self.quarantine.in_force(self._people)
 
     def ask(
-        self, record: Record, decision: Decision, now: float, *, back: bool = False
+        self, record: Conversation, decision: Decision, now: float, *, back: bool = False
     ) -> LabelRequest:
         """Open the label request of an event; `back` is set if the event came earlier."""
         event = record.event
@@ -179,20 +179,22 @@ class Moderator(SavedModerator):
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
 
-    def excluded(self, record: Record) -> tuple[str, ...]:
+    def excluded(self, record: Conversation) -> tuple[str, ...]:
         """Return the annotators whose answers to the question about an event are not taken."""
         second = record.second
         if second is None or record.state != "compared" or second.to is not None:
             return self.quarantined
         return tuple(dict.fromkeys((*self.quarantined, *record.speakers)))
 
-    def ask_again(self, record: Record, now: float) -> LabelRequest:
+    def ask_again(self, record: Conversation, now: float) -> LabelRequest:
         """Return the open label request of an event, for all who are not excluded by now."""
         request = record.request
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
-    def compare(self, record: Record, messages: list[Message], now: float) -> LabelRequest | None:
+    def compare(
+        self, record: Conversation, messages: list[Message], now: float
+    ) -> LabelRequest | None:
         """Ask a second question about an event if the messages after an answer give reason to.
 
         A question for the same annotator is only recorded, to be asked later; see `ask_later`.
@@ -218,7 +220,7 @@ class Moderator(SavedModerator):
             self.memory.note_waiting(record)
         return None
 
-    def ask_later(self, record: Record, now: float) -> LabelRequest | None:
+    def ask_later(self, record: Conversation, now: float) -> LabelRequest | None:
         """Ask the same annotator about an event again; return None if that is no longer useful."""
         second = record.second
         assert second is not None  # it waits to be asked
@@ -230,7 +232,7 @@ class Moderator(SavedModerator):
         record.second = replace(second, after=None)
         return self._ask_second(record, now)
 
-    def _ask_second(self, record: Record, now: float) -> LabelRequest:
+    def _ask_second(self, record: Conversation, now: float) -> LabelRequest:
         """Open the second question about an event."""
         second = record.second
         assert second is not None
@@ -243,7 +245,7 @@ class Moderator(SavedModerator):
 
     def _request(
         self,
-        record: Record,
+        record: Conversation,
         request_id: str,
         reason: str,
         now: float,
@@ -268,11 +270,11 @@ class Moderator(SavedModerator):
             annotator=None if second is None or record.state != "compared" else second.to,
         )
 
-    def begin(self, record: Record, label: GivenLabel, now: float) -> Message:
+    def begin(self, record: Conversation, label: GivenLabel, now: float) -> Message:
         """Contest or learn the label that came with a new event."""
         return self._weigh(record, CELLS["unknown", "event+"], label, now)
 
-    def process_answer(self, record: Record, answer: Answer, now: float) -> list[Message]:
+    def process_answer(self, record: Conversation, answer: Answer, now: float) -> list[Message]:
         """Process an answer.
 
         Raises
@@ -296,7 +298,12 @@ class Moderator(SavedModerator):
         return self.apply(record, given, now, answer)
 
     def apply(
-        self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
+        self,
+        record: Conversation,
+        given: Input,
+        now: float,
+        answer: Answer | None = None,
+        why: str = "",
     ) -> list[Message]:
         """Process an input that the transition table does not reject, second answers aside.
 
@@ -335,7 +342,7 @@ class Moderator(SavedModerator):
         return messages
 
     def _weigh_second(
-        self, record: Record, given: Input, answer: Answer, now: float
+        self, record: Conversation, given: Input, answer: Answer, now: float
     ) -> list[Message]:
         """Weigh the label that stands against an answer to the second question.
 
@@ -370,7 +377,7 @@ class Moderator(SavedModerator):
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return [line]
 
-    def _may_speak(self, record: Record, given: Input, annotator: str | None) -> bool:
+    def _may_speak(self, record: Conversation, given: Input, annotator: str | None) -> bool:
         """Whether an annotator may give this input about the second question on an event."""
         second = record.second
         assert second is not None
@@ -382,7 +389,7 @@ class Moderator(SavedModerator):
 
     def follow(
         self,
-        record: Record,
+        record: Conversation,
         line: LabelledExample,
         lines: Sequence[LabelledExample],
         now: float,
@@ -428,14 +435,14 @@ class Moderator(SavedModerator):
             record.second = replace(record.second, answer_id=answer_id, annotator=by, first=first)
         return cancels
 
-    def disregard(self, record: Record, now: float, why: str) -> Cancel:
+    def disregard(self, record: Conversation, now: float, why: str) -> Cancel:
         """Cancel the challenge of a label that was not learned yet; the label is not learned."""
         cancel = _cancel_of(record, why, now)
         self._end_question(record, "erase", now)
         record.state, record.label = "cancelled", None
         return cancel
 
-    def abandon(self, record: Record, now: float) -> Expired:
+    def abandon(self, record: Conversation, now: float) -> Expired:
         """End the open request of an event without the model, which has failed at its end."""
         expired = _expired_of(record, now)
         self.deadlines.clear(record.event.event_id)
@@ -445,7 +452,9 @@ class Moderator(SavedModerator):
         record.state = cell.get("#", cell[""]).next
         return expired
 
-    def _weigh(self, record: Record, cell: Cell, label: GivenLabel | None, now: float) -> Message:
+    def _weigh(
+        self, record: Conversation, cell: Cell, label: GivenLabel | None, now: float
+    ) -> Message:
         """Contest a first label, or learn the final one: `label` or, if None, the standing one.
 
         The record still has the state for which the cell is defined.
@@ -474,7 +483,7 @@ class Moderator(SavedModerator):
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return line
 
-    def _end_question(self, record: Record, given: Input, now: float) -> None:
+    def _end_question(self, record: Conversation, given: Input, now: float) -> None:
         """End the question about an event, if one is open, and refund it if no answer came."""
         if record.open_request is None:
             return
@@ -495,7 +504,7 @@ class Moderator(SavedModerator):
             # Taken back while contested: so the label request ends without an answer.
             self._give_back(record, now)
 
-    def _note_outcome(self, record: Record, *, answered: bool) -> None:
+    def _note_outcome(self, record: Conversation, *, answered: bool) -> None:
         """Report that a label request has ended to those that learn when questions are answered."""
         if self._hears_outcomes is not None:
             note = self._hears_outcomes.note_outcome
@@ -503,7 +512,7 @@ class Moderator(SavedModerator):
         if self.shared_budget is not None:
             self.shared_budget.note_outcome(asked_at=record.asked_at, answered=answered)
 
-    def _give_back(self, record: Record, now: float) -> None:
+    def _give_back(self, record: Conversation, now: float) -> None:
         """Refund a label request, once: it ended without an answer."""
         if record.is_given_back:
             return
@@ -527,7 +536,7 @@ class Moderator(SavedModerator):
 
     def _open(
         self,
-        record: Record,
+        record: Conversation,
         request: Request,
         threshold: float | None = None,
         pending: float | None = None,
@@ -564,7 +573,7 @@ class Moderator(SavedModerator):
         """Whether it is time for the model, if it does so, to review the latest events."""
         return self._asking_back is not None and self._asking_back.reservoir_due
 
-    def look_through(self, touch: Callable[[Record], None], now: float) -> Challenge | None:
+    def look_through(self, touch: Callable[[Conversation], None], now: float) -> Challenge | None:
         """Let the model review the labels that it has learned, when that is due.
 
         Parameters
@@ -581,7 +590,7 @@ class Moderator(SavedModerator):
         """
         model, memory = self._reviewer, self.memory
         assert model is not None  # a review is due
-        records: dict[str, Record] = {}
+        records: dict[str, Conversation] = {}
         annotators: dict[str, str | None] = {}
         stds: dict[str, float] = {}
         # Loop over the examples, which are few, and not over the events that are remembered.
@@ -604,7 +613,7 @@ class Moderator(SavedModerator):
         touch(record)
         return self._doubt(record, doubt, now)
 
-    def ask_back(self, touch: Callable[[Record], None], now: float) -> LabelRequest | None:
+    def ask_back(self, touch: Callable[[Conversation], None], now: float) -> LabelRequest | None:
         """Let the model choose among the latest events without a request, when that is due.
 
         Parameters
@@ -635,7 +644,7 @@ class Moderator(SavedModerator):
         touch(record)
         return self.ask(record, decision, now, back=True)
 
-    def _doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
+    def _doubt(self, record: Conversation, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event again."""
         challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
         record.state = CELLS[record.state, "review"][""].next
@@ -644,21 +653,21 @@ class Moderator(SavedModerator):
         return challenge
 
 
-def _cancel_of(record: Record, why: str, now: float) -> Cancel:
+def _cancel_of(record: Conversation, why: str, now: float) -> Cancel:
     """Return the message that the open request of an event is taken back."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
 
 
-def _expired_of(record: Record, now: float) -> Expired:
+def _expired_of(record: Conversation, now: float) -> Expired:
     """Return the message that the open request of an event has expired."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
 
-def _input_of(record: Record, answer: Answer) -> Input:
+def _input_of(record: Conversation, answer: Answer) -> Input:
     """Return the input of the transition table that an answer corresponds to.
 
     Raises
@@ -695,7 +704,7 @@ def _input_of(record: Record, answer: Answer) -> Input:
     return "same" if is_same else "other"
 
 
-def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -> bool:
+def _supersedes_second(record: Conversation, second: SecondQuestion, answer: Answer) -> bool:
     """Whether an answer supersedes the answer to the second question."""
     if second.answer_id != answer.supersedes:
         return False
@@ -703,7 +712,7 @@ def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -
     return record.standing != second.answer_id or second.annotator == answer.annotator
 
 
-def _is_of_second(record: Record, given: Input) -> bool:
+def _is_of_second(record: Conversation, given: Input) -> bool:
     """Whether an input is about the second question; without an id it is about the open one."""
     return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
 
@@ -713,7 +722,7 @@ def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
     return second and replace(second, answer_id=None, annotator=None, first=None)
 
 
-def _uninvited(record: Record, answer: Answer) -> str:
+def _uninvited(record: Conversation, answer: Answer) -> str:
     """Return why an annotator may not answer a second question in this way."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     second = record.second
@@ -726,7 +735,7 @@ def _uninvited(record: Record, answer: Answer) -> str:
     return f"the second question is for an annotator other than {before}, got {who}"
 
 
-def _owner(record: Record, given: Input) -> str | None:
+def _owner(record: Conversation, given: Input) -> str | None:
     """Return whose answer an input would change or confirm; None if it has no annotator."""
     contested = record.state in ("challenged", "doubted")
     if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
@@ -734,7 +743,7 @@ def _owner(record: Record, given: Input) -> str | None:
     return None
 
 
-def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
+def _foreign(record: Conversation, answer: Answer, owner: str | None) -> str:
     """Return why an annotator may not do this with another one's answer."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     return (
@@ -743,7 +752,7 @@ def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
     )
 
 
-def _reason(record: Record, answer: Answer) -> str:
+def _reason(record: Conversation, answer: Answer) -> str:
     """Return why an answer cannot be used, and what to do."""
     if answer.declined:
         return f"event {record.event.event_id!r} has no such open request to decline"
@@ -752,7 +761,7 @@ def _reason(record: Record, answer: Answer) -> str:
     return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
 
 
-def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
+def _label_of(record: Conversation, answer: Answer, given: Input) -> GivenLabel:
     """Read an answer as the label of an event whose state has not changed yet."""
     before = record.label
     contested = before if record.open_request is not None else None

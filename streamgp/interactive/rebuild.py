@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgp.base import State
 from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
-from streamgp.interactive.conversation_record import Record, SecondQuestion
+from streamgp.interactive.conversation_record import Conversation, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.people import LoopRules
@@ -187,7 +187,7 @@ def recovered_parts(
     return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **arguments).parts()
 
 
-def _records(lines: list[LabelledExample]) -> list[Record]:
+def _records(lines: list[LabelledExample]) -> list[Conversation]:
     """Return the conversations contained in a log, the earliest first."""
     records = [_record(of_event) for of_event in by_event(lines).values()]
     for serial, record in enumerate(records, start=1):
@@ -195,11 +195,11 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
     return records
 
 
-def _record(lines: list[LabelledExample]) -> Record:
+def _record(lines: list[LabelledExample]) -> Conversation:
     """Return the conversation about an event; its last line tells what stands."""
     first, last, answer = lines[0], lines[-1], last_answer(lines)
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
-    record = Record(event)
+    record = Conversation(event)
     record.was_asked = any(line.origin != "volunteered" for line in lines)
     record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
     # An unanswered challenge leaves no trace. No name of a question may be used again.

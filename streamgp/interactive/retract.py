@@ -24,7 +24,7 @@ from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
     from streamgp.base import State
-    from streamgp.interactive.conversation_record import Record
+    from streamgp.interactive.conversation_record import Conversation
     from streamgp.interactive.moderator import Moderator
 
 _WHY = "the label was taken back with all others of its annotator"
@@ -229,7 +229,7 @@ def contests(parts: Mapping[str, Any], annotator: str) -> bool:
 
 def take_back(
     moderator: Moderator,
-    touch: Callable[[Record], None],
+    touch: Callable[[Conversation], None],
     *,
     annotator: str,
     log: Iterable[LabelledExample],
@@ -254,7 +254,7 @@ def take_back(
 
 def take_back_known(
     moderator: Moderator,
-    touch: Callable[[Record], None],
+    touch: Callable[[Conversation], None],
     *,
     annotator: str,
     now: float,
@@ -286,7 +286,7 @@ def take_back_known(
 
 def put_back(
     moderator: Moderator,
-    touch: Callable[[Record], None],
+    touch: Callable[[Conversation], None],
     *,
     retraction: Retraction,
     log: Iterable[LabelledExample],
@@ -327,7 +327,7 @@ def _is_log_of(model: Unlearning, lines: Iterable[LabelledExample]) -> bool:
 
 def _relearned(
     moderator: Moderator,
-    touch: Callable[[Record], None],
+    touch: Callable[[Conversation], None],
     before: Sequence[LabelledExample],
     after: Sequence[LabelledExample],
     now: float,
@@ -393,7 +393,7 @@ def _relearned(
 
 def disregarded(
     moderator: Moderator,
-    touch: Callable[[Record], None],
+    touch: Callable[[Conversation], None],
     annotator: str,
     now: float,
     why: str,

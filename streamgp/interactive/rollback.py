@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 
 from streamgp.common.signatures import has_methods
-from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.learner import HoldsExamples
 from streamgp.interactive.messages import Stage
 
@@ -336,7 +336,7 @@ class Rollback:
     def __init__(self, moderator: Moderator) -> None:
         self.call = moderator.journal.call
         self._moderator = moderator
-        self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
+        self._touched: list[tuple[Conversation, dict[str, Any], float | None, int | None]] = []
         self._counts = (0, 0, 0)
         self._shared: State | None = None
         self._quarantine = moderator.quarantine
@@ -355,7 +355,7 @@ class Rollback:
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
-    def touch(self, record: Record) -> None:
+    def touch(self, record: Conversation) -> None:
         """Save a conversation before it changes."""
         deadlines, event_id = self._moderator.deadlines, record.event.event_id
         at, number = deadlines.get(event_id), deadlines.number(event_id)

@@ -21,9 +21,9 @@ from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
 from streamgp.interactive.consensus_log import by_sequence
 from streamgp.interactive.conversation_record import (
+    Conversation,
     GivenLabel,
     Question,
-    Record,
     SecondQuestion,
 )
 from streamgp.interactive.event_store import PlainRecord
@@ -58,7 +58,7 @@ def head_of(moderator: SavedModerator) -> State:
 
 def resume(
     head: State,
-    records: Iterable[tuple[int | None, Record, int | None]],
+    records: Iterable[tuple[int | None, Conversation, int | None]],
     examples: Sequence[Example],
     lines: Iterable[LabelledExample],
     moderator: SavedModerator,
@@ -132,8 +132,8 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     is_improbable: bool = False
 
 
-class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A conversation; `Record` defines the fields."""
+class _PlainConversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A conversation; `Conversation` defines the fields."""
 
     serial: int
     event_id: str
@@ -160,10 +160,13 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
 
 _OF_EVENT = frozenset(("event_id", "key", "occurred_at", "x", "excerpt"))
 _fields_of_record = attrgetter(
-    *(f"event.{name}" if name in _OF_EVENT else name for name in _Conversation.__struct_fields__)
+    *(
+        f"event.{name}" if name in _OF_EVENT else name
+        for name in _PlainConversation.__struct_fields__
+    )
 )
 _X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY, _SECOND = map(
-    _Conversation.__struct_fields__.index,
+    _PlainConversation.__struct_fields__.index,
     ("x", "request", "label", "excerpt", "standing_by", "second"),
 )
 _FIRST = SecondQuestion.__struct_fields__.index("first")
@@ -180,7 +183,7 @@ def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
     return array
 
 
-def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -> PlainRecord:
+def plain_record(record: Conversation, deadline: int | None, *, with_x: bool = True) -> PlainRecord:
     """Return a conversation as plain values.
 
     Parameters
@@ -222,7 +225,7 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
     plain[_EXCERPT] = plain_excerpt(event.excerpt)
     if record.standing_by == record.labelled_by:
         plain[_STANDING_BY] = None
-    return _shortened(plain, _Conversation)
+    return _shortened(plain, _PlainConversation)
 
 
 def _plain_label(label: GivenLabel) -> list[Any]:
@@ -231,7 +234,7 @@ def _plain_label(label: GivenLabel) -> list[Any]:
     return _shortened(fields, GivenLabel)
 
 
-def _plain_x(record: Record) -> Any:
+def _plain_x(record: Conversation) -> Any:
     x = record.event.x
     if record.is_plain:
         return x
@@ -240,14 +243,14 @@ def _plain_x(record: Record) -> Any:
     return plain
 
 
-_SAVED_AS_THEY_ARE = (set(_Conversation.__struct_fields__) & set(Record.__struct_fields__)) - {
-    *("request", "standing_by")
-}
+_SAVED_AS_THEY_ARE = (
+    set(_PlainConversation.__struct_fields__) & set(Conversation.__struct_fields__)
+) - {*("request", "standing_by")}
 
 
 def record_of(
     plain: PlainRecord, learned: Callable[[str], Example | None]
-) -> tuple[Record, int | None]:
+) -> tuple[Conversation, int | None]:
     """Return the conversation from plain values, and the number of its deadline.
 
     Parameters
@@ -259,7 +262,7 @@ def record_of(
 
     """
     try:
-        saved = msgspec.convert(plain, _Conversation)
+        saved = msgspec.convert(plain, _PlainConversation)
     except msgspec.ValidationError as error:
         raise ValueError(f"a conversation cannot be read: {error}") from None
     event_id, x = saved.event_id, saved.x
@@ -277,7 +280,7 @@ def record_of(
         occurred_at=saved.occurred_at,
         excerpt=saved.excerpt,
     )
-    record = Record(event, **{name: getattr(saved, name) for name in _SAVED_AS_THEY_ARE})
+    record = Conversation(event, **{name: getattr(saved, name) for name in _SAVED_AS_THEY_ARE})
     deadline = None
     if saved.request is not None:
         request = msgspec.structs.asdict(saved.request)
@@ -680,7 +683,7 @@ class StateChangelog:
     def _head(self, recent: list[PlainRecord]) -> State:
         return {**head_of(self._moderator), "fingerprint": self.fingerprint, "recent": recent}
 
-    def _plain(self, record: Record) -> PlainRecord:
+    def _plain(self, record: Conversation) -> PlainRecord:
         return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
 
 
@@ -746,7 +749,7 @@ def take_up(
     resume(head, records, list(held.values()), [*lines, *later], moderator)
 
 
-def _agree(held: dict[str, Example], record: Record) -> None:
+def _agree(held: dict[str, Example], record: Conversation) -> None:
     """Make the examples agree with a conversation, if lines of the log are missing."""
     event, label = record.event, record.label
     example = held.get(event.event_id)
