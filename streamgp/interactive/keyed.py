@@ -29,6 +29,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules, People
 from streamgp.interactive.retract import Relearned
+from streamgp.interactive.rollback import reason_of, stage_of
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
@@ -407,16 +408,37 @@ class KeyedLoops:
         since: float | None = None,
         undone: Retraction | None = None,
     ) -> Relearned | Rejected:
-        """Retract labels of one key as an input requests; see the method of `InteractiveLoop`."""
+        """Retract labels of one key, or reinstate them, as an input requests.
+
+        Parameters
+        ----------
+        key, annotator, log, now, since
+            As in `InteractiveLoop.retract`.
+        subject
+            Name of the input in a rejection.
+        undone
+            The retraction to undo, as in `reinstate`; None to retract labels.
+
+        Returns
+        -------
+        The result; or a rejection, after which the loop is as before.
+
+        """
+        check_now(now)
         self._last = None
         loop = self._loop(key)
         if loop is None:
             return rejected(subject, key, "unknown", _no_key(key), now)
-        done = loop.retract_or_reject(
-            annotator, log, now, subject=subject, key=key, since=since, undone=undone
-        )
-        self._update(self._home(key), loop)
-        return done
+        try:
+            if undone is not None:
+                return loop.reinstate(undone, log, now)
+            return loop.retract(annotator, log, now, since=since)
+        except MemoryError:
+            raise
+        except Exception as error:  # of a user-defined learner it may be any
+            return rejected(subject, key, "failed", reason_of(error), now, stage_of(error))
+        finally:
+            self._update(self._home(key), loop)
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input; see `InteractiveLoop.reject_last`."""

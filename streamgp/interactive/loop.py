@@ -799,43 +799,6 @@ class InteractiveLoop(RestartableLoop):
         self._changed = True
         return relearned
 
-    def retract_or_reject(
-        self,
-        annotator: str,
-        log: Iterable[LabelledExample],
-        now: float,
-        *,
-        subject: str,
-        key: str | None = None,
-        since: float | None = None,
-        undone: Retraction | None = None,
-    ) -> Relearned | Rejected:
-        """Retract labels, or reinstate them, as an input requests; reject it if that fails.
-
-        Parameters
-        ----------
-        annotator, log, now, since
-            As in `retract`.
-        subject, key
-            Name of the input in a rejection.
-        undone
-            The retraction to undo, as in `reinstate`; None to retract labels.
-
-        Returns
-        -------
-        The result; or a rejection, after which the loop is as before.
-
-        """
-        check_now(now)
-        try:
-            if undone is not None:
-                return self.reinstate(undone, log, now)
-            return self.retract(annotator, log, now, since=since)
-        except MemoryError:
-            raise
-        except Exception as error:
-            return self._failed(_Accepted(subject, key, now), error, None)
-
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
         """Do something that is not an input, completely or not at all."""
         check_now(now)
