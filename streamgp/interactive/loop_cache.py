@@ -58,7 +58,7 @@ class LoopStore(Protocol):
         """Reset the store to one of the last two marks, whatever was put since."""
 
 
-class MemoryStore:
+class MemoryStore(LoopStore):
     """A store within this process. Its marks contain everything in it.
 
     Examples
@@ -77,19 +77,15 @@ class MemoryStore:
         self._kept: dict[str | None, bytes] = {}
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was last put under a key, or None."""
         return self._kept.get(key)
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Store bytes under a key, replacing what was there."""
         self._kept[key] = data
 
     def discard(self, key: str | None) -> None:
-        """Delete a key, if it is there."""
         self._kept.pop(key, None)
 
     def keys(self) -> Iterator[str | None]:
-        """Return all keys."""
         return iter(self._kept)
 
     def __len__(self) -> int:
