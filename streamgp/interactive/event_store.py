@@ -47,6 +47,8 @@ class StateSegments:
     ----------
     n
         Number of segments so far; each has its number.
+    has_changed
+        Whether anything of the loop differs from what was published.
 
     Examples
     --------
@@ -66,10 +68,11 @@ class StateSegments:
     # _changed  segments that differ from what was published
     # _grown    those of which more than a forgotten conversation differs: they may have become
     #           larger
-    __slots__ = ("_changed", "_grown", "_on", "n")
+    __slots__ = ("_changed", "_grown", "_on", "has_changed", "n")
 
     def __init__(self) -> None:
         self.n = 0
+        self.has_changed = False
         self._on: dict[int, list[Conversation]] = {}
         self._changed: set[int] = set()
         self._grown: set[int] = set()
@@ -80,6 +83,7 @@ class StateSegments:
 
     def note(self, record: Conversation) -> None:
         """Mark the segment of a conversation as changed."""
+        self.has_changed = True
         if record.segment is not None:
             self._changed.add(record.segment)
             self._grown.add(record.segment)
@@ -160,6 +164,7 @@ class StateSegments:
                 del self._on[number]
         self._changed.clear()
         self._grown.clear()
+        self.has_changed = False
 
 
 def _grouped(

@@ -126,7 +126,7 @@ from streamgp.interactive.retract import (
     take_back,
     take_back_known,
 )
-from streamgp.interactive.rollback import Rollback, reason_of, refusal_of, stage_of
+from streamgp.interactive.rollback import reason_of, refusal_of, stage_of
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
@@ -245,6 +245,7 @@ class InteractiveLoop(RestartableLoop):
     # _known      the model, if it tells which names it knows
     # _judge      the model, if it judges annotators by the labels of others
     # _rollback   undoes the current input if it fails
+    # _segments   where conversations were published; knows whether anything has changed since
     # _drifting   the model, if it finds concept drifts
     # _n_drifts   drifts that were told of, or found before the first input here; None before that
     _last: _Accepted | None
@@ -277,7 +278,8 @@ class InteractiveLoop(RestartableLoop):
                 "overlap and repeat need a learner that compares answers, such as "
                 f"SkepticalClassifier(...), got {type(model).__name__}"
             )
-        self._rollback = Rollback(self._moderator)
+        self._rollback = self._moderator.rollback
+        self._segments = self._memory.segments
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
         self._counting = narrowed(model, CountsPending)
@@ -359,11 +361,11 @@ class InteractiveLoop(RestartableLoop):
             excess = excess or excess_of_label(model, x, event.y, self.people)
             if excess is not None:
                 return [rejected(event_id, event.key, "excessive", excess, now)]
-            self._rollback.call(model.observe_one, x)
+            self._moderator.journal.call(model.observe_one, x)
             predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
             raise _RefusedError(refusal_of(error, x)) from error
-        self._changed = True
+        self._segments.has_changed = True
         decision, replaced = self._decide(event, now)
         messages: list[Message] = [_prediction_of(event, predicted, decision, model.n_learned, now)]
         # Before a label is learned: the model is told to await it, and counts the event as asked.
@@ -420,7 +422,9 @@ class InteractiveLoop(RestartableLoop):
         if decision.ask or event.y is not None:  # not always: a context takes a microsecond
             context = LabelContext(event_id=event.event_id)
             known = self._moderator.consensus.accepted.of("note_query", context)
-        self._rollback.call(self.model.note_query, decision, asked=decision.ask, now=now, **known)
+        self._moderator.journal.call(
+            self.model.note_query, decision, asked=decision.ask, now=now, **known
+        )
 
     def on_answer(
         self,
@@ -494,7 +498,7 @@ class InteractiveLoop(RestartableLoop):
             refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
             return [*before, refused, *self._repeat_open(named, now)]
         self._memory.accept(answer, record)
-        self._note(record)
+        self._segments.note(record)
         second = self._ask_second_if_due(record, messages, now)
         messages += self._cancel_if_clear(messages, now)
         again = self._repeat_open(named, now) or self._repeat_second(record, barred, now)
@@ -519,7 +523,7 @@ class InteractiveLoop(RestartableLoop):
             excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
             if excess is not None:
                 raise MisfitError("excessive", excess)
-        self._rollback.touch(record)
+        self._rollback.save(record)
         messages = self._moderator.process_answer(record, answer, now)
         if counts:
             self._moderator.unasked = unasked.plus(answer.annotator, at)
@@ -541,7 +545,7 @@ class InteractiveLoop(RestartableLoop):
         record = self._memory.due(self._moderator.lines.sequence)
         if record is None:
             return []
-        self._touch(record)
+        self._rollback.touch(record)
         request = self._moderator.ask_later(record, now)
         return [] if request is None else [request]
 
@@ -562,11 +566,11 @@ class InteractiveLoop(RestartableLoop):
         moderator = self._moderator
         before = moderator.quarantine
         moderator.quarantine = after = judged(before, self._judge, annotator, self.people)
-        self._changed = self._changed or after is not before
+        self._segments.has_changed |= after is not before
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:
-            messages += disregarded(moderator, self._touch, name, now, SET_ASIDE)
-            messages += take_back_known(moderator, self._touch, annotator=name, now=now)
+            messages += disregarded(moderator, name, now, SET_ASIDE)
+            messages += take_back_known(moderator, annotator=name, now=now)
         return messages
 
     def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
@@ -699,7 +703,7 @@ class InteractiveLoop(RestartableLoop):
             )
         # Even if nothing is found: a worker that resumes from an older snapshot, which still
         # contains the example, must see from the head that it is gone.
-        self._changed = True
+        self._segments.has_changed = True
         example = consensus.held(event_id)
         if example is None:
             return []
@@ -796,21 +800,21 @@ class InteractiveLoop(RestartableLoop):
         """
         work = partial(put_back, retraction=retraction, log=log, now=now)
         relearned = self._relearned(work, now)
-        self._changed = True
+        self._segments.has_changed = True
         return relearned
 
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
         """Do something that is not an input, completely or not at all."""
         check_now(now)
         self._last = None
-        self._rollback.begin()
+        self._rollback.begin(self._moderator)
         try:
-            done = work(self._moderator, self._touch)
+            done = work(self._moderator)
         except Exception:
-            self._rollback.undo()
-            self._changed = True  # credit is part of the state
+            self._rollback.undo(self._moderator)
+            self._segments.has_changed = True  # credit is part of the state
             raise
-        self._changed = self._changed or bool(done.messages) or done.retraction is not None
+        self._segments.has_changed |= bool(done.messages) or done.retraction is not None
         return done
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
@@ -844,7 +848,7 @@ class InteractiveLoop(RestartableLoop):
         if last is None:
             return None
         self._last = None
-        self._rollback.undo()
+        self._rollback.undo(self._moderator)
         return [*last.before, self._failed(last, error, stage)]
 
     def knows(self, event_id: str) -> bool:
@@ -934,54 +938,44 @@ class InteractiveLoop(RestartableLoop):
         """Choose among the latest events if due; return any request."""
         if not self._moderator.reservoir_due or self._is_full:
             return []
-        request = self._moderator.ask_back(self._touch, now)
+        request = self._moderator.ask_back(now)
         return [] if request is None else [request]
 
     def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
         if not self._moderator.review_due:
             return messages
-        self._changed = True
-        challenge = self._moderator.look_through(self._touch, now)
+        self._segments.has_changed = True
+        challenge = self._moderator.look_through(now)
         return messages if challenge is None else [*messages, challenge]
 
     def _apply(self, record: Conversation, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""
-        self._touch(record)
+        self._rollback.touch(record)
         return self._moderator.apply(record, given, now, why=why)
 
     def _expire(
         self, record: Conversation, now: float, given: Literal["deadline", "horizon"] = "deadline"
     ) -> list[Message]:
         """End an open request; there is no input that could be rejected instead."""
-        self._rollback.begin()
-        self._touch(record)
+        self._rollback.begin(self._moderator)
+        self._rollback.touch(record)
         try:
             return self._moderator.apply(record, given, now)
         except MemoryError:
             raise
         except Exception as error:
-            self._rollback.undo()
+            self._rollback.undo(self._moderator)
             expired = self._moderator.abandon(record, now)
             ended = _Accepted(expired.request_id, expired.key, now)
             return [expired, self._failed(ended, error, None)]
 
     def _forget(self, record: Conversation, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
-        self._changed = True
+        self._segments.has_changed = True
         messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
-
-    def _touch(self, record: Conversation) -> None:
-        """Prepare for the change of a conversation: save it for `undo`, mark it as changed."""
-        self._rollback.touch(record)
-        self._note(record)
-
-    def _note(self, record: Conversation) -> None:
-        """Mark a conversation as changed."""
-        self._changed = True
-        self._memory.segments.note(record)
 
     # --- inputs that fail
 
@@ -996,7 +990,7 @@ class InteractiveLoop(RestartableLoop):
         journal = self._moderator.journal
         credit = journal.credit
         if not (journal.may_try() or always):
-            self._changed = True  # credit is part of the state
+            self._segments.has_changed = True  # credit is part of the state
             reason = (
                 "not tried, as too many inputs of this learner have failed; of further ones every "
                 "tenth is tried until one does not fail"
@@ -1005,17 +999,17 @@ class InteractiveLoop(RestartableLoop):
             return [*given.before, rejected(given.subject, key, "failed", reason, given.at)]
         if self._n_drifts is None and self._drifting is not None:
             self._n_drifts = self._drifting.n_drifts
-        self._rollback.begin()
-        self._last, changed = given, self._changed
+        self._rollback.begin(self._moderator)
+        self._last, changed = given, self._segments.has_changed
         try:
             messages = [*given.before, *work()]
-            self._changed = self._changed or journal.credit != credit
+            self._segments.has_changed |= journal.credit != credit
             return messages
         except MemoryError:
             raise
         except Exception as error:
-            self._rollback.undo()
-            self._last, self._changed = None, changed or journal.credit != credit
+            self._rollback.undo(self._moderator)
+            self._last, self._segments.has_changed = None, changed or journal.credit != credit
             if isinstance(error, _RefusedError):
                 flaw = rejected(given.subject, given.key, "malformed", str(error), given.at)
                 return [*given.before, flaw]

@@ -7,7 +7,7 @@ records. The next state and the messages are defined in `transitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -49,7 +49,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
-from streamgp.interactive.rollback import CallJournal
+from streamgp.interactive.rollback import CallJournal, Rollback
 from streamgp.interactive.transitions import CELLS, Cell, Input
 from streamgp.interactive.validation import as_label, plain_excerpt
 
@@ -131,6 +131,8 @@ class Moderator(SavedModerator):
     ----------
     consensus
         Writes the consensus log.
+    rollback
+        Undoes the current input; told of each conversation before it changes.
     shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
     written_at
@@ -152,6 +154,7 @@ class Moderator(SavedModerator):
         self._hears_outcomes = narrowed(model, HearsOutcomes)
         self._comparing = narrowed(model, ComparesAnswers)
         self.consensus = Consensus(model, self.journal, self.lines)
+        self.rollback = Rollback(self)
         self._expires_after_s = rules.expires_after_s
         self.shared_budget: SharedBudget | None = None
 
@@ -573,15 +576,8 @@ class Moderator(SavedModerator):
         """Whether it is time for the model, if it does so, to review the latest events."""
         return self._asking_back is not None and self._asking_back.reservoir_due
 
-    def look_through(self, touch: Callable[[Conversation], None], now: float) -> Challenge | None:
+    def look_through(self, now: float) -> Challenge | None:
         """Let the model review the labels that it has learned, when that is due.
-
-        Parameters
-        ----------
-        touch
-            Called with a conversation before it changes.
-        now
-            The time, in seconds.
 
         Returns
         -------
@@ -610,18 +606,11 @@ class Moderator(SavedModerator):
         if doubt is None or not doubt.decision.ask:
             return None
         record = records[doubt.event_id]
-        touch(record)
+        self.rollback.touch(record)
         return self._doubt(record, doubt, now)
 
-    def ask_back(self, touch: Callable[[Conversation], None], now: float) -> LabelRequest | None:
+    def ask_back(self, now: float) -> LabelRequest | None:
         """Let the model choose among the latest events without a request, when that is due.
-
-        Parameters
-        ----------
-        touch
-            Called with a conversation before it changes.
-        now
-            The time, in seconds.
 
         Returns
         -------
@@ -641,7 +630,7 @@ class Moderator(SavedModerator):
         if found is None or decision is None or not decision.ask:
             return None
         record = self.memory[found[0]]
-        touch(record)
+        self.rollback.touch(record)
         return self.ask(record, decision, now, back=True)
 
     def _doubt(self, record: Conversation, doubt: Doubt, now: float) -> Challenge:

@@ -105,7 +105,6 @@ class RestartableLoop:
     # _memory     conversation about each event within the horizon, and when that ends
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
     # _published  all of it as plain values, in parts
-    # _changed    whether anything differs from what `changes` last returned
     # _last       the last input, if it can still be undone
     _last: Any
 
@@ -116,7 +115,6 @@ class RestartableLoop:
         self._memory = EventStore(self.rules.answer_horizon_s)
         self._moderator = self._new_moderator()
         self._published = StateChangelog(self._moderator)
-        self._changed = False
         self._last = None
 
     def _new_moderator(self) -> SavedModerator:
@@ -250,7 +248,7 @@ class RestartableLoop:
     @property
     def has_changed(self) -> bool:
         """Whether `changes` has something to return."""
-        return self._changed
+        return self._memory.segments.has_changed
 
     def changes(self) -> dict[str, Any]:
         """Return what has changed since the last call, or since the loop was made or restored.
@@ -284,11 +282,7 @@ class RestartableLoop:
 
         """
         self._last = None  # what is published can no longer be undone
-        if not self._changed:
-            return {}
-        parts = self._published.changed()
-        self._changed = False
-        return parts
+        return self._published.changed() if self.has_changed else {}
 
     def parts(self) -> dict[str, Any]:
         """Return all parts, as if everything had changed."""
