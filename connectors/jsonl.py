@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from connectors.broker import Received
+from connectors.broker import Received, Sink
 from connectors.storage.snapshots import (
     lock_directory,
     opened_directory,
@@ -55,7 +55,7 @@ FILES: dict[type, str] = {
 _BUFFER = 1 << 18
 
 
-class MessageFiles:
+class MessageFiles(Sink):
     """A sink that writes every message to its file.
 
     Parameters
@@ -125,7 +125,6 @@ class MessageFiles:
         return {name: file.tell() for name, file in self._files.items()}
 
     def close(self) -> None:
-        """Flush and close the files."""
         for file in self._files.values():
             file.close()
 
