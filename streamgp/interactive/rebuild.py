@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
+from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
 from streamgp.interactive.conversation_record import Conversation, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
@@ -19,7 +19,6 @@ from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
-    examples_in,
     plain_record,
     resumable,
 )

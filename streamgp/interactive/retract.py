@@ -15,11 +15,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
+from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
-from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
+from streamgp.interactive.state.serialize import HEAD, record_of
 from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from streamgp.base import Example, Label
 from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.common.signatures import narrowed
-from streamgp.interactive.consensus_log import by_sequence
+from streamgp.interactive.consensus_log import by_sequence, examples_in
 from streamgp.interactive.learner import ComparesAnswers, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rollback import with_texts
-from streamgp.interactive.state.serialize import examples_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ snapshot and when published piece by piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
@@ -19,7 +18,7 @@ from msgspec.structs import astuple
 
 from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
-from streamgp.interactive.consensus_log import by_sequence
+from streamgp.interactive.consensus_log import by_sequence, read_on
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
@@ -381,104 +380,6 @@ def resumable(model: Any) -> Resumable:
             "or use SkepticalClassifier"
         )
     return cast("Resumable", model)
-
-
-def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
-    """Return the examples that a consensus log leaves for one key, in the order learned.
-
-    Parameters
-    ----------
-    log
-        The lines of one key, in any order; `sequence` gives their order.
-
-    Examples
-    --------
-    >>> line = dict(event_id="e1", x={"light": 0.5}, learned_at=0.0)
-    >>> log = [
-    ...     LabelledExample(sequence=1, y="home", origin="asked", **line),
-    ...     LabelledExample(sequence=2, y="work", origin="revised", revision=1, **line),
-    ... ]
-    >>> [example.y for example in examples_in(log)]
-    ['work']
-
-    """
-    held: dict[str, Example] = {}
-    read_on(held, log)
-    return list(held.values())
-
-
-def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
-    """Apply further lines of a consensus log to the examples that a model holds, by event id."""
-    for line in by_sequence(log):
-        if line.y is None or line.revision == 0:
-            # The first line about an event: if an earlier conversation left lines in a compacted
-            # log, they are not about an example that is still held.
-            held.pop(line.event_id, None)
-        if line.y is not None:
-            before = held.get(line.event_id)
-            answer = settled_answer(line) or (None if before is None else before.answer)
-            if answer is not None and answer.second is None:
-                # A corrected answer counts as it was first given.
-                answer = replace(answer, second=second_answer(line, answer.annotator))
-            held[line.event_id] = Example(
-                event_id=line.event_id,
-                x=line.x,
-                y=line.y,
-                privileged=line.privileged,
-                answer=answer,
-            )
-
-
-def settled_answer(line: LabelledExample) -> SettledAnswer | None:
-    """Return the first answer that a line of the consensus log is about, None for a correction.
-
-    Lines of earlier versions do not tell what a changed answer was.
-
-    Examples
-    --------
-    >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
-    >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
-    SettledAnswer(y='home', annotator='ann', upheld=None, second=None)
-    >>> settled_answer(
-    ...     LabelledExample(
-    ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
-    ...         given_by="ann",
-    ...     )
-    ... )
-    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None)
-
-    """
-    if line.probability_wrong is None or line.y is None:
-        return None
-    if line.challenged:
-        upheld = line.given is None
-        y = line.y if upheld else line.given
-        return SettledAnswer(y=y, annotator=line.given_by, upheld=upheld)
-    if line.origin == "revised":
-        return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
-    upheld_then = True if line.origin == "upheld" else None
-    return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
-
-
-def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
-    """Return the second annotator's answer that a line of the consensus log is about.
-
-    None if there is none, or if it is a second answer of the annotator `first_by`, who gave the
-    first one: it tells nothing more about the label.
-
-    Examples
-    --------
-    >>> line = LabelledExample(
-    ...     event_id="e1", sequence=2, revision=1, x={}, y="home", origin="aggregated",
-    ...     learned_at=0.0, annotator="bob", given="gym",
-    ... )
-    >>> second_answer(line, "ann").y, second_answer(line, "bob")
-    ('gym', None)
-
-    """
-    if line.origin != "aggregated" or line.annotator in (None, first_by):
-        return None
-    return SettledAnswer(y=line.y if line.given is None else line.given, annotator=line.annotator)
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
