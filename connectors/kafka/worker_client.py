@@ -30,7 +30,7 @@ from connectors.kafka.client_import import (
 from connectors.kafka.consumer import GroupConsumer, Prefetch, UnlikeInputsError
 from connectors.kafka.reader_writer import read_history
 from connectors.kafka.record_codec import put
-from connectors.kafka.topic_identity import Shape, check_same, more_partitions
+from connectors.kafka.topic_identity import Shape, check_same, missing, more_partitions
 from connectors.stalls import STALL_S, StallTracker, WakingClock
 from connectors.topics import (
     BrokerError,
@@ -398,12 +398,10 @@ class KafkaWorkerClient(WorkerClient):
 
     def _checked_shapes(self) -> dict[TopicName, Shape]:
         """Return the current topics, after checking that the group's positions belong to them."""
-        shapes = {}
-        for name, shape in self._administration.shapes().items():
-            if shape is None:
-                called = self._connection.names[name]
-                raise BrokerError(f"topic {called} is missing; --create-topics makes it")
-            shapes[name] = shape
+        found = self._administration.shapes()
+        if absent := [self._connection.names[name] for name, each in found.items() if each is None]:
+            raise BrokerError(missing(absent))
+        shapes = {name: shape for name, shape in found.items() if shape is not None}
         marked = self._administration.marked_positions(self._group)
         self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
         return shapes

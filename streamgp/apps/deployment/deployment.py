@@ -237,13 +237,10 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     topics = open_topics(config)
     try:
         # These commands need fewer rights than a worker, but the topics must exist.
-        missing = [line for line in topics.problems() if _CURE in line]
-        if missing:
+        if missing := next((line for line in topics.problems() if _CURE in line), None):
             where = [] if broker is None else ["--broker", broker]
             command = shlex.join(["streamgp", "check", str(config_file), *where, _CURE])
-            # The command says it once for all of them.
-            reasons = "; ".join(line.removesuffix(f"; {_CURE} makes it") for line in missing)
-            raise click.ClickException(f"{reasons}: `{command}`")
+            raise click.ClickException(f"{missing}: `{command}`")
         yield Deployment(config=config, topics=topics)
     finally:
         # If the broker is gone, closing may fail too, which is then irrelevant.
