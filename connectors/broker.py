@@ -13,7 +13,7 @@ input positions become visible together. The runner of a loop calls `flush` firs
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import merge
@@ -23,20 +23,15 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from msgspec.structs import replace
 
 from connectors.memory import MemoryReader, MemoryTopics
-from connectors.topics import Outgoing, Reader, Record, Topics, Writer
+from connectors.topics import Outgoing, Reader, Record, TopicName, Topics, Writer
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
-from connectors.wire.outbound import Outbound, time_of
+from connectors.wire.outbound import ROUTES, Outbound, time_of
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
-    Challenge,
     Event,
-    Expired,
     Input,
-    LabelledExample,
-    LabelRequest,
     Message,
-    Prediction,
     Rejected,
     Retraction,
 )
@@ -48,17 +43,11 @@ TOPICS: tuple[Topic, ...] = get_args(Topic)
 INPUTS: tuple[Topic, ...] = ("answers", "events")
 """Topics that a worker reads."""
 
-INPUT_TOPIC: dict[type, Topic] = {Event: "events", Answer: "answers", Cancel: "answers"}
-OUTPUT_TOPIC: dict[type, Topic] = {
-    Prediction: "predictions",
-    LabelRequest: "requests",
-    Challenge: "requests",
-    Cancel: "requests",
-    Expired: "requests",
-    LabelledExample: "consensus",
+INPUT_TOPIC: dict[type, TopicName] = {Event: "events", Answer: "answers", Cancel: "answers"}
+OUTPUT_TOPIC: dict[type, TopicName] = {
+    **{kind: topic for kind, (topic, _) in ROUTES.items() if topic not in INPUTS},
     Rejected: "dead-letters",
 }
-
 
 _REJECTED = "dlq.rejected"
 _SOURCE = "/streamgp/run"
@@ -101,8 +90,8 @@ class Source(Protocol):
         ...
 
     def commit(self) -> None:
-        """Mark everything polled so far as done."""
-        ...
+        """Mark everything polled so far as done, unless it can be read again from the start."""
+        return
 
     def close(self) -> None:
         """Close the connection; what was not committed will be delivered again."""
@@ -148,7 +137,7 @@ class Broker(Protocol):
         ...
 
 
-class TopicsBroker:
+class TopicsBroker(Broker):
     """The simple protocol over topics of any kind, for a loop that `connectors.run` drives.
 
     Delivery is at least once. To process every input exactly once, or with several workers, use the
@@ -169,11 +158,9 @@ class TopicsBroker:
         return TopicsSource(self._topics.reader(check_topics(topics), group=group))
 
     def sink(self) -> TopicsSink:
-        """Publish the messages of a loop."""
         return TopicsSink(self._topics.writer("run"), OUTPUT_TOPIC)
 
     def publisher(self) -> TopicsSink:
-        """Publish inputs of a loop."""
         return TopicsSink(self._topics.writer("run"), INPUT_TOPIC)
 
     def close(self) -> None:
@@ -181,7 +168,7 @@ class TopicsBroker:
         self._topics.close()
 
 
-class TopicsSource:
+class TopicsSource(Source):
     """Reads messages from topics; of those polled together, the earliest records come first.
 
     Parameters
@@ -208,15 +195,13 @@ class TopicsSource:
         return False
 
     def commit(self) -> None:
-        """Start the group's next source after what was polled."""
         self._reader.commit()
 
     def close(self) -> None:
-        """Close the connection; what was not committed will be delivered again."""
         self._reader.close()
 
 
-class TopicsSink:
+class TopicsSink(Sink):
     """Publishes messages; a rejection becomes a dead letter with the original bytes.
 
     Parameters
@@ -228,7 +213,7 @@ class TopicsSink:
 
     """
 
-    def __init__(self, writer: Writer, homes: dict[type, Topic]) -> None:
+    def __init__(self, writer: Writer, homes: Mapping[type, TopicName]) -> None:
         self._writer = writer
         self._homes = homes
         self._unsent: list[Outgoing] = []
@@ -260,7 +245,6 @@ class TopicsSink:
         self._writer.flush()
 
     def close(self) -> None:
-        """Flush and close the connection."""
         try:
             self.flush()
         finally:
@@ -316,7 +300,6 @@ class MemoryBroker(TopicsBroker):
         return MemorySource(self, self._memory.reader(check_topics(topics), group=group))
 
     def publisher(self) -> TopicsSink:
-        """Publish inputs of a loop."""
         return TopicsSink(_OpenWriter(self, self._topics.writer("run")), INPUT_TOPIC)
 
     def close(self) -> None:
@@ -416,7 +399,7 @@ def check_topics(topics: Iterable[str]) -> tuple[Topic, ...]:
     return tuple(found)
 
 
-def topic_of(message: Input | Message, topics: dict[type, Topic]) -> Topic:
+def topic_of(message: Input | Message, topics: Mapping[type, TopicName]) -> TopicName:
     """Return the topic of a message by its type; raise an error if it has none here."""
     topic = topics.get(type(message))
     if topic is None:

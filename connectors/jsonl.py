@@ -7,17 +7,22 @@ from which to continue are given.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from connectors.broker import Received
-from connectors.storage.snapshots import replacing, state_error, what_is_there
+from connectors.broker import Received, Sink
+from connectors.storage.snapshots import (
+    lock_directory,
+    opened_directory,
+    replacing,
+    state_error,
+    what_is_there,
+)
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from streamgp.common.private_files import make_directory, private
 from streamgp.common.validation import check_path
@@ -50,7 +55,7 @@ FILES: dict[type, str] = {
 _BUFFER = 1 << 18
 
 
-class MessageFiles:
+class MessageFiles(Sink):
     """A sink that writes every message to its file.
 
     Parameters
@@ -120,7 +125,6 @@ class MessageFiles:
         return {name: file.tell() for name, file in self._files.items()}
 
     def close(self) -> None:
-        """Flush and close the files."""
         for file in self._files.values():
             file.close()
 
@@ -129,8 +133,7 @@ class MessageFiles:
 def alone_in(directory: str | Path) -> Iterator[None]:
     """Lock a directory of messages against other users of this lock while the block runs.
 
-    It is created if it does not exist. The lock is on the directory itself, so that no further file
-    appears in it, and ends with the process, however that ends.
+    It is created if it does not exist.
 
     Raises
     ------
@@ -148,25 +151,18 @@ def alone_in(directory: str | Path) -> Iterator[None]:
     """
     try:
         make_directory(directory)
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = opened_directory(directory)
     except OSError as error:
         raise _in_words(error) from None
     try:
-        # Some network file systems cannot lock directories: better unguarded than refused.
-        with suppress(OSError):
-            _lock(descriptor, directory)
+        if not lock_directory(descriptor):
+            raise ValueError(
+                f"{directory} is in use by another replay; wait for its end, or name another "
+                "directory"
+            )
         yield
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int, directory: str | Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(
-            f"{directory} is in use by another replay; wait for its end, or name another directory"
-        ) from None
 
 
 def _in_words(error: OSError) -> ValueError:

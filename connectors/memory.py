@@ -24,14 +24,15 @@ from connectors.topics import (
     BrokerError,
     Checkpoint,
     FencedError,
-    Obstacle,
-    OffsetReset,
     Outgoing,
     Place,
     Progress,
+    Reader,
     Record,
-    StalledPartition,
     TopicName,
+    Topics,
+    WorkerClient,
+    Writer,
     partition_of,
 )
 from streamgp.common.validation import check_whole
@@ -213,7 +214,7 @@ class Group:
                     self._owners[number] = (member, self.generation)
 
 
-class MemoryWorkerClient:
+class MemoryWorkerClient(WorkerClient):
     """One member of a group.
 
     Parameters
@@ -245,12 +246,10 @@ class MemoryWorkerClient:
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The partitions that are this worker's, as of the last poll."""
         return self._assigned
 
     @property
     def generation(self) -> int:
-        """Number of the last distribution of partitions, as of the last poll."""
         return self._generation
 
     def poll(self, timeout_s: float) -> list[Record]:
@@ -269,7 +268,6 @@ class MemoryWorkerClient:
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
     ) -> Iterator[Record]:
-        """Return what was written to `state` and `consensus` of some partitions."""
         with self._logs.news:
             self._check()
             found = [
@@ -281,7 +279,6 @@ class MemoryWorkerClient:
         return _told(found, progress)
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records and commit the offsets polled so far."""
         with self._logs.news:
             self._check()
             for number in sorted(self._assigned):
@@ -294,28 +291,12 @@ class MemoryWorkerClient:
             return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
-        """Return how many records wait in each assigned partition of the inputs."""
         with self._logs.news:
             self._check()
             return {
                 (topic, number): self._logs.n_after(topic, number, offset)
                 for (topic, number), offset in self._polled.items()
             }
-
-    def begun(self) -> list[OffsetReset]:
-        """Return an empty list: a group starts at the first record, and nothing is deleted."""
-        return []
-
-    def stalled(self) -> list[StalledPartition]:
-        """Return an empty list: all records can be read."""
-        return []
-
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return an empty mapping."""
-        return {}
-
-    def silence(self) -> None:
-        """Return None: nothing is asked over a network."""
 
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Leave; what was polled and not committed is delivered again, here or elsewhere."""
@@ -381,7 +362,7 @@ def _told(records: list[Record], progress: Progress | None) -> Iterator[Record]:
 _MANY = 500
 
 
-class MemoryTopics:
+class MemoryTopics(Topics):
     """Topics in memory.
 
     Parameters
@@ -425,14 +406,12 @@ class MemoryTopics:
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
     ) -> MemoryReader:
-        """Read topics."""
         with self._logs.news:
             self._logs.check_open()
             positions = None if group is None else self._positions.setdefault(group, {})
             return MemoryReader(self._logs, topics, from_end=from_end, positions=positions)
 
     def writer(self, program: str) -> MemoryWriter:  # noqa: ARG002
-        """Write to topics."""
         return MemoryWriter(self._logs)
 
     def compact(self) -> None:
@@ -448,28 +427,14 @@ class MemoryTopics:
         """Return an empty list."""
         return []
 
-    def warnings(self) -> list[str]:
-        """Return an empty list."""
-        return []
-
     def identity(self) -> str:
         """Return the number of this object within the process."""
         return str(id(self))
 
-    def names(self) -> Mapping[TopicName, str]:
-        """Return the names that the topics have everywhere."""
-        return {name: name for name in ALL_TOPICS}
-
     def n_partitions(self) -> int:
-        """Return the number of partitions of each topic."""
         return self._logs.n_partitions
 
-    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not processed."""
-        return {place: each.n_waiting for place, each in self.backlog(group).items()}
-
     def backlog(self, group: str) -> dict[Place, Backlog]:
-        """Return how far a group is in each input partition."""
         with self._logs.news:
             members = self._groups.get(group, Group(self._logs.n_partitions))
             return {
@@ -497,22 +462,10 @@ class MemoryTopics:
                 heeded={n: positions["consensus", n] for n in numbers},
             )
 
-    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return all of them: whatever waits can be read."""
-        return set(positions)
-
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return an empty mapping: all records can be read."""
-        return {}
-
     def n_members(self, group: str) -> int:
         """Return how many clients of a group are open."""
         with self._logs.news:
             return len(self._groups.get(group, ()))
-
-    def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
-        """Return an empty list: there are no other topics here."""
-        return []
 
     def close(self) -> None:
         """Close the connection: a client that still polls gets a `BrokerError`."""
@@ -521,7 +474,7 @@ class MemoryTopics:
             self._logs.news.notify_all()
 
 
-class MemoryReader:
+class MemoryReader(Reader):
     """Reads topics in memory; `positions` are those of its group, if it has one."""
 
     # _offsets  the next offset of each partition
@@ -546,7 +499,6 @@ class MemoryReader:
         self._offsets = {place: (positions or {}).get(place, n) for place, n in starts.items()}
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next records; an empty list if none came in time."""
         until = monotonic() + timeout_s
         with self._logs.news:
             while True:
@@ -559,12 +511,10 @@ class MemoryReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there when the reader was opened has been read."""
         with self._logs.news:
             return all(self._offsets[place] >= goal for place, goal in self._goals.items())
 
     def look_again(self) -> None:
-        """Let `caught_up` count what has come since the reader was opened, too."""
         with self._logs.news:
             self._goals = {place: self._logs.end(*place) for place in self._goals}
 
@@ -575,7 +525,6 @@ class MemoryReader:
             return all(offset >= self._logs.end(*place) for place, offset in self._offsets.items())
 
     def commit(self) -> None:
-        """Let the group's next reader start after what was polled."""
         if self._positions is None:
             raise ValueError(NO_GROUP)
         with self._logs.news:
@@ -596,7 +545,7 @@ class MemoryReader:
         return records
 
 
-class MemoryWriter:
+class MemoryWriter(Writer):
     """Writes to topics in memory."""
 
     def __init__(self, logs: Logs) -> None:
@@ -616,5 +565,4 @@ class MemoryWriter:
         self._unsent.clear()
 
     def close(self) -> None:
-        """Flush and close the connection."""
         self.flush()

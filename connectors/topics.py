@@ -2,7 +2,8 @@
 
 On this level everything is bytes in partitions; `connectors.wire` gives them their meaning:
 `inbound`, `outbound` and `state_records`. Kafka, a SQLite database and this process's memory each
-provide `Topics`.
+provide `Topics`. A broker derives its classes from the protocols below: what a method does is said
+here once, and what only a cluster can report has a default.
 
 """
 
@@ -301,19 +302,19 @@ class WorkerClient(Protocol):
 
     def begun(self) -> Sequence[OffsetReset]:
         """Return where reading did not start where workers had stopped, since the last call."""
-        ...
+        return []
 
     def stalled(self) -> Sequence[StalledPartition]:
         """Return the partitions that have records but have yielded none for long."""
-        ...
+        return []
 
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
         """Return what keeps partitions from being read, as far as the broker tells."""
-        ...
+        return {}
 
     def silence(self) -> Silence | None:
         """Return for how long the broker has not answered; None while it answers."""
-        ...
+        return None
 
     def close(self, *, leave: bool = False) -> None:
         """End; what was polled and not committed is delivered again, here or elsewhere.
@@ -453,15 +454,15 @@ class Topics(Protocol):
 
     def warnings(self) -> list[str]:
         """Return problems that workers can tolerate, one line each; for topics without others."""
-        ...
+        return []
 
     def identity(self) -> str:
         """Return what distinguishes these topics from earlier ones with the same names."""
         ...
 
     def names(self) -> Mapping[TopicName, str]:
-        """Return the name of each topic on the broker."""
-        ...
+        """Return the name of each topic on the broker, by default its role."""
+        return {name: name for name in ALL_TOPICS}
 
     def n_partitions(self) -> int:
         """Return the number of partitions of the inputs."""
@@ -469,7 +470,7 @@ class Topics(Protocol):
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return how many records of each input partition a group has not processed."""
-        ...
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
         """Return how far a group is in each input partition."""
@@ -492,21 +493,24 @@ class Topics(Protocol):
         """
         ...
 
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
         """Return what keeps partitions from being read, as far as the broker tells."""
-        ...
+        return {}
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return the places that have a committed record at or after an offset."""
-        ...
+        """Return the places that have a committed record at or after an offset.
+
+        The places are those where records wait; by default, whatever waits can be read.
+        """
+        return set(positions)
 
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are running."""
         ...
 
-    def read_besides(self, group: str) -> list[str]:
+    def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
         """Return the names on the broker of other topics that members of a group read."""
-        ...
+        return []
 
     def close(self) -> None:
         """Close the connection."""

@@ -10,7 +10,12 @@ import shlex
 from pathlib import Path
 from time import monotonic, sleep
 
-from connectors.storage.snapshots import StateError, state_error
+from connectors.storage.snapshots import (
+    StateError,
+    lock_directory,
+    opened_directory,
+    state_error,
+)
 from connectors.topics import BrokerError, RefusedError
 
 DATABASE = "topics.db"
@@ -120,8 +125,6 @@ def network_flaw(directory: Path, mounts: Path = _MOUNTS) -> str | None:
 def hold(directory: Path) -> int:
     """Keep other workers out of a directory until the descriptor returned is closed.
 
-    The lock is on the directory itself and is released with the process, however that ends.
-
     Raises
     ------
     BrokerError
@@ -130,7 +133,7 @@ def hold(directory: Path) -> int:
     """
     descriptor = _opened(directory)
     until = monotonic() + _PATIENCE_S
-    while not _lock(descriptor, fcntl.LOCK_EX):
+    while not lock_directory(descriptor):
         if monotonic() > until:
             os.close(descriptor)
             raise RefusedError(
@@ -145,7 +148,7 @@ def is_held(directory: Path) -> bool:
     """Return whether a worker holds a directory."""
     descriptor = _opened(directory)
     try:
-        return not _lock(descriptor, fcntl.LOCK_SH)
+        return not lock_directory(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
@@ -172,16 +175,6 @@ def changed(path: Path, what: str) -> RefusedError:
 
 def _opened(directory: Path) -> int:
     try:
-        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return opened_directory(directory)
     except OSError as error:
         raise in_words(f"cannot use {directory}", error) from error
-
-
-def _lock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # some file systems cannot lock directories: better unguarded than refused
-    return True

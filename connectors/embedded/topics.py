@@ -28,27 +28,27 @@ from connectors.embedded.directory import (
     old_files,
 )
 from connectors.topics import (
-    ALL_TOPICS,
     COMPACTED,
     NO_GROUP,
     Backlog,
     BrokerError,
     Checkpoint,
-    Obstacle,
-    OffsetReset,
     Outgoing,
     Place,
     Progress,
+    Reader,
     Record,
     RefusedError,
     ShortTopicError,
-    StalledPartition,
     TopicName,
+    Topics,
+    WorkerClient,
+    Writer,
 )
 from streamgp.common.private_files import make_directory
 
 
-class EmbeddedTopics:
+class EmbeddedTopics(Topics):
     """Topics in a database.
 
     Parameters
@@ -104,7 +104,6 @@ class EmbeddedTopics:
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
     ) -> EmbeddedReader:
-        """Read topics; only committed records."""
         return EmbeddedReader(self.directory, topics, from_end=from_end, group=group)
 
     def writer(self, program: str) -> EmbeddedWriter:  # noqa: ARG002
@@ -175,20 +174,11 @@ class EmbeddedTopics:
         with self._open() as database:
             return database.identity()
 
-    def names(self) -> Mapping[TopicName, str]:
-        """Return the names of the topics, which are their roles."""
-        return {name: name for name in ALL_TOPICS}
-
     def n_partitions(self) -> int:
         """Return 1."""
         return 1
 
-    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input a group has not processed."""
-        return {place: each.n_waiting for place, each in self.backlog(group).items()}
-
     def backlog(self, group: str) -> dict[Place, Backlog]:
-        """Return how far a group is in each input."""
         with self._open() as database, database.reading():
             return {
                 (topic, 0): Backlog(
@@ -223,21 +213,9 @@ class EmbeddedTopics:
                 waiting=waiting,
             )
 
-    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return all of them: everything that waits is a record."""
-        return set(positions)
-
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return an empty dict: everything that is there can be read."""
-        return {}
-
     def n_members(self, group: str) -> int:  # noqa: ARG002
         """Return 1 if a worker of any group holds the directory, otherwise 0."""
         return int(is_held(self.directory))
-
-    def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
-        """Return an empty list: there are no other topics here."""
-        return []
 
     def close(self) -> None:
         """Close the worker clients that are open."""
@@ -258,7 +236,7 @@ _MOST_UNSENT_BYTES = 1 << 20
 _STEP_S = 0.02
 
 
-class EmbeddedWorkerClient:
+class EmbeddedWorkerClient(WorkerClient):
     """The only worker of an embedded broker.
 
     Parameters
@@ -317,7 +295,6 @@ class EmbeddedWorkerClient:
         return 0 if self._has_polled else -1
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next inputs, answers before events."""
         self._check()
         self._has_polled = True
         records = _wait_for(self._read, timeout_s)
@@ -331,7 +308,6 @@ class EmbeddedWorkerClient:
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
     ) -> Iterator[Record]:
-        """Return what was written to `state` and `consensus`."""
         self._check()
         spans: list[tuple[TopicName, int, int]] = []
         n_all = 0
@@ -352,7 +328,6 @@ class EmbeddedWorkerClient:
         return self._history(spans, n_all, progress)
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records and the positions polled so far, atomically."""
         self._check()
         records: dict[TopicName, list[Outgoing]] = {}
         for record in (*self._taken_back, *outgoing):
@@ -378,28 +353,12 @@ class EmbeddedWorkerClient:
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
-        """Return how many records wait in each input."""
         self._check()
         with self._database.reading():
             return {
                 (topic, 0): self._database.count(table, self._polled[topic])
                 for topic, table in INPUTS.items()
             }
-
-    def begun(self) -> list[OffsetReset]:
-        """Return an empty list: a group starts with the first record, and nothing is deleted."""
-        return []
-
-    def stalled(self) -> list[StalledPartition]:
-        """Return an empty list: everything that is there can be read."""
-        return []
-
-    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
-        """Return an empty dict."""
-        return {}
-
-    def silence(self) -> None:
-        """Return None: nothing is asked over a network."""
 
     def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Release the directory; what was polled and not committed is delivered again."""
@@ -444,7 +403,7 @@ class EmbeddedWorkerClient:
                     progress(n_done, max(n_done, n_all))
 
 
-class EmbeddedReader:
+class EmbeddedReader(Reader):
     """Reads topics of an embedded broker; with a group, from where it has committed."""
 
     # _offsets        next offset of each topic
@@ -462,21 +421,17 @@ class EmbeddedReader:
         self._offsets = {topic: known.get(topic, start) for topic, start in starts.items()}
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next records, committed ones only; an empty list if none came in time."""
         return _wait_for(self._read, timeout_s)
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there when the reader was opened has been read."""
         return all(self._offsets[topic] >= goal for topic, goal in self._goals.items())
 
     def look_again(self) -> None:
-        """Let `caught_up` count what has come since the reader was opened, too."""
         with self._database.reading():
             self._goals = {topic: self._database.end(TABLES[topic]) for topic in self._goals}
 
     def commit(self) -> None:
-        """Let the group's next reader start after what was polled."""
         if self._group is None:
             raise ValueError(NO_GROUP)
         with self._database.writing():
@@ -498,7 +453,7 @@ class EmbeddedReader:
         return records
 
 
-class EmbeddedWriter:
+class EmbeddedWriter(Writer):
     """Writes the inputs of a worker; each flush is one transaction."""
 
     # _unsent               records of each input that were taken and not written

@@ -24,7 +24,7 @@ from connectors.kafka.client_import import (
     TopicPartition,
     kafka_errors,
 )
-from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, shape_of
+from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, missing, shape_of
 from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
@@ -93,26 +93,22 @@ def wanted(name: TopicName) -> dict[str, str]:
     return settings
 
 
-def flaws(name: TopicName, called: str, topic: Mapping[str, Any] | None) -> list[str]:
-    """Return why a topic cannot be used.
+def flaws(name: TopicName, called: str, topic: Mapping[str, Any]) -> list[str]:
+    """Return why an existing topic cannot be used.
 
     Parameters
     ----------
     name, called
         The topic, and its name on the broker.
     topic
-        The broker's description; None if the topic does not exist.
+        The broker's description.
 
     Examples
     --------
-    >>> flaws("events", "rooms.events", None)
-    ['topic rooms.events is missing; --create-topics makes it']
     >>> flaws("state", "state", {"error_code": 0, "authorized_operations": ["READ"]})
     ['no right to write topic state']
 
     """
-    if topic is None:
-        return [f"topic {called} is missing; --create-topics makes it"]
     if topic["error_code"] == _FORBIDDEN:
         return [f"no right to see topic {called}"]
     if topic["error_code"]:
@@ -234,8 +230,8 @@ class Administration:
 
     def create(self) -> list[str]:
         """Create the missing topics; return what was done, one line each."""
-        missing = [name for name, topic in self._describe().items() if topic is None]
-        if not missing:
+        absent = [name for name, topic in self._describe().items() if topic is None]
+        if not absent:
             return []
         new = {
             self._names[name]: {
@@ -243,7 +239,7 @@ class Administration:
                 "replication_factor": self._replication,
                 "configs": wanted(name),
             }
-            for name in missing
+            for name in absent
         }
         answer = self._ask(
             "create topics", lambda client: client.create_topics(new, raise_errors=False)
@@ -266,9 +262,11 @@ class Administration:
             settings = self._settings(there)
         except RefusedError as error:
             return [str(error)]
-        lines = []
+        absent = [self._names[name] for name, topic in topics.items() if topic is None]
+        lines = [missing(absent)] if absent else []
         for name, topic in topics.items():
-            lines += flaws(name, self._names[name], topic)
+            if topic is not None:
+                lines += flaws(name, self._names[name], topic)
         counts = {name: len((topics[name] or {})["partitions"]) for name in there}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{self._names[name]} {count}" for name, count in counts.items())
@@ -302,11 +300,11 @@ class Administration:
         counts = {}
         for name in names:
             topic = topics[name]
-            if topic is None or topic["error_code"]:
-                is_forbidden = topic is not None and topic["error_code"] == _FORBIDDEN
-                raise (RefusedError if is_forbidden else BrokerError)(
-                    flaws(name, self._names[name], topic)[0]
-                )
+            if topic is None:
+                raise BrokerError(missing([self._names[name]]))
+            if topic["error_code"]:
+                kind = RefusedError if topic["error_code"] == _FORBIDDEN else BrokerError
+                raise kind(flaws(name, self._names[name], topic)[0])
             counts[name] = len(topic["partitions"])
         return counts
 

@@ -13,7 +13,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
@@ -29,13 +29,15 @@ from connectors.kafka.client_import import (
 )
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import ALL_TOPICS, BrokerError, RefusedError, TopicName
+from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, RefusedError, TopicName
+from connectors.wire.outbound import size_of
 
 MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
 """The largest record that our own topics accept: 16 MiB, and room for key and headers."""
 CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 """Errors of the client when a broker fails; ValueError for a partition that does not exist."""
 _Result = TypeVar("_Result")
+_BESIDES = 1024  # bytes of what encloses a record
 
 # During an outage the client writes 150 lines a minute.
 logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
@@ -229,6 +231,16 @@ def close_consumer(connection: Connection, consumer: Any) -> None:
     with suppress(*CLIENT_ERRORS):  # it would hide the error that ended the reading
         close = partial(consumer.close, autocommit=False)
         within(connection.timeouts.close_s, "close", close)
+
+
+def check_sizes(outgoing: Iterable[Outgoing]) -> None:
+    """Refuse records that no topic accepts."""
+    for record in outgoing:
+        size = size_of(record) + _BESIDES
+        if size > MAX_RECORD_BYTES:
+            raise ValueError(
+                f"record for {record.topic} has {size} bytes, expected at most {MAX_RECORD_BYTES}"
+            )
 
 
 def _ms(seconds: float) -> int:

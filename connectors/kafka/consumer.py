@@ -32,7 +32,7 @@ from connectors.kafka.client_import import (
     kafka_errors,
     unread,
 )
-from connectors.kafka.topic_identity import RESET_HINT, beyond_end
+from connectors.kafka.topic_identity import RESET_HINT, beyond_end, missing
 from connectors.topics import (
     WORKER_INPUTS,
     BrokerError,
@@ -276,9 +276,8 @@ class GroupConsumer:
 
     def _learn_topics(self) -> None:
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
-        for topic, found in numbers.items():
-            if not found:
-                raise BrokerError(f"topic {topic} is missing; --create-topics makes it")
+        if absent := [topic for topic, found in numbers.items() if not found]:
+            raise BrokerError(missing(absent))
         _same(numbers)
 
 

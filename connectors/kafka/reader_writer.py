@@ -14,9 +14,8 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, close_consumer, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, close_consumer, within
 from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, close_producer
-from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
 from connectors.topics import (
     COMPACTED,
@@ -24,9 +23,11 @@ from connectors.topics import (
     BrokerError,
     Outgoing,
     Progress,
+    Reader,
     Record,
     ShortTopicError,
     TopicName,
+    Writer,
 )
 
 _MANY_RECORDS = 5_000
@@ -35,7 +36,7 @@ _SOON_S = 0.005
 _SLICE_S = 0.1
 
 
-class KafkaReader:
+class KafkaReader(Reader):
     """Reads all partitions of some topics; only committed records.
 
     Parameters
@@ -85,7 +86,6 @@ class KafkaReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that was there when the reader was opened has been read."""
         for place, end in list(self._ends.items()):
             try:
                 at = self._consumer.position(place, timeout_ms=0)
@@ -96,11 +96,9 @@ class KafkaReader:
         return not self._ends
 
     def look_again(self) -> None:
-        """Let `caught_up` count what has come since the reader was opened, too."""
         self._ends = self._administration.ends(self._places)
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """Return the next records; an empty list if none came in time."""
         if self._is_closed:
             raise BrokerError("reader is closed; open a new one")
         until = monotonic() + timeout_s
@@ -120,7 +118,6 @@ class KafkaReader:
             raise self._connection.broker_error(error, "read topics") from error
 
     def commit(self) -> None:
-        """Let the group's next reader start after what was polled."""
         if self._group is None:
             raise ValueError(NO_GROUP)
         offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in self._polled.items()}
@@ -133,7 +130,6 @@ class KafkaReader:
         self._polled.clear()
 
     def close(self) -> None:
-        """Close the connection."""
         if not self._is_closed:
             self._is_closed = True
             close_consumer(self._connection, self._consumer)
@@ -171,7 +167,7 @@ def partitions_with_records(
     return found
 
 
-class KafkaWriter:
+class KafkaWriter(Writer):
     """Appends records independently; they are sent soon, and at the latest by `flush`."""
 
     # _taken    records not sent yet; the first one of a burst is sent alone
@@ -244,7 +240,6 @@ class KafkaWriter:
         self._left_at = monotonic()
 
     def close(self) -> None:
-        """Flush and close the connection."""
         if self._is_closed:
             return
         try:

@@ -27,6 +27,7 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.settings import brief
+from connectors.kafka.topic_identity import missing
 from connectors.topics import (
     BrokerError,
     Outgoing,
@@ -369,7 +370,7 @@ def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
     key, value = record.key, record.value
     number = producer._partition(topic, record.partition, key, value, key, value)
     if number is None:
-        raise ValueError(f"topic {topic} is missing; --create-topics makes it")
+        raise ValueError(missing([topic]))
     place = TopicPartition(topic, number)
     transactions = producer._transaction_manager
     if transactions.is_transactional():

@@ -9,7 +9,7 @@ about them stays behind. This module never contacts a broker.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -152,6 +152,21 @@ def check_same(
             raise RefusedError(
                 more_partitions(names[name], before.n_partitions, found.n_partitions, "this worker")
             )
+
+
+def missing(called: Sequence[str]) -> str:
+    """Say that topics are missing, and what to do.
+
+    Examples
+    --------
+    >>> missing(["events"]), missing(["events", "state"])
+    ('topic events is missing; --create-topics makes it',
+     'topics events, state are missing; --create-topics makes them')
+
+    """
+    if len(called) == 1:
+        return f"topic {called[0]} is missing; --create-topics makes it"
+    return f"topics {', '.join(called)} are missing; --create-topics makes them"
 
 
 def more_partitions(called: str, then: int, now: int, who: str) -> str:

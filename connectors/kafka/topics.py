@@ -27,13 +27,14 @@ from connectors.topics import (
     Obstacle,
     Place,
     TopicName,
+    Topics,
 )
 from streamgp.common.validation import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
 
 
-class KafkaTopics:
+class KafkaTopics(Topics):
     """The topics of one deployment on a Kafka cluster.
 
     No connection is opened before it is needed.
@@ -92,7 +93,6 @@ class KafkaTopics:
         )
 
     def client(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
-        """Join a group of workers under a unique instance name."""
         return KafkaWorkerClient(
             self._connection,
             self._administration,
@@ -118,7 +118,6 @@ class KafkaTopics:
         return KafkaWriter(self._connection, check_name(program, "program"))
 
     def create(self) -> list[str]:
-        """Create the missing topics; return what was done, one line each."""
         return self._administration.create()
 
     def problems(self) -> list[str]:
@@ -138,19 +137,13 @@ class KafkaTopics:
         return dict(self._connection.names)
 
     def n_partitions(self) -> int:
-        """Return the number of partitions of the inputs."""
         return self._administration.counts(["events"])["events"]
-
-    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not processed.
-
-        Transaction markers and aborted records take offsets like other records. They count until a
-        record after them, or one that was fetched together with them, is processed.
-        """
-        return {place: each.n_waiting for place, each in self.backlog(group).items()}
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
         """Return how far a group is in each input partition.
+
+        Transaction markers and aborted records take offsets like other records. They count until a
+        record after them, or one that was fetched together with them, is processed.
 
         Raises
         ------
@@ -191,22 +184,18 @@ class KafkaTopics:
         return self._administration.obstacles(places)
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        """Return the places that have a committed record at or after an offset."""
         roles = {self._connection.place(*place): place for place in positions}
         starts = {partition: positions[place] for partition, place in roles.items()}
         found = partitions_with_records(self._connection, self._administration, starts)
         return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:
-        """Return how many workers of a group are running."""
         return len(self._administration.members(group))
 
     def read_besides(self, group: str) -> list[str]:
-        """Return the names of other topics that members of a group read."""
         return sorted(self._administration.subscribed(group) - self._connection.roles.keys())
 
     def close(self) -> None:
-        """Close the connection."""
         self._administration.close()
 
 

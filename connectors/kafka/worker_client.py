@@ -14,19 +14,23 @@ from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 from time import monotonic
+from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, within
 from connectors.kafka.client_import import (
     OffsetAndMetadata,
     TopicPartition,
+    begin_commit,
     close_producer,
+    identity_of,
     kafka_errors,
+    send_positions,
 )
 from connectors.kafka.consumer import GroupConsumer, Prefetch, UnlikeInputsError
-from connectors.kafka.producer import check_sizes, transact
 from connectors.kafka.reader_writer import read_history
-from connectors.kafka.topic_identity import Shape, check_same, more_partitions
+from connectors.kafka.record_codec import put
+from connectors.kafka.topic_identity import Shape, check_same, missing, more_partitions
 from connectors.stalls import STALL_S, StallTracker, WakingClock
 from connectors.topics import (
     BrokerError,
@@ -41,6 +45,7 @@ from connectors.topics import (
     Silence,
     StalledPartition,
     TopicName,
+    WorkerClient,
 )
 from connectors.wire.outbound import size_of
 
@@ -50,7 +55,7 @@ _MORE_S = 0.005
 _TRACK_EVERY_S = 1.0
 
 
-class KafkaWorkerClient:
+class KafkaWorkerClient(WorkerClient):
     """Client of one worker of a group."""
 
     # _polled    next offset of each input polled since the last commit
@@ -102,12 +107,10 @@ class KafkaWorkerClient:
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The partitions that are this worker's, as of the last poll."""
         return self._member.numbers
 
     @property
     def generation(self) -> int:
-        """Number of the last assignment of partitions, as of the last poll."""
         membership = self._member.membership
         return -1 if membership is None else int(membership.generation_id)
 
@@ -156,7 +159,6 @@ class KafkaWorkerClient:
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
     ) -> Iterator[Record]:
-        """Return what was written to `state` and `consensus` of some partitions, to their end."""
         self._check()
         return read_history(
             self._connection,
@@ -212,7 +214,6 @@ class KafkaWorkerClient:
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
-        """Return about how many records wait in each partition; None if not known yet."""
         self._check()
         if self._lags is None:
             self._lags = {}
@@ -224,7 +225,6 @@ class KafkaWorkerClient:
         return self._lags
 
     def begun(self) -> list[OffsetReset]:
-        """Return where reading did not start where workers had stopped, since the last call."""
         begun, ours = self._member.begun(), self._member.places()
         if ours:
             begun += [
@@ -238,7 +238,6 @@ class KafkaWorkerClient:
         return begun
 
     def stalled(self) -> list[StalledPartition]:
-        """Return the partitions that have records but have yielded none for long."""
         member, now = self._member, self._awake()
         return [
             StalledPartition(
@@ -259,7 +258,6 @@ class KafkaWorkerClient:
         return within(self._timeouts.request_s, "describe transactions", ask)
 
     def silence(self) -> Silence | None:
-        """Return for how long the broker has not answered; None while it answers."""
         return self._monitor.silence
 
     def close(self, *, leave: bool = False) -> None:
@@ -400,12 +398,10 @@ class KafkaWorkerClient:
 
     def _checked_shapes(self) -> dict[TopicName, Shape]:
         """Return the current topics, after checking that the group's positions belong to them."""
-        shapes = {}
-        for name, shape in self._administration.shapes().items():
-            if shape is None:
-                called = self._connection.names[name]
-                raise BrokerError(f"topic {called} is missing; --create-topics makes it")
-            shapes[name] = shape
+        found = self._administration.shapes()
+        if absent := [self._connection.names[name] for name, each in found.items() if each is None]:
+            raise BrokerError(missing(absent))
+        shapes = {name: shape for name, shape in found.items() if shape is not None}
         marked = self._administration.marked_positions(self._group)
         self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
         return shapes
@@ -435,6 +431,75 @@ class KafkaWorkerClient:
             if at is not None and member.behind(place) and is_empty_here:
                 positions[place] = at
         self._stalls.update(positions, now)
+
+
+# --- One transaction: records and positions, and once both are acknowledged, the commit.
+#
+# Every record must be waited for: the client can report a commit that did not happen, namely if the
+# broker ended the transaction while records were still unsent, or if the client gave up on one.
+
+
+def transact(
+    producer: Any,
+    names: Mapping[TopicName, str],
+    outgoing: Sequence[Outgoing],
+    offsets: Mapping[TopicPartition, Any],
+    membership: Any,
+    *,
+    timeout_s: float,
+) -> dict[tuple[TopicName, int], int]:
+    """Write records and positions, all or nothing.
+
+    Parameters
+    ----------
+    producer
+        A transactional producer.
+    names
+        Names of the topics on the broker.
+    outgoing
+        The records to write.
+    offsets, membership
+        Where the group continues, and the membership under which this is committed. The broker
+        refuses a member that no longer belongs to the group.
+    timeout_s
+        Timeout of the whole transaction.
+
+    Returns
+    -------
+    For each topic and partition written to, the offset after the last record.
+
+    Raises
+    ------
+    BrokerError
+        If the broker has ended the transaction on its own, or does not answer.
+
+    """
+    until = monotonic() + timeout_s
+    before = identity_of(producer)
+    producer.begin_transaction()
+    lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
+    positions = send_positions(producer, offsets, membership)
+    topics = {name: topic for topic, name in names.items()}
+    ends: dict[tuple[TopicName, int], int] = {}
+    # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
+    # them wakes no thread.
+    for place, last in reversed(lasts):
+        end = last.get(timeout=_left(until)).offset + 1
+        ends.setdefault((topics[place.topic], place.partition), end)
+    _await(positions, until)
+    _await(begin_commit(producer), until)
+    if identity_of(producer) != before:
+        raise BrokerError("broker has ended the transaction of its own accord")
+    return ends
+
+
+def _await(result: Any, until: float) -> None:
+    if not result.wait(timeout_ms=1e3 * _left(until)):
+        raise BrokerError("broker did not answer in time to commit")
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - monotonic())
 
 
 # --- A thread that checks every few seconds that the topics are those at the worker's start.

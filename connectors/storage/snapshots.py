@@ -292,6 +292,26 @@ class StateDirectory:
         self.close()
 
 
+def opened_directory(path: str | Path) -> int:
+    """Return a descriptor of a directory, by which it can be locked and synced."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def lock_directory(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock a directory until its descriptor is closed; return whether no other process has it.
+
+    The lock is on the directory itself, so that no further file appears in it, and ends with the
+    process, however that ends. Some file systems cannot lock directories: better unguarded than
+    refused.
+    """
+    with suppress(OSError):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the name of a temporary file beside a file, which it replaces at the end of the block.
@@ -320,7 +340,7 @@ def remove_left_over(path: Path) -> None:
 
 def sync_directory(path: Path) -> None:
     """Sync the entries of a directory to disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = opened_directory(path)
     try:
         os.fsync(descriptor)
     except OSError as error:

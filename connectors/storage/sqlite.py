@@ -22,6 +22,7 @@ from connectors.storage.snapshots import StateError, remove_left_over, replacing
 from streamgp.base import State
 from streamgp.common.private_files import private
 from streamgp.common.validation import check_path
+from streamgp.interactive.loop_cache import LoopStore
 
 # --- A SQLite file used by one process: durable commits, clear errors, real erasure.
 
@@ -205,7 +206,7 @@ _N_MARKS = 2
 _PAGE = 1000
 
 
-class SqliteStore:
+class SqliteStore(LoopStore):
     """Bytes by key in one file, used by one process and one thread at a time.
 
     A store starts empty even if the file is not: its contents are meaningful only together with the
@@ -257,7 +258,6 @@ class SqliteStore:
         self._n_keys = 0
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was last put under a key, or None."""
         if not self._is_claimed:
             return None
         found = self._file.rows(
@@ -273,7 +273,6 @@ class SqliteStore:
         return data
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Store bytes under a key, replacing any earlier ones."""
         self._claim()
         stored, now, rows = _stored(key), self._generation, self._file.rows
         generations = [g for (g,) in rows("SELECT generation FROM loops WHERE key = ?", (stored,))]

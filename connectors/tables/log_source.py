@@ -39,7 +39,7 @@ N_FIRST = 100
 BATCH = 256
 
 
-class LogSource:
+class LogSource(Source):
     """Events from a CSV, JSON lines or Parquet file, in the order of its rows.
 
     Event ids are row numbers as text, from "1". Labels become the `truth` of events: they are
@@ -225,15 +225,12 @@ class LogSource:
         share = self._n_polled / self._limit if self._limit else 0.0
         return max(share, self._table.progress)
 
-    def commit(self) -> None:
-        """Do nothing: a file can always be read again from the start."""
-
     def close(self) -> None:
         """Close the file."""
         self._table.close()
 
 
-class WindowedLog:
+class WindowedLog(Source):
     """Events of windows over a log's rows, in the order in which rows close them.
 
     Rows that cannot be read are passed on as `Rejected`.
@@ -302,9 +299,6 @@ class WindowedLog:
     def progress(self) -> float:
         return self._log.progress
 
-    def commit(self) -> None:
-        """Do nothing: a file can always be read again from the start."""
-
     def close(self) -> None:
         self._log.close()
 
@@ -348,7 +342,7 @@ class Answers(Protocol):
         ...
 
 
-class AnnotatedLog:
+class AnnotatedLog(Source, Sink):
     """Source of the events of a log and of the answers to the questions sent to it as a sink.
 
     Parameters
@@ -445,7 +439,6 @@ class AnnotatedLog:
         return self._log.exhausted and not waiting
 
     def commit(self) -> None:
-        """Commit the log."""
         self._log.commit()
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
@@ -460,7 +453,6 @@ class AnnotatedLog:
             self._given = deque(a for a in self._given if (a.key, a.request_id) != name)
 
     def flush(self) -> None:
-        """Flush the sink."""
         self._sink.flush()
 
     def close(self) -> None:

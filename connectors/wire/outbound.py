@@ -322,7 +322,7 @@ def _id_of(request: LabelRequest) -> str:
 
 
 _Route: TypeAlias = tuple[TopicName, Callable[[Any], str]]
-_ROUTES: dict[type, _Route] = {
+ROUTES: dict[type, _Route] = {
     Event: ("events", lambda m: m.event_id),
     Answer: ("answers", lambda m: m.answer_id),
     Prediction: ("predictions", lambda m: f"{m.event_id}/prediction"),
@@ -398,9 +398,9 @@ class Outbound:
             no key to sign with.
 
         """
-        route = _ROUTES.get(type(message))
+        route = ROUTES.get(type(message))
         if route is None:
-            names = ", ".join(kind.__name__ for kind in _ROUTES)
+            names = ", ".join(kind.__name__ for kind in ROUTES)
             raise TypeError(f"message must be one of {names}, got {type(message).__name__}")
         topic, name_of = route
         if message.key is None and self._keyed:

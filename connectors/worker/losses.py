@@ -22,8 +22,9 @@ from connectors.worker.compatibility import (
     interrupted_command,
     is_on_flink,
 )
+from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.state.serialize import HEAD, examples_in
+from streamgp.interactive.state.serialize import HEAD
 
 FORGOTTEN = "forgotten"
 """Name of a partition's record of what nulls have taken back."""

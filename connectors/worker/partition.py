@@ -362,7 +362,7 @@ class Partition:
         """
         body = {
             "saved_at": now,
-            "spans": self._settings.arguments,
+            "spans": self._settings.plain(),
             "starts": dict(self.starts),
             "positions": dict(self.positions),
             "forgotten": self.heeded(),
@@ -447,7 +447,7 @@ class Partition:
             age_s = now - float(body["saved_at"])
             if not 0.0 <= age_s <= MAX_AGE_S:
                 raise SnapshotError(f"snapshot is {age_s:.0f} s old, expected 0 to {MAX_AGE_S:.0f}")
-            if body["spans"] != self._settings.arguments:
+            if body["spans"] != self._settings.plain():
                 raise SnapshotError(f"snapshot was taken with other times: {body['spans']}")
             self.loops = self._settings.restored(snapshot.blobs[0], self._files.store)
             self.early.take_over(body["early"])

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.wire.signatures import Signatures
 from streamgp.base import Budget
+from streamgp.common.budget_account import fingerprint_with
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.shared_budget import fingerprint_with
-from streamgp.interactive.state.restartable_loop import plain_arguments
+from streamgp.interactive.people import LoopRules
 
 if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows
@@ -105,8 +104,8 @@ def configuration_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """Settings of the loops of every partition.
+class LoopSettings(LoopRules):
+    """Settings of the loops of every partition: the rules of each, and those of all together.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ class LoopSettings:
         A skeptical classifier; it is cloned and never taught itself.
     keyed
         Whether each key has its own loop, or all keys share one.
-    expires_after_s, answer_horizon_s, open_at_most, people, max_keys, total_budget
+    max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
     signatures
         Verifies the signatures of answers; None if answers are not signed.
@@ -125,25 +124,15 @@ class LoopSettings:
 
     model: Any
     keyed: bool = True
-    expires_after_s: float | None = None
-    answer_horizon_s: float | None = None
-    open_at_most: int | None = None
-    people: People = DEFAULT_PEOPLE
     max_keys: int | None = None
     total_budget: Budget | None = None
     windows: EventWindows | None = None
     signatures: Signatures | None = None
 
     def __post_init__(self) -> None:
+        LoopRules.__post_init__(self)
         if self.total_budget is not None and not self.keyed:
             raise ValueError("a total budget is for the loops of many keys; take that of the model")
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Settings with which a snapshot must agree, besides the model."""
-        return plain_arguments(
-            self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
-        )
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -156,15 +145,7 @@ class LoopSettings:
 
     def new(self, store: LoopStore | None) -> KeyedLoops:
         """Return empty loops."""
-        return KeyedLoops(
-            self.model,
-            expires_after_s=self.expires_after_s,
-            answer_horizon_s=self.answer_horizon_s,
-            open_at_most=self.open_at_most,
-            people=self.people,
-            store=store,
-            **self._kept,
-        )
+        return KeyedLoops(self.model, store=store, **self.arguments, **self._kept)
 
     def restored(self, data: bytes, store: LoopStore | None) -> KeyedLoops:
         """Restore loops from a snapshot."""

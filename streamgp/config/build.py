@@ -293,12 +293,7 @@ def build_loop(
 
     """
     model, spans = build_model(config, source=source), config.loop
-    shared: dict[str, Any] = {
-        "expires_after_s": spans.expires_after_s,
-        "answer_horizon_s": spans.answer_horizon_s,
-        "open_at_most": config.questions.open_at_most,
-        "people": config.rules(),
-    }
+    rules = config.loop_rules().arguments
     total = build_total_budget(config, source=source)
     if config.log.key is None:
         if total is not None:
@@ -308,12 +303,12 @@ def build_loop(
             )
         if snapshot is not None:
             return InteractiveLoop.restore(snapshot, model)
-        return InteractiveLoop(model, **shared)
+        return InteractiveLoop(model, **rules)
     if snapshot is not None:
         return KeyedLoops.restore(
             snapshot, model, max_keys=spans.max_keys, store=store, total_budget=total
         )
-    return KeyedLoops(model, max_keys=spans.max_keys, store=store, total_budget=total, **shared)
+    return KeyedLoops(model, max_keys=spans.max_keys, store=store, total_budget=total, **rules)
 
 
 def build_windows(

@@ -28,7 +28,7 @@ from streamgp.config.rules import (
     Section,
     section,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE
+from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules
 from streamgp.interactive.people import People as Rules
 from streamgp.query.registry import LONGEST_S, Count, NonNegative, Positive, Seconds, Share
 
@@ -227,6 +227,15 @@ class Config(Section, frozen=True, kw_only=True):
         """
         shares = {"overlap": self.questions.overlap, "repeat": self.questions.repeat}
         return Rules.of({**self.people.state(), **shares})
+
+    def loop_rules(self) -> LoopRules:
+        """Return the arguments of loops besides their model."""
+        return LoopRules(
+            expires_after_s=self.loop.expires_after_s,
+            answer_horizon_s=self.loop.answer_horizon_s,
+            open_at_most=self.questions.open_at_most,
+            people=self.rules(),
+        )
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamgp.common.environment import DifferentEnvironmentWarning
 from streamgp.common.renames import current_name
+from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop import InteractiveLoop
@@ -29,7 +30,6 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import People
 from streamgp.interactive.retract import Relearned
-from streamgp.interactive.state.serialize import examples_in
 from streamgp.interactive.state.snapshot import SnapshotError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Learning of labels, and the lines of the consensus log.
+"""The consensus log: its lines, the examples that they leave, and the learning of labels.
 
 Every `LabelledExample` is made here, together with the one call of the model that it stands for;
 this keeps the log and the model consistent. The loop decides when that happens.
@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from streamgp.base import Doubt, MixedLabelsError
+from streamgp.base import Doubt, Example, MixedLabelsError, SettledAnswer
 from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.common.signatures import narrowed
 from streamgp.interactive.learner import (
+    ComparesAnswers,
     HoldsExamples,
     SkepticalLearner,
-    as_comparing,
     predicted_target,
 )
 from streamgp.interactive.messages import Challenge, LabelledExample
@@ -25,8 +26,8 @@ from streamgp.interactive.rollback import refusal_of
 from streamgp.interactive.validation import plain_excerpt, rejected
 
 if TYPE_CHECKING:
-    from streamgp.base import Example, Neighbour
-    from streamgp.interactive.conversation_record import GivenLabel, Record
+    from streamgp.base import Neighbour
+    from streamgp.interactive.conversation_record import Conversation, GivenLabel
     from streamgp.interactive.messages import Answer, Event, Rejected
     from streamgp.interactive.rollback import CallJournal
 
@@ -131,6 +132,110 @@ def last_answer(lines: Sequence[LabelledExample]) -> LabelledExample | None:
     return next((line for line in reversed(lines) if line.origin != "aggregated"), None)
 
 
+# --- The examples that a log leaves.
+
+
+def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
+    """Return the examples that a consensus log leaves for one key, in the order learned.
+
+    Parameters
+    ----------
+    log
+        The lines of one key, in any order; `sequence` gives their order.
+
+    Examples
+    --------
+    >>> line = dict(event_id="e1", x={"light": 0.5}, learned_at=0.0)
+    >>> log = [
+    ...     LabelledExample(sequence=1, y="home", origin="asked", **line),
+    ...     LabelledExample(sequence=2, y="work", origin="revised", revision=1, **line),
+    ... ]
+    >>> [example.y for example in examples_in(log)]
+    ['work']
+
+    """
+    held: dict[str, Example] = {}
+    read_on(held, log)
+    return list(held.values())
+
+
+def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
+    """Apply further lines of a consensus log to the examples that a model holds, by event id."""
+    for line in by_sequence(log):
+        if line.y is None or line.revision == 0:
+            # The first line about an event: if an earlier conversation left lines in a compacted
+            # log, they are not about an example that is still held.
+            held.pop(line.event_id, None)
+        if line.y is not None:
+            before = held.get(line.event_id)
+            answer = settled_answer(line) or (None if before is None else before.answer)
+            if answer is not None and answer.second is None:
+                # A corrected answer counts as it was first given.
+                answer = replace(answer, second=second_answer(line, answer.annotator))
+            held[line.event_id] = Example(
+                event_id=line.event_id,
+                x=line.x,
+                y=line.y,
+                privileged=line.privileged,
+                answer=answer,
+            )
+
+
+def settled_answer(line: LabelledExample) -> SettledAnswer | None:
+    """Return the first answer that a line of the consensus log is about, None for a correction.
+
+    Lines of earlier versions do not tell what a changed answer was.
+
+    Examples
+    --------
+    >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
+    >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
+    SettledAnswer(y='home', annotator='ann', upheld=None, second=None)
+    >>> settled_answer(
+    ...     LabelledExample(
+    ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
+    ...         given_by="ann",
+    ...     )
+    ... )
+    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None)
+
+    """
+    if line.probability_wrong is None or line.y is None:
+        return None
+    if line.challenged:
+        upheld = line.given is None
+        y = line.y if upheld else line.given
+        return SettledAnswer(y=y, annotator=line.given_by, upheld=upheld)
+    if line.origin == "revised":
+        return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
+    upheld_then = True if line.origin == "upheld" else None
+    return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
+
+
+def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
+    """Return the second annotator's answer that a line of the consensus log is about.
+
+    None if there is none, or if it is a second answer of the annotator `first_by`, who gave the
+    first one: it tells nothing more about the label.
+
+    Examples
+    --------
+    >>> line = LabelledExample(
+    ...     event_id="e1", sequence=2, revision=1, x={}, y="home", origin="aggregated",
+    ...     learned_at=0.0, annotator="bob", given="gym",
+    ... )
+    >>> second_answer(line, "ann").y, second_answer(line, "bob")
+    ('gym', None)
+
+    """
+    if line.origin != "aggregated" or line.annotator in (None, first_by):
+        return None
+    return SettledAnswer(y=line.y if line.given is None else line.given, annotator=line.annotator)
+
+
+# --- Writing it.
+
+
 class Consensus:
     """The consensus log of one model, while it is written.
 
@@ -157,7 +262,7 @@ class Consensus:
         self._lines = lines
 
     def contest(
-        self, record: Record, label: GivenLabel, now: float, expires_at: float | None
+        self, record: Conversation, label: GivenLabel, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge an answer; None if it is credible, or the model suggests nothing else."""
         event, model, context = record.event, self.model, label.context
@@ -197,7 +302,7 @@ class Consensus:
         )
 
     def contest_again(
-        self, record: Record, doubt: Doubt, now: float, expires_at: float | None
+        self, record: Conversation, doubt: Doubt, now: float, expires_at: float | None
     ) -> Challenge:
         """Challenge the label of a learned event."""
         event, label = record.event, record.label
@@ -208,7 +313,7 @@ class Consensus:
 
     def settle(
         self,
-        record: Record,
+        record: Conversation,
         given: GivenLabel,
         final: GivenLabel,
         now: float,
@@ -253,7 +358,9 @@ class Consensus:
         first = given if challenged else None
         return self._added(self._line(record, final, now, probability_wrong=w, first=first))
 
-    def revise(self, record: Record, final: GivenLabel, now: float) -> LabelledExample | Rejected:
+    def revise(
+        self, record: Conversation, final: GivenLabel, now: float
+    ) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
         try:
@@ -266,7 +373,7 @@ class Consensus:
 
     def aggregate(
         self,
-        record: Record,
+        record: Conversation,
         stood: GivenLabel,
         second: GivenLabel | None,
         now: float,
@@ -289,7 +396,7 @@ class Consensus:
             Whether the answer tells how often both annotators err.
 
         """
-        model, event_id, y = as_comparing(self.model), record.event.event_id, stood.y
+        model, event_id, y = narrowed(self.model, ComparesAnswers), record.event.event_id, stood.y
         assert model is not None  # it drew the question
         final = stood
         try:
@@ -321,7 +428,7 @@ class Consensus:
         )
         return self._added(line)
 
-    def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
+    def withdraw(self, record: Conversation, answer: Answer | None, now: float) -> LabelledExample:
         """Take back the label of a learned event; `answer` is None if its line was deleted."""
         record.label = None
         if answer is not None:
@@ -368,7 +475,7 @@ class Consensus:
 
     @staticmethod
     def _challenge(
-        record: Record,
+        record: Conversation,
         label: GivenLabel,
         doubt: Doubt,
         neighbours: Sequence[Neighbour],
@@ -401,7 +508,7 @@ class Consensus:
 
     def _line(
         self,
-        record: Record,
+        record: Conversation,
         label: GivenLabel,
         now: float,
         *,
@@ -435,7 +542,9 @@ class Consensus:
         return line
 
     @staticmethod
-    def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:
+    def _unlearnable(
+        record: Conversation, label: GivenLabel, error: Exception, now: float
+    ) -> Rejected:
         key = record.event.key
         return rejected(label.answer_id, key, "unlearnable", refusal_of(error, record.event.x), now)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
-from streamgp.base import Label
+from streamgp.base import FrozenStruct, Label
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Origin, second_ids
 from streamgp.interactive.transitions import State
@@ -27,8 +27,11 @@ _LEARNED: Final = frozenset(("learned", "kept", "doubted", "compared", "uncompar
 MOST_CHALLENGES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenLabel:
+# This and `SecondQuestion` are written as arrays of their fields, which topics hold for ever: one
+# may only be added at the end, with a default.
+class GivenLabel(
+    FrozenStruct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True
+):
     """A label as its annotator gave it.
 
     `origin` is the origin for the consensus log. `late` is whether it was given after its
@@ -39,10 +42,10 @@ class GivenLabel:
     y: Label
     origin: Origin
     answer_id: str
-    annotator: str | None = None
-    late: bool = False
-    privileged: Mapping[str, Any] | None = None
-    std: float | None = None
+    annotator: str | None
+    late: bool
+    privileged: Mapping[str, Any] | None
+    std: int | float | None = None  # as it came: it is written back as it was read
 
     @classmethod
     def of_line(cls, line: LabelledExample, *, answer_id: str, annotator: str | None) -> Self:
@@ -81,8 +84,9 @@ class Question:
     is_improbable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondQuestion:
+class SecondQuestion(
+    FrozenStruct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True
+):
     """Record of a second question about an event: drawn, asked, answered.
 
     `to` is the only annotator to be asked, None for any who has not answered about the event.
@@ -101,12 +105,12 @@ class SecondQuestion:
 
 
 # A struct: one is made for every event, in a tenth of the time of a class with slots.
-class Record(msgspec.Struct, eq=False):
+class Conversation(msgspec.Struct, eq=False):
     """The conversation about one event.
 
     Examples
     --------
-    >>> record = Record(Event(event_id="e1", x={}, occurred_at=0.0))
+    >>> record = Conversation(Event(event_id="e1", x={}, occurred_at=0.0))
     >>> record.label_request_id, record.challenge_id(1)
     ('e1/label', 'e1/challenge/1')
     >>> record.state, record.open_request

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from streamgp.base import PendingQuestion
-from streamgp.interactive.conversation_record import AnswerName, Record, event_id_of
+from streamgp.interactive.conversation_record import AnswerName, Conversation, event_id_of
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Answer, Event, Fault
 
@@ -47,12 +47,14 @@ class StateSegments:
     ----------
     n
         Number of segments so far; each has its number.
+    has_changed
+        Whether anything of the loop differs from what was published.
 
     Examples
     --------
     >>> from streamgp.interactive.messages import Event
     >>> segments, plain = StateSegments(), lambda record: [record.event.event_id, record.state]
-    >>> one, two = (Record(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
+    >>> one, two = (Conversation(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
     >>> segments.publish([one, two], [plain(one), plain(two)], plain)
     {1: [['a', 'seen'], ['b', 'seen']]}
     >>> segments.settle()
@@ -66,31 +68,33 @@ class StateSegments:
     # _changed  segments that differ from what was published
     # _grown    those of which more than a forgotten conversation differs: they may have become
     #           larger
-    __slots__ = ("_changed", "_grown", "_on", "n")
+    __slots__ = ("_changed", "_grown", "_on", "has_changed", "n")
 
     def __init__(self) -> None:
         self.n = 0
-        self._on: dict[int, list[Record]] = {}
+        self.has_changed = False
+        self._on: dict[int, list[Conversation]] = {}
         self._changed: set[int] = set()
         self._grown: set[int] = set()
 
-    def __iter__(self) -> Iterator[tuple[int, list[Record]]]:
+    def __iter__(self) -> Iterator[tuple[int, list[Conversation]]]:
         """Yield the number and the conversations of every segment."""
         return iter(self._on.items())
 
-    def note(self, record: Record) -> None:
+    def note(self, record: Conversation) -> None:
         """Mark the segment of a conversation as changed."""
+        self.has_changed = True
         if record.segment is not None:
             self._changed.add(record.segment)
             self._grown.add(record.segment)
 
-    def remove(self, record: Record) -> None:
+    def remove(self, record: Conversation) -> None:
         """Remove a forgotten conversation from its segment."""
         if record.segment is not None:
             self._on[record.segment].remove(record)
             self._changed.add(record.segment)
 
-    def put(self, record: Record, number: int) -> None:
+    def put(self, record: Conversation, number: int) -> None:
         """Put a conversation into the segment that it was in before a restart.
 
         Raises
@@ -106,9 +110,9 @@ class StateSegments:
 
     def publish(
         self,
-        fresh: Sequence[Record],
+        fresh: Sequence[Conversation],
         plains: Sequence[PlainRecord],
-        plain: Callable[[Record], PlainRecord],
+        plain: Callable[[Conversation], PlainRecord],
     ) -> dict[int, list[PlainRecord] | None]:
         """Assign segments to conversations that have none, and return what has changed.
 
@@ -129,8 +133,8 @@ class StateSegments:
 
         """
         found: dict[int, list[PlainRecord] | None] = {}
-        groups: list[tuple[list[Record], list[PlainRecord]]] = []
-        shortened: dict[int, list[Record]] = {}
+        groups: list[tuple[list[Conversation], list[PlainRecord]]] = []
+        shortened: dict[int, list[Conversation]] = {}
         for number in sorted(self._changed):
             records = self._on[number]
             in_segment = [plain(record) for record in records]
@@ -160,16 +164,17 @@ class StateSegments:
                 del self._on[number]
         self._changed.clear()
         self._grown.clear()
+        self.has_changed = False
 
 
 def _grouped(
-    records: Sequence[Record], plains: Sequence[PlainRecord]
-) -> list[tuple[list[Record], list[PlainRecord]]]:
+    records: Sequence[Conversation], plains: Sequence[PlainRecord]
+) -> list[tuple[list[Conversation], list[PlainRecord]]]:
     """Divide conversations into segments of `SEGMENT_BYTES`, or of a single longer conversation."""
     # The brackets are one byte more than the comma after each conversation: nearly always so.
     if len(records) == 1 or len(_encode(plains)) - 1 <= SEGMENT_BYTES:
         return [([*records], [*plains])]
-    groups: list[tuple[list[Record], list[PlainRecord]]] = []
+    groups: list[tuple[list[Conversation], list[PlainRecord]]] = []
     room = 0
     for record, plain in zip(records, plains, strict=True):
         n_bytes = len(_encode(plain)) + 1
@@ -237,35 +242,35 @@ class EventStore:
         self.segments = StateSegments()
         self.n_added = 0
         self._horizon_s = answer_horizon_s
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, Conversation] = {}
         self._answers: set[AnswerName] = set()
-        self._open: list[Record] = []
-        self._waiting: list[Record] = []
+        self._open: list[Conversation] = []
+        self._waiting: list[Conversation] = []
         self._tidy_at = _LEAST_TIDIED
-        self._counting: tuple[list[Record], list[PendingQuestion]] | None = None
+        self._counting: tuple[list[Conversation], list[PendingQuestion]] | None = None
         self._pending: tuple[PendingQuestion, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Conversation]:
         return iter(self._records.values())
 
-    def __getitem__(self, event_id: str) -> Record:
+    def __getitem__(self, event_id: str) -> Conversation:
         return self._records[event_id]
 
-    def get(self, event_id: str) -> Record | None:
+    def get(self, event_id: str) -> Conversation | None:
         """Return the record of an event, or None."""
         return self._records.get(event_id)
 
-    def of_request(self, request_id: str) -> Record | None:
+    def of_request(self, request_id: str) -> Conversation | None:
         """Return the record about which a request was made, or None if there is none."""
         record = self._records.get(event_id_of(request_id) or "")
         return record if record is not None and record.was_made(request_id) else None
 
-    def add(self, event: Event) -> Record:
+    def add(self, event: Event) -> Conversation:
         """Remember an event."""
-        record = Record(event)
+        record = Conversation(event)
         self.n_added += 1
         record.serial = self.n_added
         if self._horizon_s is None and len(self._records) == MANY:
@@ -278,7 +283,7 @@ class EventStore:
         self._remember(record)
         return record
 
-    def take_over(self, record: Record) -> Record:
+    def take_over(self, record: Conversation) -> Conversation:
         """Remember a conversation that is later than the others, with its answers so far."""
         self._remember(record)
         self._answers.update(record.answers)
@@ -286,13 +291,13 @@ class EventStore:
         self.note_waiting(record)
         return record
 
-    def _remember(self, record: Record) -> None:
+    def _remember(self, record: Conversation) -> None:
         event_id = record.event.event_id
         self._records[event_id] = record
         if self._horizon_s is not None:
             self.horizons.set(event_id, self._end_of(record, self._horizon_s))
 
-    def note_open(self, record: Record) -> None:
+    def note_open(self, record: Conversation) -> None:
         """Record that a request about an event may have been opened."""
         if record.open_request is None:
             return
@@ -310,19 +315,19 @@ class EventStore:
         if self._counting is not None:
             _add_counting(record, *self._counting)
 
-    def open_ones(self) -> list[Record]:
+    def open_ones(self) -> list[Conversation]:
         """Return the conversations with an open request, in the order of their numbers."""
         self._open = [record for record in self._open if record.open_request is not None]
         self._tidy_at = max(_LEAST_TIDIED, 2 * len(self._open))
         return self._open
 
-    def note_waiting(self, record: Record) -> None:
+    def note_waiting(self, record: Conversation) -> None:
         """Record that a second question about an event may have to be asked later."""
         if _after(record) is not None:
             others = (known for known in self._waiting if known is not record and _after(known))
             self._waiting = sorted([*others, record], key=lambda each: (_after(each), each.serial))
 
-    def due(self, sequence: int) -> Record | None:
+    def due(self, sequence: int) -> Conversation | None:
         """Return the event whose second question is due first, by a line of the consensus log."""
         while self._waiting:
             after = _after(self._waiting[0])
@@ -355,12 +360,12 @@ class EventStore:
         """Record that a conversation is about to change: its question may no longer count."""
         self._counting = self._pending = None
 
-    def latest(self) -> Record:
+    def latest(self) -> Conversation:
         """Return the conversation that was added last."""
         return next(reversed(self._records.values()))
 
-    def restore(self, record: Record, copied: Mapping[str, Any]) -> None:
-        """Restore a conversation to what `Record.copied` returned."""
+    def restore(self, record: Conversation, copied: Mapping[str, Any]) -> None:
+        """Restore a conversation to what `Conversation.copied` returned."""
         self._answers.difference_update(record.answers)
         delayed_s = record.delayed_s
         record.restore(copied)
@@ -371,20 +376,20 @@ class EventStore:
         if record.delayed_s != delayed_s:
             self._reset_horizon(record)
 
-    def hold(self, record: Record, delayed_s: float) -> None:
+    def hold(self, record: Conversation, delayed_s: float) -> None:
         """Remember an event longer, by the delay with which a question about it is written."""
         if self._horizon_s is None or delayed_s <= record.delayed_s:
             return
         record.delayed_s = delayed_s
         self._reset_horizon(record)
 
-    def accept(self, answer: Answer, record: Record) -> None:
+    def accept(self, answer: Answer, record: Conversation) -> None:
         """Record that an answer was handled."""
         name = answer.annotator, answer.answer_id
         self._answers.add(name)
         record.answers.append(name)
 
-    def forget(self, record: Record) -> None:
+    def forget(self, record: Conversation) -> None:
         """Forget an event and the answers about it."""
         event_id = record.event.event_id
         self.segments.remove(record)
@@ -397,9 +402,9 @@ class EventStore:
             self._waiting = [known for known in self._waiting if known is not record]
         del self._records[event_id]
 
-    def unpublished(self) -> list[Record]:
+    def unpublished(self) -> list[Conversation]:
         """Return the conversations that are in no segment yet, in the order of their numbers."""
-        found: list[Record] = []
+        found: list[Conversation] = []
         for record in reversed(self._records.values()):
             if record.segment is not None:
                 break
@@ -409,7 +414,7 @@ class EventStore:
 
     def latest_seen(
         self, size: int, now: float, max_age_s: float | None, needed_s: float
-    ) -> list[Record]:
+    ) -> list[Conversation]:
         """Return the latest events without a request and without a label, in order.
 
         Parameters
@@ -433,7 +438,7 @@ class EventStore:
         found.reverse()
         return found
 
-    def _reset_horizon(self, record: Record) -> None:
+    def _reset_horizon(self, record: Conversation) -> None:
         """Move the horizon of an event whose request was delayed."""
         event_id = record.event.event_id
         number = self.horizons.number(event_id)
@@ -443,15 +448,15 @@ class EventStore:
         # first, as it is after a restart.
         self.horizons.reset(event_id, self._end_of(record, self._horizon_s), number)
 
-    def is_beyond(self, record: Record, at: float) -> bool:
+    def is_beyond(self, record: Conversation, at: float) -> bool:
         """Whether a time lies beyond the horizon of an event."""
         return self._horizon_s is not None and at > self._end_of(record, self._horizon_s)
 
     @staticmethod
-    def _end_of(record: Record, horizon_s: float) -> float:
+    def _end_of(record: Conversation, horizon_s: float) -> float:
         return record.event.occurred_at + horizon_s + record.delayed_s
 
-    def record_for(self, answer: Answer) -> Record:
+    def record_for(self, answer: Answer) -> Conversation:
         """Return the record that an answer is about.
 
         Raises
@@ -491,12 +496,14 @@ class EventStore:
         return record
 
 
-def _after(record: Record) -> int | None:
+def _after(record: Conversation) -> int | None:
     """Return the line of the log after which an event is asked about again, or None."""
     return None if record.second is None else record.second.after
 
 
-def _add_counting(record: Record, records: list[Record], questions: list[PendingQuestion]) -> None:
+def _add_counting(
+    record: Conversation, records: list[Conversation], questions: list[PendingQuestion]
+) -> None:
     """Add a record and its question, if its answer already counts."""
     target = record.pending
     if target is not None:

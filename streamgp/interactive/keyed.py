@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamgp.base import Budget
+from streamgp.common.budget_account import SharedBudget, fingerprint_with
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
@@ -26,15 +27,11 @@ from streamgp.interactive.messages import (
     Retraction,
     Stage,
 )
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules, People
 from streamgp.interactive.retract import Relearned
-from streamgp.interactive.shared_budget import SharedBudget, fingerprint_with
-from streamgp.interactive.state.restartable_loop import (
-    RestartableLoop,
-    check_arguments,
-    plain_arguments,
-)
-from streamgp.interactive.state.serialize import check_resumable
+from streamgp.interactive.rollback import reason_of, stage_of
+from streamgp.interactive.state.restartable_loop import RestartableLoop
+from streamgp.interactive.state.serialize import resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
     check_now,
@@ -161,6 +158,8 @@ class KeyedLoops:
     loops
         The loops held ready, by key, in the order in which the keys appeared; with `max_keys` the
         least recently used first. Read only.
+    rules
+        The arguments of each loop besides its model.
 
     Examples
     --------
@@ -208,7 +207,12 @@ class KeyedLoops:
     ) -> None:
         check_flag("keyed", keyed)
         check_flag("keep_changes", keep_changes)
-        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
+        self.rules = LoopRules(
+            expires_after_s=expires_after_s,
+            answer_horizon_s=answer_horizon_s,
+            open_at_most=open_at_most,
+            people=people,
+        )
         is_one = isinstance(model, SkepticalLearner) and hasattr(model, "clone")
         if isinstance(model, type) or not is_one:
             raise TypeError(
@@ -226,26 +230,15 @@ class KeyedLoops:
             raise ValueError("a store is of use with max_keys only; give both or neither")
         self._is_kept = max_keys is not None or keep_changes
         if self._is_kept:
-            check_resumable(model)
-            model.state()  # type: ignore[attr-defined] # refuses what could not be kept later
+            resumable(model).state()  # refuses what could not be kept later
         self.model = model
         self.keyed = keyed
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self.open_at_most = open_at_most
-        self.people = people
         self.max_keys = max_keys
-        arguments = {
-            "expires_after_s": expires_after_s,
-            "answer_horizon_s": answer_horizon_s,
-            "open_at_most": open_at_most,
-            "people": people,
-        }
         self.total_budget = total_budget
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
             model,
-            arguments,
+            self.rules,
             max_keys=max_keys,
             store=MemoryStore() if store is None else store,
             shared_budget=self._shared_budget,
@@ -421,16 +414,37 @@ class KeyedLoops:
         since: float | None = None,
         undone: Retraction | None = None,
     ) -> Relearned | Rejected:
-        """Retract labels of one key as an input requests; see the method of `InteractiveLoop`."""
+        """Retract labels of one key, or reinstate them, as an input requests.
+
+        Parameters
+        ----------
+        key, annotator, log, now, since
+            As in `InteractiveLoop.retract`.
+        subject
+            Name of the input in a rejection.
+        undone
+            The retraction to undo, as in `reinstate`; None to retract labels.
+
+        Returns
+        -------
+        The result; or a rejection, after which the loop is as before.
+
+        """
+        check_now(now)
         self._last = None
         loop = self._loop(key)
         if loop is None:
             return rejected(subject, key, "unknown", _no_key(key), now)
-        done = loop.retract_or_reject(
-            annotator, log, now, subject=subject, key=key, since=since, undone=undone
-        )
-        self._update(self._home(key), loop)
-        return done
+        try:
+            if undone is not None:
+                return loop.reinstate(undone, log, now)
+            return loop.retract(annotator, log, now, since=since)
+        except MemoryError:
+            raise
+        except Exception as error:  # of a user-defined learner it may be any
+            return rejected(subject, key, "failed", reason_of(error), now, stage_of(error))
+        finally:
+            self._update(self._home(key), loop)
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input; see `InteractiveLoop.reject_last`."""
@@ -630,13 +644,10 @@ class KeyedLoops:
         What waits in a store stays there, and the snapshot contains its mark: a store in memory is
         saved with it, one on a disk must be passed to `restore`.
         """
-        check_resumable(self.model)
-        model: Any = self.model
+        model = resumable(self.model)
         state, blobs = self._cache.save()
         body = {
-            **plain_arguments(
-                self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
-            ),
+            **self.rules.plain(),
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
@@ -695,7 +706,7 @@ class KeyedLoops:
             configuration or another store.
 
         """
-        check_resumable(model)
+        resumable(model)
         snapshot = Snapshot.from_bytes(data)
         snapshot.check(_KIND if keyed else _KIND_OF_ONE, fingerprint_with(model, total_budget))
         warn_if_different(snapshot.environment)
@@ -704,10 +715,7 @@ class KeyedLoops:
             loops = cls(
                 model,
                 keyed=keyed,
-                expires_after_s=body["expires_after_s"],
-                answer_horizon_s=body["answer_horizon_s"],
-                open_at_most=body.get("open_at_most"),
-                people=People.of(body.get("people", {})),
+                **LoopRules.of(body).arguments,
                 max_keys=max_keys,
                 store=store,
                 keep_changes=keep_changes,

@@ -111,7 +111,6 @@ class PredictsClasses(Protocol):
         """Return the probability of each known class, `{}` before the first label."""
 
 
-@runtime_checkable
 class PredictsAlone(PredictsClasses, Protocol):
     """A learner of classes whose prediction may depend on more than the event itself."""
 
@@ -119,7 +118,6 @@ class PredictsAlone(PredictsClasses, Protocol):
         """Return the probability of each known class by the event alone, for suggestions."""
 
 
-@runtime_checkable
 class KnowsNames(Protocol):
     """A learner that tells the names for which it keeps statistics, for limits."""
 
@@ -138,7 +136,6 @@ class HoldsExamples(Protocol):
         """Return the labelled examples that it holds, in the order learned."""
 
 
-@runtime_checkable
 class HoldsInPart(Protocol):
     """A learner that may keep only part of what is known of its examples."""
 
@@ -146,12 +143,12 @@ class HoldsInPart(Protocol):
         """Return examples as it would keep them."""
 
 
-@runtime_checkable
 class Reviews(HoldsExamples, Protocol):
-    """Methods by which a learner doubts labels that it has learned.
+    """A learner that doubts labels that it has learned."""
 
-    These methods identify such a learner, since checking for a property would compute it.
-    """
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to review the labels learned."""
 
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
         """Return the most doubtful label, and whether to contest it.
@@ -167,24 +164,6 @@ class Reviews(HoldsExamples, Protocol):
         """Record that the challenge of an old label ended without an answer."""
 
 
-class ReviewingLearner(Reviews, Protocol):
-    """Protocol of a skeptical learner that also reviews labels it has learned."""
-
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to review the labels learned."""
-
-
-def as_knowing_names(model: SkepticalLearner) -> KnowsNames | None:
-    """Return a model if it tells which names it knows, else None."""
-    return cast("KnowsNames", model) if has_methods(type(model), KnowsNames) else None
-
-
-def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
-    """Return a model if it doubts labels it has learned, else None."""
-    return cast("ReviewingLearner", model) if has_methods(type(model), Reviews) else None
-
-
 class Reach(Protocol):
     """Reach of retrospective queries."""
 
@@ -197,9 +176,16 @@ class Reach(Protocol):
         """Seconds after which an event is no longer asked about; None for no limit."""
 
 
-@runtime_checkable
 class AsksBack(Protocol):
-    """Methods by which a learner asks about earlier events."""
+    """A learner that can ask about earlier events."""
+
+    @property
+    def reservoir(self) -> Reach | None:
+        """Reach of its retrospective queries; None if it makes none."""
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time to review the latest events."""
 
     def ask_among_one(
         self, candidates: Mapping[str, Features], *, now: float
@@ -214,27 +200,6 @@ class AsksBack(Protocol):
 
     def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
         """Record that a question about an earlier event, made at `asked_at`, ended unanswered."""
-
-
-class AskingBackLearner(AsksBack, Protocol):
-    """Protocol of a skeptical learner that also asks about earlier events."""
-
-    @property
-    def reservoir(self) -> Reach:
-        """Reach of its retrospective queries."""
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time to review the latest events."""
-
-
-def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
-    """Return a model if it asks about earlier events, else None."""
-    if not has_methods(type(model), AsksBack):
-        return None
-    asking = cast("AskingBackLearner", model)
-    # A model that could ask, but was not configured to, has None as its reservoir.
-    return None if asking.reservoir is None else asking
 
 
 class FoundDrift(NamedTuple):
@@ -263,9 +228,8 @@ def as_finding_drifts(model: SkepticalLearner) -> FindsDrifts | None:
     return cast("FindsDrifts", model) if finds else None
 
 
-@runtime_checkable
 class CountsPending(Protocol):
-    """Methods by which a learner takes questions with pending answers into account."""
+    """A learner that takes questions with pending answers into account."""
 
     def pending_one(self, x: Features) -> float | None:
         """Return the value for the answer to a question about an event; None if not counted."""
@@ -281,12 +245,6 @@ class CountsPending(Protocol):
         """Decide whether to ask for the label; `pending` holds the open questions that count."""
 
 
-def as_counting_pending(model: SkepticalLearner) -> CountsPending | None:
-    """Return a model if it takes pending questions into account, else None."""
-    return cast("CountsPending", model) if has_methods(type(model), CountsPending) else None
-
-
-@runtime_checkable
 class HearsOutcomes(Protocol):
     """A learner that is told which label requests are answered in time."""
 
@@ -294,14 +252,8 @@ class HearsOutcomes(Protocol):
         """Record whether a label request was answered, or declined, before it expired."""
 
 
-def as_hearing_outcomes(model: SkepticalLearner) -> HearsOutcomes | None:
-    """Return a model if it is told which requests are answered in time, else None."""
-    return cast("HearsOutcomes", model) if has_methods(type(model), HearsOutcomes) else None
-
-
-@runtime_checkable
 class ComparesAnswers(Protocol):
-    """Methods by which a learner draws and weighs second answers about events it has learned."""
+    """A learner that draws and weighs second answers about events it has learned."""
 
     def draw_one(self, event_id: str, purpose: str) -> float:
         """Return the number in [0, 1) that is drawn for an event and a purpose; pure."""
@@ -334,11 +286,6 @@ class ComparesAnswers(Protocol):
         `probability_wrong` is how much the first answer has counted as wrong so far, None if that
         is not known.
         """
-
-
-def as_comparing(model: SkepticalLearner) -> ComparesAnswers | None:
-    """Return a model if it compares answers, else None."""
-    return cast("ComparesAnswers", model) if has_methods(type(model), ComparesAnswers) else None
 
 
 # --- Predictions of classes and of numbers.

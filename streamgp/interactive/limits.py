@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.learner import KnowsNames, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import Answer
 from streamgp.interactive.people import People
@@ -83,7 +83,7 @@ def _hour(at: float) -> int:
     return int(at // _HOUR_S)
 
 
-def is_unasked(record: Record, answer: Answer) -> bool:
+def is_unasked(record: Conversation, answer: Answer) -> bool:
     """Whether an answer gives or withdraws a label that its annotator was not asked for."""
     if record.was_asked or record.n_challenges or (answer.declined and answer.supersedes is None):
         return False
@@ -126,7 +126,7 @@ def excess_of_label(
 def excess_of_answer(
     model: SkepticalLearner,
     known: KnowsNames | None,
-    record: Record,
+    record: Conversation,
     answer: Answer,
     people: People,
     quarantined: Collection[str],

@@ -83,17 +83,19 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct
 
+from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.conversation_record import GivenLabel, Record
+from streamgp.common.signatures import narrowed
+from streamgp.interactive.conversation_record import Conversation, GivenLabel
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import (
+    ComparesAnswers,
+    CountsPending,
     FoundDrift,
+    KnowsNames,
     PredictedTarget,
     SkepticalLearner,
-    as_comparing,
-    as_counting_pending,
     as_finding_drifts,
-    as_knowing_names,
     predicted_target,
 )
 from streamgp.interactive.limits import (
@@ -126,9 +128,8 @@ from streamgp.interactive.retract import (
     take_back,
     take_back_known,
 )
-from streamgp.interactive.rollback import Rollback, reason_of, refusal_of, stage_of
-from streamgp.interactive.shared_budget import SharedBudget
-from streamgp.interactive.state.restartable_loop import RestartableLoop, check_arguments
+from streamgp.interactive.rollback import reason_of, refusal_of, stage_of
+from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
@@ -246,6 +247,7 @@ class InteractiveLoop(RestartableLoop):
     # _known      the model, if it tells which names it knows
     # _judge      the model, if it judges annotators by the labels of others
     # _rollback   undoes the current input if it fails
+    # _segments   where conversations were published; knows whether anything has changed since
     # _drifting   the model, if it finds concept drifts
     # _n_drifts   drifts that were told of, or found before the first input here; None before that
     _last: _Accepted | None
@@ -260,18 +262,12 @@ class InteractiveLoop(RestartableLoop):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        check_arguments(expires_after_s, answer_horizon_s, open_at_most, people)
         if type(model) not in _CHECKED and not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"
             )
         _CHECKED.add(type(model))
-        if people.asks_twice and as_comparing(model) is None:
-            raise TypeError(
-                "overlap and repeat need a learner that compares answers, such as "
-                f"SkepticalClassifier(...), got {type(model).__name__}"
-            )
         super().__init__(
             model,
             expires_after_s=expires_after_s,
@@ -279,21 +275,21 @@ class InteractiveLoop(RestartableLoop):
             open_at_most=open_at_most,
             people=people,
         )
-        self._rollback = Rollback(self._moderator)
+        if people.asks_twice and narrowed(model, ComparesAnswers) is None:
+            raise TypeError(
+                "overlap and repeat need a learner that compares answers, such as "
+                f"SkepticalClassifier(...), got {type(model).__name__}"
+            )
+        self._rollback = self._moderator.rollback
+        self._segments = self._memory.segments
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
-        self._counting = as_counting_pending(model)
-        self._known = as_knowing_names(model)
+        self._counting = narrowed(model, CountsPending)
+        self._known = narrowed(model, KnowsNames)
         self._judge = as_judge(model)
 
     def _new_moderator(self) -> Moderator:
-        return Moderator(
-            self.model,
-            self._memory,
-            self.expires_after_s,
-            people=self.people,
-            keeps_thresholds=self.open_at_most is not None,
-        )
+        return Moderator(self.model, self._memory, self.rules)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget shared with other loops allows; return this loop.
@@ -367,11 +363,11 @@ class InteractiveLoop(RestartableLoop):
             excess = excess or excess_of_label(model, x, event.y, self.people)
             if excess is not None:
                 return [rejected(event_id, event.key, "excessive", excess, now)]
-            self._rollback.call(model.observe_one, x)
+            self._moderator.journal.call(model.observe_one, x)
             predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
             raise _RefusedError(refusal_of(error, x)) from error
-        self._changed = True
+        self._segments.has_changed = True
         decision, replaced = self._decide(event, now)
         messages: list[Message] = [_prediction_of(event, predicted, decision, model.n_learned, now)]
         # Before a label is learned: the model is told to await it, and counts the event as asked.
@@ -380,7 +376,14 @@ class InteractiveLoop(RestartableLoop):
         # All values are plain: only a name that is not a text has to be converted for writing.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
         if event.y is not None:
-            label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
+            label = GivenLabel(
+                y=as_label(event.y),
+                origin="volunteered",
+                answer_id=event_id,
+                annotator=None,
+                late=False,
+                privileged=None,
+            )
             messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
             if replaced is not None:  # first: there are never more open questions than allowed
@@ -399,7 +402,7 @@ class InteractiveLoop(RestartableLoop):
             shared_budget.note(decision, decision.ask or bool(back), now)
         return self._review_if_due(messages, now)
 
-    def _decide(self, event: Event, now: float) -> tuple[Decision, Record | None]:
+    def _decide(self, event: Event, now: float) -> tuple[Decision, Conversation | None]:
         """Return whether to ask about an event, and which conversation to end for the question.
 
         What the model wants is refused by the first of these that applies: the label has come
@@ -411,8 +414,8 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
-        if decision.ask and self.open_at_most is not None:
-            return self._room_for(decision, now, self.open_at_most)
+        if decision.ask and self.rules.open_at_most is not None:
+            return self._room_for(decision, now, self.rules.open_at_most)
         return decision, None
 
     def _note_decision(self, event: Event, decision: Decision, now: float) -> None:
@@ -421,7 +424,9 @@ class InteractiveLoop(RestartableLoop):
         if decision.ask or event.y is not None:  # not always: a context takes a microsecond
             context = LabelContext(event_id=event.event_id)
             known = self._moderator.consensus.accepted.of("note_query", context)
-        self._rollback.call(self.model.note_query, decision, asked=decision.ask, now=now, **known)
+        self._moderator.journal.call(
+            self.model.note_query, decision, asked=decision.ask, now=now, **known
+        )
 
     def on_answer(
         self,
@@ -462,7 +467,8 @@ class InteractiveLoop(RestartableLoop):
         if record is not None and self._memory.is_beyond(record, answer.answered_at):
             after_s = answer.answered_at - record.event.occurred_at
             reason = (
-                f"answered {after_s} s after the event, expected at most {self.answer_horizon_s} s"
+                f"answered {after_s} s after the event, expected at most "
+                f"{self.rules.answer_horizon_s} s"
             )
             late = rejected(answer_id, answer.key, "late", reason, now)
             return [*self._forget(record, now), late]
@@ -478,7 +484,7 @@ class InteractiveLoop(RestartableLoop):
             lambda: self._process_answer(answer, record, now),
         )
 
-    def _process_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _process_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Process an answer that fits a conversation."""
         excess = excess_of_answer(
             self.model, self._known, record, answer, self.people, self.quarantined
@@ -494,14 +500,14 @@ class InteractiveLoop(RestartableLoop):
             refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
             return [*before, refused, *self._repeat_open(named, now)]
         self._memory.accept(answer, record)
-        self._note(record)
+        self._segments.note(record)
         second = self._ask_second_if_due(record, messages, now)
         messages += self._cancel_if_clear(messages, now)
         again = self._repeat_open(named, now) or self._repeat_second(record, barred, now)
         messages = [*before, *messages, *again, *second]
         return self._review_if_due([*messages, *self._ask_later_if_due(now)], now)
 
-    def _weigh_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+    def _weigh_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Let the moderator process an answer of an annotator who may give it.
 
         Raises
@@ -519,14 +525,14 @@ class InteractiveLoop(RestartableLoop):
             excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
             if excess is not None:
                 raise MisfitError("excessive", excess)
-        self._rollback.touch(record)
+        self._rollback.save(record)
         messages = self._moderator.process_answer(record, answer, now)
         if counts:
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
 
     def _ask_second_if_due(
-        self, record: Record, messages: list[Message], now: float
+        self, record: Conversation, messages: list[Message], now: float
     ) -> list[Message]:
         """Ask a second question about an event just answered, if that is due and there is room."""
         if self._is_full:
@@ -541,14 +547,15 @@ class InteractiveLoop(RestartableLoop):
         record = self._memory.due(self._moderator.lines.sequence)
         if record is None:
             return []
-        self._touch(record)
+        self._rollback.touch(record)
         request = self._moderator.ask_later(record, now)
         return [] if request is None else [request]
 
     @property
     def _is_full(self) -> bool:
         """Whether there is no room for one more open question."""
-        return self.open_at_most is not None and self.n_open >= self.open_at_most
+        most = self.rules.open_at_most
+        return most is not None and self.n_open >= most
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -561,11 +568,11 @@ class InteractiveLoop(RestartableLoop):
         moderator = self._moderator
         before = moderator.quarantine
         moderator.quarantine = after = judged(before, self._judge, annotator, self.people)
-        self._changed = self._changed or after is not before
+        self._segments.has_changed |= after is not before
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:
-            messages += disregarded(moderator, self._touch, name, now, SET_ASIDE)
-            messages += take_back_known(moderator, self._touch, annotator=name, now=now)
+            messages += disregarded(moderator, name, now, SET_ASIDE)
+            messages += take_back_known(moderator, annotator=name, now=now)
         return messages
 
     def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
@@ -587,7 +594,7 @@ class InteractiveLoop(RestartableLoop):
         return messages
 
     def _repeat_second(
-        self, record: Record, barred: tuple[str, ...] | None, now: float
+        self, record: Conversation, barred: tuple[str, ...] | None, now: float
     ) -> list[Message]:
         """Ask a second question again if an annotator not in `barred` has answered since.
 
@@ -699,7 +706,7 @@ class InteractiveLoop(RestartableLoop):
             )
         # Even if nothing is found: a worker that resumes from an older snapshot, which still
         # contains the example, must see from the head that it is gone.
-        self._changed = True
+        self._segments.has_changed = True
         example = consensus.held(event_id)
         if example is None:
             return []
@@ -796,67 +803,21 @@ class InteractiveLoop(RestartableLoop):
         """
         work = partial(put_back, retraction=retraction, log=log, now=now)
         relearned = self._relearned(work, now)
-        self._changed = True
+        self._segments.has_changed = True
         return relearned
-
-    def retract_or_reject(
-        self,
-        annotator: str,
-        log: Iterable[LabelledExample],
-        now: float,
-        *,
-        subject: str,
-        key: str | None = None,
-        since: float | None = None,
-        undone: Retraction | None = None,
-    ) -> Relearned | Rejected:
-        """Retract labels, or reinstate them, as an input requests; reject it if that fails.
-
-        Parameters
-        ----------
-        annotator, log, now, since
-            As in `retract`.
-        subject, key
-            Name of the input in a rejection.
-        undone
-            The retraction to undo, as in `reinstate`; None to retract labels.
-
-        Returns
-        -------
-        The result; or a rejection, after which the loop is as before.
-
-        """
-        check_now(now)
-        if undone is None:
-            work = partial(take_back, annotator=annotator, log=log, now=now, since=since)
-        else:
-            work = partial(put_back, retraction=undone, log=log, now=now)
-        found: list[Relearned] = []
-
-        def attempt() -> list[Message]:
-            found.append(work(self._moderator, self._touch))
-            return list(found[0].messages)
-
-        messages = self._attempt(_Accepted(subject, key, now), attempt, always=True)
-        self._last = None
-        if not found:
-            (flaw,) = messages
-            assert isinstance(flaw, Rejected)  # a failure yields nothing else
-            return flaw
-        self._changed = True
-        return found[0]
 
     def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
         """Do something that is not an input, completely or not at all."""
         check_now(now)
         self._last = None
-        self._rollback.begin()
+        self._rollback.begin(self._moderator)
         try:
-            done = work(self._moderator, self._touch)
+            done = work(self._moderator)
         except Exception:
-            self._rollback.undo()
+            self._rollback.undo(self._moderator)
+            self._segments.has_changed = True  # credit is part of the state
             raise
-        self._changed = self._changed or bool(done.messages) or done.retraction is not None
+        self._segments.has_changed |= bool(done.messages) or done.retraction is not None
         return done
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
@@ -890,7 +851,7 @@ class InteractiveLoop(RestartableLoop):
         if last is None:
             return None
         self._last = None
-        self._rollback.undo()
+        self._rollback.undo(self._moderator)
         return [*last.before, self._failed(last, error, stage)]
 
     def knows(self, event_id: str) -> bool:
@@ -938,7 +899,7 @@ class InteractiveLoop(RestartableLoop):
 
     def _room_for(
         self, decision: Decision, now: float, most: int
-    ) -> tuple[Decision, Record | None]:
+    ) -> tuple[Decision, Conversation | None]:
         """Return whether there is room for a question, and which conversation to end for it."""
         found = self._memory.open_ones()
         if len(found) < most:
@@ -953,7 +914,7 @@ class InteractiveLoop(RestartableLoop):
 
     def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""
-        if self.open_at_most is None:
+        if self.rules.open_at_most is None:
             return []
         if not any(isinstance(message, LabelledExample) for message in messages):
             return []
@@ -968,7 +929,7 @@ class InteractiveLoop(RestartableLoop):
                 cancelled += self._apply(record, "cancel", now, CLEAR_SINCE)
         return cancelled
 
-    def _score_of(self, record: Record, now: float) -> float:
+    def _score_of(self, record: Conversation, now: float) -> float:
         """Return how useful the label of an event would be now, -inf if it cannot be used."""
         event = record.event
         try:
@@ -980,54 +941,44 @@ class InteractiveLoop(RestartableLoop):
         """Choose among the latest events if due; return any request."""
         if not self._moderator.reservoir_due or self._is_full:
             return []
-        request = self._moderator.ask_back(self._touch, now)
+        request = self._moderator.ask_back(now)
         return [] if request is None else [request]
 
     def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
         if not self._moderator.review_due:
             return messages
-        self._changed = True
-        challenge = self._moderator.look_through(self._touch, now)
+        self._segments.has_changed = True
+        challenge = self._moderator.look_through(now)
         return messages if challenge is None else [*messages, challenge]
 
-    def _apply(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
+    def _apply(self, record: Conversation, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""
-        self._touch(record)
+        self._rollback.touch(record)
         return self._moderator.apply(record, given, now, why=why)
 
     def _expire(
-        self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
+        self, record: Conversation, now: float, given: Literal["deadline", "horizon"] = "deadline"
     ) -> list[Message]:
         """End an open request; there is no input that could be rejected instead."""
-        self._rollback.begin()
-        self._touch(record)
+        self._rollback.begin(self._moderator)
+        self._rollback.touch(record)
         try:
             return self._moderator.apply(record, given, now)
         except MemoryError:
             raise
         except Exception as error:
-            self._rollback.undo()
+            self._rollback.undo(self._moderator)
             expired = self._moderator.abandon(record, now)
             ended = _Accepted(expired.request_id, expired.key, now)
             return [expired, self._failed(ended, error, None)]
 
-    def _forget(self, record: Record, now: float) -> list[Message]:
+    def _forget(self, record: Conversation, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
-        self._changed = True
+        self._segments.has_changed = True
         messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
-
-    def _touch(self, record: Record) -> None:
-        """Prepare for the change of a conversation: save it for `undo`, mark it as changed."""
-        self._rollback.touch(record)
-        self._note(record)
-
-    def _note(self, record: Record) -> None:
-        """Mark a conversation as changed."""
-        self._changed = True
-        self._memory.segments.note(record)
 
     # --- inputs that fail
 
@@ -1036,13 +987,13 @@ class InteractiveLoop(RestartableLoop):
     ) -> list[Message]:
         """Run an input; on any error, roll back to the state before it.
 
-        Only here any error is caught: a user-defined learner, rule or budget may raise any error,
+        Any error is caught: a user-defined learner, rule or budget may raise any error,
         and one record must not end the work on all others.
         """
         journal = self._moderator.journal
         credit = journal.credit
         if not (journal.may_try() or always):
-            self._changed = True  # credit is part of the state
+            self._segments.has_changed = True  # credit is part of the state
             reason = (
                 "not tried, as too many inputs of this learner have failed; of further ones every "
                 "tenth is tried until one does not fail"
@@ -1051,17 +1002,17 @@ class InteractiveLoop(RestartableLoop):
             return [*given.before, rejected(given.subject, key, "failed", reason, given.at)]
         if self._n_drifts is None and self._drifting is not None:
             self._n_drifts = self._drifting.n_drifts
-        self._rollback.begin()
-        self._last, changed = given, self._changed
+        self._rollback.begin(self._moderator)
+        self._last, changed = given, self._segments.has_changed
         try:
             messages = [*given.before, *work()]
-            self._changed = self._changed or journal.credit != credit
+            self._segments.has_changed |= journal.credit != credit
             return messages
         except MemoryError:
             raise
         except Exception as error:
-            self._rollback.undo()
-            self._last, self._changed = None, changed or journal.credit != credit
+            self._rollback.undo(self._moderator)
+            self._last, self._segments.has_changed = None, changed or journal.credit != credit
             if isinstance(error, _RefusedError):
                 flaw = rejected(given.subject, given.key, "malformed", str(error), given.at)
                 return [*given.before, flaw]

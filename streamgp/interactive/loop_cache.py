@@ -19,13 +19,14 @@ from struct import Struct
 from typing import Any, Protocol, Self
 
 from streamgp.base import State
+from streamgp.common.budget_account import SharedBudget
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.rollback import SavedModel
-from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.state.restartable_loop import RestartableLoop, StoredModel
 from streamgp.interactive.state.snapshot import INCONSISTENT
-from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
 
 # --- Store of evicted loops.
 #
@@ -57,7 +58,7 @@ class LoopStore(Protocol):
         """Reset the store to one of the last two marks, whatever was put since."""
 
 
-class MemoryStore:
+class MemoryStore(LoopStore):
     """A store within this process. Its marks contain everything in it.
 
     Examples
@@ -76,19 +77,15 @@ class MemoryStore:
         self._kept: dict[str | None, bytes] = {}
 
     def get(self, key: str | None) -> bytes | None:
-        """Return what was last put under a key, or None."""
         return self._kept.get(key)
 
     def put(self, key: str | None, data: bytes) -> None:
-        """Store bytes under a key, replacing what was there."""
         self._kept[key] = data
 
     def discard(self, key: str | None) -> None:
-        """Delete a key, if it is there."""
         self._kept.pop(key, None)
 
     def keys(self) -> Iterator[str | None]:
-        """Return all keys."""
         return iter(self._kept)
 
     def __len__(self) -> int:
@@ -200,8 +197,8 @@ class LoopCache:
     ----------
     model
         Cloned for every loop.
-    arguments
-        Keyword arguments of every loop.
+    rules
+        Rules of every loop.
     max_keys
         Number of loops to hold in memory; None for all.
     store
@@ -227,7 +224,7 @@ class LoopCache:
     def __init__(
         self,
         model: CloneableLearner,
-        arguments: dict[str, Any],
+        rules: LoopRules,
         *,
         max_keys: int | None,
         store: LoopStore,
@@ -237,7 +234,7 @@ class LoopCache:
         self._shared_budget = shared_budget
         self._is_published = is_published
         self._model = model
-        self._arguments = arguments
+        self._arguments = rules.arguments
         self._max_keys = max_keys
         self._store = store
         self.held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
@@ -262,7 +259,7 @@ class LoopCache:
 
     def take_over(
         self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
-    ) -> StoredLoop | None:
+    ) -> RestartableLoop | None:
         """Update the loop of a key to what was published elsewhere; see `caught_up` of loops.
 
         Returns
@@ -274,7 +271,7 @@ class LoopCache:
         if known is None:
             if all(part is None for part in parts.values()):
                 return None
-            loop = StoredLoop.from_parts(parts, log, self._stored_model(), **self._arguments)
+            loop = RestartableLoop.from_parts(parts, log, self._stored_model(), **self._arguments)
             self.n_keys += 1
         else:
             found = known.caught_up(parts, log, self._stored_model())
@@ -398,12 +395,12 @@ class LoopCache:
         (when,) = _WHEN.unpack_from(data)
         return WaitingLoop(data[_WHEN.size :], when)
 
-    def _stored(self, key: str | None) -> StoredLoop | None:
+    def _stored(self, key: str | None) -> RestartableLoop | None:
         """Return the loop of a key, without its learner."""
         loop = self.held.get(key) or self._from_store(key)
         if loop is None:
             return None
-        return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())
+        return RestartableLoop.restore(_plain_snapshot(loop), self._stored_model())
 
     def _stored_model(self) -> Any:
         return StoredModel(self._model, self._fingerprint)
@@ -423,7 +420,7 @@ class LoopCache:
         return loop.share(self._shared_budget)
 
 
-def _plain_snapshot(loop: InteractiveLoop | StoredLoop | WaitingLoop) -> bytes:
+def _plain_snapshot(loop: InteractiveLoop | RestartableLoop | WaitingLoop) -> bytes:
     """Return the snapshot of one loop among many; the environment is recorded once for all."""
     return loop.data if isinstance(loop, WaitingLoop) else loop.snapshot(with_environment=False)
 

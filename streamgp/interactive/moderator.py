@@ -7,29 +7,30 @@ records. The next state and the messages are defined in `transitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
-from streamgp.common.signatures import parameters
+from streamgp.common.signatures import narrowed, parameters
 from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
 from streamgp.interactive.conversation_record import (
+    Conversation,
     GivenLabel,
     Question,
-    Record,
     SecondQuestion,
 )
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
+    AsksBack,
+    ComparesAnswers,
+    CountsPending,
+    HearsOutcomes,
+    KnowsNames,
+    Reviews,
     SkepticalLearner,
-    as_asking_back,
-    as_comparing,
-    as_counting_pending,
-    as_hearing_outcomes,
-    as_knowing_names,
-    as_reviewer,
 )
 from streamgp.interactive.limits import UnaskedLabels
 from streamgp.interactive.messages import (
@@ -47,10 +48,9 @@ from streamgp.interactive.messages import (
     Rejected,
     second_ids,
 )
-from streamgp.interactive.people import People
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
-from streamgp.interactive.rollback import CallJournal
-from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.rollback import CallJournal, Rollback
 from streamgp.interactive.transitions import CELLS, Cell, Input
 from streamgp.interactive.validation import as_label, plain_excerpt
 
@@ -124,18 +124,16 @@ class Moderator(SavedModerator):
         The model that is taught.
     memory
         The conversations. It holds the events of requests that are written late longer.
-    expires_after_s
-        Seconds after which an unanswered request expires; None for never.
-    people
-        Rules for who may answer for whom.
-    keeps_thresholds
-        Whether the threshold of a label request is kept, so that the request can be taken back once
-        the doubt has fallen below it.
+    rules
+        Rules of the loop. With `open_at_most` the threshold of a label request is kept, so that the
+        request can be taken back once the doubt has fallen below it.
 
     Attributes
     ----------
     consensus
         Writes the consensus log.
+    rollback
+        Undoes the current input; told of each conversation before it changes.
     shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
     written_at
@@ -144,27 +142,22 @@ class Moderator(SavedModerator):
 
     """
 
-    def __init__(
-        self,
-        model: SkepticalLearner,
-        memory: EventStore,
-        expires_after_s: float | None,
-        *,
-        people: People,
-        keeps_thresholds: bool,
-    ) -> None:
+    def __init__(self, model: SkepticalLearner, memory: EventStore, rules: LoopRules) -> None:
         super().__init__(model, memory)
-        self._people = people
+        self._people = rules.people
         self.written_at: float | None = None
-        self._keeps_thresholds = keeps_thresholds
-        self._reviewer = as_reviewer(model)
-        self._asking_back = as_asking_back(model)
-        self._counting = as_counting_pending(model)
-        self._hears_outcomes = as_hearing_outcomes(model)
-        self._comparing = as_comparing(model)
-        self._knows_names = as_knowing_names(model)
+        self._keeps_thresholds = rules.open_at_most is not None
+        self._reviewer = narrowed(model, Reviews)
+        asking_back = narrowed(model, AsksBack)
+        has_reach = asking_back is not None and asking_back.reservoir is not None
+        self._asking_back = asking_back if has_reach else None
+        self._counting = narrowed(model, CountsPending)
+        self._hears_outcomes = narrowed(model, HearsOutcomes)
+        self._comparing = narrowed(model, ComparesAnswers)
+        self._knows_names = narrowed(model, KnowsNames)
         self.consensus = Consensus(model, self.journal, self.lines)
-        self._expires_after_s = expires_after_s
+        self.rollback = Rollback(self)
+        self._expires_after_s = rules.expires_after_s
         self.shared_budget: SharedBudget | None = None
 
     @property
@@ -173,7 +166,7 @@ class Moderator(SavedModerator):
         return self.quarantine.in_force(self._people)
 
     def ask(
-        self, record: Record, decision: Decision, now: float, *, back: bool = False
+        self, record: Conversation, decision: Decision, now: float, *, back: bool = False
     ) -> LabelRequest:
         """Open the label request of an event; `back` is set if the event came earlier."""
         event = record.event
@@ -191,20 +184,22 @@ class Moderator(SavedModerator):
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
 
-    def excluded(self, record: Record) -> tuple[str, ...]:
+    def excluded(self, record: Conversation) -> tuple[str, ...]:
         """Return the annotators whose answers to the question about an event are not taken."""
         second = record.second
         if second is None or record.state != "compared" or second.to is not None:
             return self.quarantined
         return tuple(dict.fromkeys((*self.quarantined, *record.speakers, *second.barred)))
 
-    def ask_again(self, record: Record, now: float) -> LabelRequest:
+    def ask_again(self, record: Conversation, now: float) -> LabelRequest:
         """Return the open label request of an event, for all who are not excluded by now."""
         request = record.request
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
-    def compare(self, record: Record, messages: list[Message], now: float) -> LabelRequest | None:
+    def compare(
+        self, record: Conversation, messages: list[Message], now: float
+    ) -> LabelRequest | None:
         """Ask a second question about an event if an answer, or who gave it, gives reason to.
 
         `messages` are those after the answer. A question for the same annotator is only recorded,
@@ -244,7 +239,7 @@ class Moderator(SavedModerator):
         among = [name for name in names if name is not None and name not in self.quarantined]
         return self.quarantine.barred(annotator, among)
 
-    def ask_later(self, record: Record, now: float) -> LabelRequest | None:
+    def ask_later(self, record: Conversation, now: float) -> LabelRequest | None:
         """Ask the same annotator about an event again; return None if that is no longer useful."""
         second = record.second
         assert second is not None  # it waits to be asked
@@ -256,7 +251,7 @@ class Moderator(SavedModerator):
         record.second = replace(second, after=None)
         return self._ask_second(record, now)
 
-    def _ask_second(self, record: Record, now: float) -> LabelRequest:
+    def _ask_second(self, record: Conversation, now: float) -> LabelRequest:
         """Open the second question about an event."""
         second = record.second
         assert second is not None
@@ -269,7 +264,7 @@ class Moderator(SavedModerator):
 
     def _request(
         self,
-        record: Record,
+        record: Conversation,
         request_id: str,
         reason: str,
         now: float,
@@ -294,11 +289,11 @@ class Moderator(SavedModerator):
             annotator=None if second is None or record.state != "compared" else second.to,
         )
 
-    def begin(self, record: Record, label: GivenLabel, now: float) -> Message:
+    def begin(self, record: Conversation, label: GivenLabel, now: float) -> Message:
         """Contest or learn the label that came with a new event."""
         return self._weigh(record, CELLS["unknown", "event+"], label, now)
 
-    def process_answer(self, record: Record, answer: Answer, now: float) -> list[Message]:
+    def process_answer(self, record: Conversation, answer: Answer, now: float) -> list[Message]:
         """Process an answer.
 
         Raises
@@ -322,7 +317,12 @@ class Moderator(SavedModerator):
         return self.apply(record, given, now, answer)
 
     def apply(
-        self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
+        self,
+        record: Conversation,
+        given: Input,
+        now: float,
+        answer: Answer | None = None,
+        why: str = "",
     ) -> list[Message]:
         """Process an input that the transition table does not reject, second answers aside.
 
@@ -361,7 +361,7 @@ class Moderator(SavedModerator):
         return messages
 
     def _weigh_second(
-        self, record: Record, given: Input, answer: Answer, now: float
+        self, record: Conversation, given: Input, answer: Answer, now: float
     ) -> list[Message]:
         """Weigh the label that stands against an answer to the second question.
 
@@ -396,7 +396,7 @@ class Moderator(SavedModerator):
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return [line]
 
-    def _may_speak(self, record: Record, given: Input, annotator: str | None) -> bool:
+    def _may_speak(self, record: Conversation, given: Input, annotator: str | None) -> bool:
         """Whether an annotator may give this input about the second question on an event."""
         second = record.second
         assert second is not None
@@ -408,7 +408,7 @@ class Moderator(SavedModerator):
 
     def follow(
         self,
-        record: Record,
+        record: Conversation,
         line: LabelledExample,
         lines: Sequence[LabelledExample],
         now: float,
@@ -454,14 +454,14 @@ class Moderator(SavedModerator):
             record.second = replace(record.second, answer_id=answer_id, annotator=by, first=first)
         return cancels
 
-    def disregard(self, record: Record, now: float, why: str) -> Cancel:
+    def disregard(self, record: Conversation, now: float, why: str) -> Cancel:
         """Cancel the challenge of a label that was not learned yet; the label is not learned."""
         cancel = _cancel_of(record, why, now)
         self._end_question(record, "erase", now)
         record.state, record.label = "cancelled", None
         return cancel
 
-    def abandon(self, record: Record, now: float) -> Expired:
+    def abandon(self, record: Conversation, now: float) -> Expired:
         """End the open request of an event without the model, which has failed at its end."""
         expired = _expired_of(record, now)
         self.deadlines.clear(record.event.event_id)
@@ -471,7 +471,9 @@ class Moderator(SavedModerator):
         record.state = cell.get("#", cell[""]).next
         return expired
 
-    def _weigh(self, record: Record, cell: Cell, label: GivenLabel | None, now: float) -> Message:
+    def _weigh(
+        self, record: Conversation, cell: Cell, label: GivenLabel | None, now: float
+    ) -> Message:
         """Contest a first label, or learn the final one: `label` or, if None, the standing one.
 
         The record still has the state for which the cell is defined.
@@ -500,7 +502,7 @@ class Moderator(SavedModerator):
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return line
 
-    def _end_question(self, record: Record, given: Input, now: float) -> None:
+    def _end_question(self, record: Conversation, given: Input, now: float) -> None:
         """End the question about an event, if one is open, and refund it if no answer came."""
         if record.open_request is None:
             return
@@ -521,7 +523,7 @@ class Moderator(SavedModerator):
             # Taken back while contested: so the label request ends without an answer.
             self._give_back(record, now)
 
-    def _note_outcome(self, record: Record, *, answered: bool) -> None:
+    def _note_outcome(self, record: Conversation, *, answered: bool) -> None:
         """Report that a label request has ended to those that learn when questions are answered."""
         if self._hears_outcomes is not None:
             note = self._hears_outcomes.note_outcome
@@ -529,7 +531,7 @@ class Moderator(SavedModerator):
         if self.shared_budget is not None:
             self.shared_budget.note_outcome(asked_at=record.asked_at, answered=answered)
 
-    def _give_back(self, record: Record, now: float) -> None:
+    def _give_back(self, record: Conversation, now: float) -> None:
         """Refund a label request, once: it ended without an answer."""
         if record.is_given_back:
             return
@@ -553,7 +555,7 @@ class Moderator(SavedModerator):
 
     def _open(
         self,
-        record: Record,
+        record: Conversation,
         request: Request,
         threshold: float | None = None,
         pending: float | None = None,
@@ -590,15 +592,8 @@ class Moderator(SavedModerator):
         """Whether it is time for the model, if it does so, to review the latest events."""
         return self._asking_back is not None and self._asking_back.reservoir_due
 
-    def look_through(self, touch: Callable[[Record], None], now: float) -> Challenge | None:
+    def look_through(self, now: float) -> Challenge | None:
         """Let the model review the labels that it has learned, when that is due.
-
-        Parameters
-        ----------
-        touch
-            Called with a conversation before it changes.
-        now
-            The time, in seconds.
 
         Returns
         -------
@@ -607,7 +602,7 @@ class Moderator(SavedModerator):
         """
         model, memory = self._reviewer, self.memory
         assert model is not None  # a review is due
-        records: dict[str, Record] = {}
+        records: dict[str, Conversation] = {}
         annotators: dict[str, str | None] = {}
         stds: dict[str, float] = {}
         # Loop over the examples, which are few, and not over the events that are remembered.
@@ -627,18 +622,11 @@ class Moderator(SavedModerator):
         if doubt is None or not doubt.decision.ask:
             return None
         record = records[doubt.event_id]
-        touch(record)
+        self.rollback.touch(record)
         return self._doubt(record, doubt, now)
 
-    def ask_back(self, touch: Callable[[Record], None], now: float) -> LabelRequest | None:
+    def ask_back(self, now: float) -> LabelRequest | None:
         """Let the model choose among the latest events without a request, when that is due.
-
-        Parameters
-        ----------
-        touch
-            Called with a conversation before it changes.
-        now
-            The time, in seconds.
 
         Returns
         -------
@@ -648,6 +636,7 @@ class Moderator(SavedModerator):
         model = self._asking_back
         assert model is not None  # a review is due
         reach, waits_s = model.reservoir, self._expires_after_s or 0.0
+        assert reach is not None  # likewise
         records = self.memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
         found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
         decision = None if found is None else found[1]
@@ -657,10 +646,10 @@ class Moderator(SavedModerator):
         if found is None or decision is None or not decision.ask:
             return None
         record = self.memory[found[0]]
-        touch(record)
+        self.rollback.touch(record)
         return self.ask(record, decision, now, back=True)
 
-    def _doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
+    def _doubt(self, record: Conversation, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event again."""
         challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
         record.state = CELLS[record.state, "review"][""].next
@@ -669,21 +658,21 @@ class Moderator(SavedModerator):
         return challenge
 
 
-def _cancel_of(record: Record, why: str, now: float) -> Cancel:
+def _cancel_of(record: Conversation, why: str, now: float) -> Cancel:
     """Return the message that the open request of an event is taken back."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
 
 
-def _expired_of(record: Record, now: float) -> Expired:
+def _expired_of(record: Conversation, now: float) -> Expired:
     """Return the message that the open request of an event has expired."""
     event, request = record.event, record.request
     assert request is not None  # an open request is kept in its record
     return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
 
-def _input_of(record: Record, answer: Answer) -> Input:
+def _input_of(record: Conversation, answer: Answer) -> Input:
     """Return the input of the transition table that an answer corresponds to.
 
     Raises
@@ -720,7 +709,7 @@ def _input_of(record: Record, answer: Answer) -> Input:
     return "same" if is_same else "other"
 
 
-def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -> bool:
+def _supersedes_second(record: Conversation, second: SecondQuestion, answer: Answer) -> bool:
     """Whether an answer supersedes the answer to the second question."""
     if second.answer_id != answer.supersedes:
         return False
@@ -728,7 +717,7 @@ def _supersedes_second(record: Record, second: SecondQuestion, answer: Answer) -
     return record.standing != second.answer_id or second.annotator == answer.annotator
 
 
-def _is_of_second(record: Record, given: Input) -> bool:
+def _is_of_second(record: Conversation, given: Input) -> bool:
     """Whether an input is about the second question; without an id it is about the open one."""
     return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
 
@@ -738,7 +727,7 @@ def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
     return second and replace(second, answer_id=None, annotator=None, first=None)
 
 
-def _uninvited(record: Record, answer: Answer) -> str:
+def _uninvited(record: Conversation, answer: Answer) -> str:
     """Return why an annotator may not answer a second question in this way."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     second = record.second
@@ -751,7 +740,7 @@ def _uninvited(record: Record, answer: Answer) -> str:
     return f"the second question is for an annotator other than {before}, got {who}"
 
 
-def _owner(record: Record, given: Input) -> str | None:
+def _owner(record: Conversation, given: Input) -> str | None:
     """Return whose answer an input would change or confirm; None if it has no annotator."""
     contested = record.state in ("challenged", "doubted")
     if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
@@ -759,7 +748,7 @@ def _owner(record: Record, given: Input) -> str | None:
     return None
 
 
-def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
+def _foreign(record: Conversation, answer: Answer, owner: str | None) -> str:
     """Return why an annotator may not do this with another one's answer."""
     who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
     return (
@@ -768,7 +757,7 @@ def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
     )
 
 
-def _reason(record: Record, answer: Answer) -> str:
+def _reason(record: Conversation, answer: Answer) -> str:
     """Return why an answer cannot be used, and what to do."""
     if answer.declined:
         return f"event {record.event.event_id!r} has no such open request to decline"
@@ -777,7 +766,7 @@ def _reason(record: Record, answer: Answer) -> str:
     return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
 
 
-def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
+def _label_of(record: Conversation, answer: Answer, given: Input) -> GivenLabel:
     """Read an answer as the label of an event whose state has not changed yet."""
     before = record.label
     contested = before if record.open_request is not None else None

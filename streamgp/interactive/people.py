@@ -1,12 +1,13 @@
-"""Rules for who may say what about an event, and how much; they hold for all inputs of a loop."""
+"""Rules of a loop: who may say what about an event, how much, and for how long."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Self
 
 from streamgp.common.validation import check_flag, check_rate, check_several, check_whole
+from streamgp.interactive.validation import check_span
 
 _LIMITS = (
     "max_labels",
@@ -154,11 +155,63 @@ class People:
         return cls(**{**state, **{name: frozenset(state.get(name, ())) for name in _NAMES}})
 
 
-def check_people(people: object) -> None:
-    """Raise TypeError unless these are the rules of a loop."""
-    if not isinstance(people, People):
-        raise TypeError(f"people must be People(...), got {people!r}")
-
-
 DEFAULT_PEOPLE: Final = People()
 """The rules of a loop that is given none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRules:
+    """Arguments of a loop besides its model; `InteractiveLoop` describes them.
+
+    Examples
+    --------
+    >>> rules = LoopRules(expires_after_s=60.0, people=People(owners=False))
+    >>> rules.plain()
+    {'expires_after_s': 60.0, 'answer_horizon_s': None, 'people': {'owners': False}}
+    >>> LoopRules.of(rules.plain()) == rules
+    True
+
+    """
+
+    expires_after_s: float | None = None
+    answer_horizon_s: float | None = None
+    open_at_most: int | None = None
+    people: People = DEFAULT_PEOPLE
+
+    def __post_init__(self) -> None:
+        check_span("expires_after_s", self.expires_after_s)
+        check_span("answer_horizon_s", self.answer_horizon_s)
+        if self.open_at_most is not None:
+            check_whole("open_at_most", self.open_at_most, 1)
+        if not isinstance(self.people, People):
+            raise TypeError(f"people must be People(...), got {self.people!r}")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The rules by name, as a loop takes them."""
+        return {field.name: getattr(self, field.name) for field in fields(LoopRules)}
+
+    def plain(self) -> dict[str, Any]:
+        """Return the rules as they are saved.
+
+        The last two were added later, and are left out if they have no effect.
+        """
+        found: dict[str, Any] = {
+            "expires_after_s": self.expires_after_s,
+            "answer_horizon_s": self.answer_horizon_s,
+        }
+        if self.open_at_most is not None:
+            found["open_at_most"] = self.open_at_most
+        if people := self.people.state():
+            found["people"] = people
+        return found
+
+    @staticmethod
+    def of(saved: Mapping[str, Any]) -> LoopRules:
+        """Return the rules that `plain` returned; `saved` may hold more."""
+        return LoopRules(
+            expires_after_s=saved["expires_after_s"],
+            answer_horizon_s=saved["answer_horizon_s"],
+            open_at_most=saved.get("open_at_most"),
+            people=People.of(saved.get("people", {})),
+        )

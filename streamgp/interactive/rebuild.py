@@ -10,18 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
-from streamgp.interactive.conversation_record import Record, SecondQuestion
+from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
+from streamgp.interactive.conversation_record import Conversation, SecondQuestion
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
-from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
-    check_resumable,
-    examples_in,
     plain_record,
+    resumable,
 )
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import teach
@@ -69,7 +68,7 @@ def head_around(
     (1, True)
 
     """
-    check_resumable(model)
+    resumable(model)
     head = parts.get(HEAD)
     if head is None:
         raise SnapshotError("published state has no head; bring it back first")
@@ -121,11 +120,8 @@ def recovered_parts(
     fresh: Resumable,
     *,
     at_least: int = 0,
-    expires_after_s: float | None = None,
-    answer_horizon_s: float | None = None,
-    open_at_most: int | None = None,
-    people: People = DEFAULT_PEOPLE,
     quarantine: Quarantine | None = None,
+    **arguments: Any,
 ) -> dict[str, Any]:
     """Return the state of a loop that continues where its log ends.
 
@@ -144,10 +140,10 @@ def recovered_parts(
         Another model of the same configuration; it cannot be used afterwards.
     at_least
         Number of the last line that is known to have been written, in the log or not.
-    expires_after_s, answer_horizon_s, open_at_most, people
-        As in `InteractiveLoop`.
     quarantine
         Annotators in quarantine, as far as known; None if nothing is.
+    arguments
+        Those of `LoopRules`.
 
     Raises
     ------
@@ -172,6 +168,7 @@ def recovered_parts(
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any rebuilt learner
     records = _records(lines)
+    people = LoopRules(**arguments).people
     if people.asks_twice or people.quarantine:  # nor may the name of a second question
         for record in records:
             record.second = SecondQuestion()
@@ -187,19 +184,10 @@ def recovered_parts(
         "recent": [plain_record(record, None) for record in records],
         "quarantine": (quarantine or Quarantine()).state(),
     }
-    loop = InteractiveLoop.from_parts(
-        {HEAD: head},
-        lines,
-        fresh,
-        expires_after_s=expires_after_s,
-        answer_horizon_s=answer_horizon_s,
-        open_at_most=open_at_most,
-        people=people,
-    )
-    return loop.parts()
+    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **arguments).parts()
 
 
-def _records(lines: list[LabelledExample]) -> list[Record]:
+def _records(lines: list[LabelledExample]) -> list[Conversation]:
     """Return the conversations contained in a log, the earliest first."""
     records = [_record(of_event) for of_event in by_event(lines).values()]
     for serial, record in enumerate(records, start=1):
@@ -207,11 +195,11 @@ def _records(lines: list[LabelledExample]) -> list[Record]:
     return records
 
 
-def _record(lines: list[LabelledExample]) -> Record:
+def _record(lines: list[LabelledExample]) -> Conversation:
     """Return the conversation about an event; its last line tells what stands."""
     first, last, answer = lines[0], lines[-1], last_answer(lines)
     event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
-    record = Record(event)
+    record = Conversation(event)
     record.was_asked = any(line.origin != "volunteered" for line in lines)
     record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
     # An unanswered challenge leaves no trace. No name of a question may be used again.

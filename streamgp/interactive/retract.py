@@ -9,22 +9,21 @@ without that annotator's lines. What was asked, spent and predicted is not undon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
+from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
-from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
+from streamgp.interactive.state.serialize import HEAD, record_of
 from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
     from streamgp.base import State
-    from streamgp.interactive.conversation_record import Record
     from streamgp.interactive.moderator import Moderator
 
 _WHY = "the label was taken back with all others of its annotator"
@@ -229,24 +228,20 @@ def contests(parts: Mapping[str, Any], annotator: str) -> bool:
 
 def take_back(
     moderator: Moderator,
-    touch: Callable[[Record], None],
     *,
     annotator: str,
     log: Iterable[LabelledExample],
     now: float,
     since: float | None,
 ) -> Relearned:
-    """Retract the labels of one annotator from a loop; see `InteractiveLoop.retract`.
-
-    `touch` is called with a conversation before it changes.
-    """
+    """Retract the labels of one annotator from a loop; see `InteractiveLoop.retract`."""
     before = _lines_of(moderator.model, log)
     after, taken = without(before, annotator, since)
-    cancels: list[Message] = [*disregarded(moderator, touch, annotator, now, _WHY)]
+    cancels: list[Message] = [*disregarded(moderator, annotator, now, _WHY)]
     if not taken:
         return Relearned(messages=cancels, log=before)
     first = moderator.lines.sequence + 1
-    messages, left = _relearned(moderator, touch, before, after, now)
+    messages, left = _relearned(moderator, before, after, now)
     made = tuple(_name(line) for line in left if line.sequence >= first)
     retraction = Retraction(annotator=annotator, since=since, at=now, taken=tuple(taken), made=made)
     return Relearned(messages=[*cancels, *messages], log=left, retraction=retraction)
@@ -254,7 +249,6 @@ def take_back(
 
 def take_back_known(
     moderator: Moderator,
-    touch: Callable[[Record], None],
     *,
     annotator: str,
     now: float,
@@ -271,7 +265,7 @@ def take_back_known(
     model, log = moderator.model, list(moderator.lines)
     if not isinstance(model, Unlearning) or not _is_log_of(model, log):
         return []
-    done = take_back(moderator, touch, annotator=annotator, log=log, now=now, since=None)
+    done = take_back(moderator, annotator=annotator, log=log, now=now, since=None)
     if done.retraction is None:
         return list(done.messages)
     before = {_name(line): line for line in log}
@@ -286,7 +280,6 @@ def take_back_known(
 
 def put_back(
     moderator: Moderator,
-    touch: Callable[[Record], None],
     *,
     retraction: Retraction,
     log: Iterable[LabelledExample],
@@ -295,7 +288,7 @@ def put_back(
     """Undo a retraction; see `InteractiveLoop.reinstate`."""
     before = _lines_of(moderator.model, log)
     after, _ = with_again(before, retraction)
-    messages, left = _relearned(moderator, touch, before, after, now, is_undo=True)
+    messages, left = _relearned(moderator, before, after, now, is_undo=True)
     return Relearned(messages=messages, log=left)
 
 
@@ -327,7 +320,6 @@ def _is_log_of(model: Unlearning, lines: Iterable[LabelledExample]) -> bool:
 
 def _relearned(
     moderator: Moderator,
-    touch: Callable[[Record], None],
     before: Sequence[LabelledExample],
     after: Sequence[LabelledExample],
     now: float,
@@ -340,8 +332,6 @@ def _relearned(
     ----------
     moderator
         The moderator of the loop.
-    touch
-        Called with a conversation before it changes.
     before
         The lines in force.
     after
@@ -382,7 +372,7 @@ def _relearned(
                 line = added
         record = memory.get(event_id)
         if record is not None and (record.is_learned or record.revision) and line is not None:
-            touch(record)
+            moderator.rollback.touch(record)
             why = _WHY_AGAIN if is_undo else _WHY
             messages += moderator.follow(record, line, lines, now, why)
     state = model.state_taught_as(taught)
@@ -393,7 +383,6 @@ def _relearned(
 
 def disregarded(
     moderator: Moderator,
-    touch: Callable[[Record], None],
     annotator: str,
     now: float,
     why: str,
@@ -403,7 +392,7 @@ def disregarded(
     for record in moderator.memory.open_ones():
         label = record.label
         if record.state == "challenged" and label is not None and label.annotator == annotator:
-            touch(record)
+            moderator.rollback.touch(record)
             cancels.append(moderator.disregard(record, now, why))
     return cancels
 

@@ -28,13 +28,13 @@ from typing import (
 import msgspec
 
 from streamgp.common.signatures import has_methods
-from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.learner import HoldsExamples
 from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
     from streamgp.base import Example, Features, State
-    from streamgp.interactive.moderator import Moderator
+    from streamgp.interactive.moderator import Moderator, SavedModerator
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -309,12 +309,7 @@ class Rollback:
     Parameters
     ----------
     moderator
-        The moderator of the loop.
-
-    Attributes
-    ----------
-    call
-        Calls a method that changes the model; see `CallJournal.call`.
+        The moderator of the loop; it is not kept.
 
     """
 
@@ -325,64 +320,67 @@ class Rollback:
     # _unasked     labels that were given unasked; likewise
     __slots__ = (
         "_counts",
-        "_moderator",
+        "_deadlines",
+        "_memory",
         "_quarantine",
         "_shared",
         "_touched",
         "_unasked",
-        "call",
     )
 
-    def __init__(self, moderator: Moderator) -> None:
-        self.call = moderator.journal.call
-        self._moderator = moderator
-        self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
+    def __init__(self, moderator: SavedModerator) -> None:
+        self._memory = moderator.memory
+        self._deadlines = moderator.deadlines
+        self._touched: list[tuple[Conversation, dict[str, Any], float | None, int | None]] = []
         self._counts = (0, 0, 0)
         self._shared: State | None = None
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
 
-    def begin(self) -> None:
+    def begin(self, moderator: Moderator) -> None:
         """Begin an input: `undo` restores the present state."""
-        moderator = self._moderator
-        memory = moderator.memory
+        memory = self._memory
         moderator.journal.begin()
         self._touched.clear()
-        self._counts = memory.n_added, memory.horizons.n_set, moderator.deadlines.n_set
+        self._counts = memory.n_added, memory.horizons.n_set, self._deadlines.n_set
         self._quarantine = moderator.quarantine
         self._unasked = moderator.unasked
         moderator.lines.begin()
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
-    def touch(self, record: Record) -> None:
-        """Save a conversation before it changes."""
-        deadlines, event_id = self._moderator.deadlines, record.event.event_id
+    def save(self, record: Conversation) -> None:
+        """Save a conversation that may change."""
+        deadlines, event_id = self._deadlines, record.event.event_id
         at, number = deadlines.get(event_id), deadlines.number(event_id)
         self._touched.append((record, record.copied(), at, number))
-        self._moderator.memory.note_change()
+        self._memory.note_change()
 
-    def undo(self) -> None:
+    def touch(self, record: Conversation) -> None:
+        """Save a conversation before it changes, and mark it as changed."""
+        self.save(record)
+        self._memory.segments.note(record)
+
+    def undo(self, moderator: Moderator) -> None:
         """Restore the state in which the input began."""
-        moderator = self._moderator
-        memory = moderator.memory
+        memory, deadlines = self._memory, self._deadlines
         n_added, n_horizons, n_deadlines = self._counts
         if memory.n_added > n_added:
             added = memory.latest()
-            moderator.deadlines.clear(added.event.event_id)
+            deadlines.clear(added.event.event_id)
             memory.forget(added)
         for record, saved, at, number in reversed(self._touched):
             memory.restore(record, saved)
             if at is None or number is None:
-                moderator.deadlines.clear(record.event.event_id)
+                deadlines.clear(record.event.event_id)
             else:
-                moderator.deadlines.reset(record.event.event_id, at, number)
+                deadlines.reset(record.event.event_id, at, number)
         self._touched.clear()
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
         moderator.quarantine = self._quarantine
         moderator.unasked = self._unasked
         moderator.lines.undo()
-        moderator.deadlines.n_set = n_deadlines
+        deadlines.n_set = n_deadlines
         if moderator.shared_budget is not None and self._shared is not None:
             moderator.shared_budget.reset_to(self._shared)
         moderator.journal.roll_back()

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from streamgp.base import Example, Label
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.interactive.consensus_log import by_sequence
-from streamgp.interactive.learner import SkepticalLearner, as_comparing, predicted_target
+from streamgp.common.signatures import narrowed
+from streamgp.interactive.consensus_log import by_sequence, examples_in
+from streamgp.interactive.learner import ComparesAnswers, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rollback import with_texts
-from streamgp.interactive.state.serialize import examples_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def teach(
     first_answers = {line.event_id: line for line in by_sequence(lines) if _is_first_answer(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
-    accepted, comparing = AcceptedOptions(model), as_comparing(model)
+    accepted, comparing = AcceptedOptions(model), narrowed(model, ComparesAnswers)
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event

@@ -30,8 +30,8 @@ from connectors.wire.state_records import History
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment.deployment import build_loops, load_deployed
 from streamgp.apps.maintenance.forget import NOT_YET
+from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.retract import in_force
-from streamgp.interactive.state.serialize import examples_in
 from tests.helpers.topics import everything
 
 from .disputes import HONEST, LIAR, SUPERVISOR, Script, number_of, scenes

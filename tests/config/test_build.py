@@ -549,7 +549,7 @@ def test_key_column_gives_every_key_its_own_loop() -> None:
 def test_expiry_and_horizon_reach_the_loop() -> None:
     config = Config(loop=settings.Loop(expires_after_s=60.0, answer_horizon_s=600.0))
     loop = build_loop(config, source="my.toml")
-    assert (loop.expires_after_s, loop.answer_horizon_s) == (60.0, 600.0)
+    assert (loop.rules.expires_after_s, loop.rules.answer_horizon_s) == (60.0, 600.0)
 
 
 def test_annotator_follows_the_seed_unless_it_has_its_own() -> None:

@@ -1,11 +1,11 @@
 import errno
+import fcntl
 import os
 import subprocess
 import sys
 
 import pytest
 
-from connectors import jsonl as files_module
 from connectors.jsonl import FILES, MessageFiles, alone_in, read_messages
 from connectors.wire.codec import DecodeError, decode, encode
 from streamgp.base import Decision
@@ -146,7 +146,7 @@ def test_where_no_directory_can_be_locked_the_files_are_written_all_the_same(tmp
     def refuse(*_):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
-    monkeypatch.setattr(files_module.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with alone_in(tmp_path):
         MessageFiles(tmp_path).close()
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.interactive import Event, event_store
-from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.event_store import StateSegments
 from tests.interactive.topics import pages_of
 
 
 def record(name, size=0):
-    return Record(Event(event_id=name, x={"text": "x" * size}, occurred_at=0.0))
+    return Conversation(Event(event_id=name, x={"text": "x" * size}, occurred_at=0.0))
 
 
 def plain(record):

@@ -129,7 +129,7 @@ def test_without_a_limit_nothing_is_taken_back_and_nothing_more_is_saved():
     assert requests[0] == ["a/label", None, None, None, 1.0]
     assert requests[1][3] is not None
     assert b"open_at_most" not in bare.snapshot()
-    assert InteractiveLoop.restore(limited.snapshot(), model.clone()).open_at_most == 99
+    assert InteractiveLoop.restore(limited.snapshot(), model.clone()).rules.open_at_most == 99
 
 
 def learner():
@@ -163,7 +163,7 @@ def played(n, most, delay, restarts, seed):
         assert all(loop.n_open <= most for loop in loops.loops.values())
         if i in restarts:
             loops = KeyedLoops.restore(loops.snapshot(), learner())
-            assert loops.open_at_most == most
+            assert loops.rules.open_at_most == most
     return said
 
 

@@ -177,7 +177,7 @@ def test_a_restart_forgets_no_owner(owners):
 def test_the_loops_of_all_keys_have_the_same_rules_before_and_after_a_restart():
     people = People(supervisors=frozenset([EVE]))
     loops = KeyedLoops(SavedLearner(), people=people)
-    assert KeyedLoops.restore(loops.snapshot(), SavedLearner()).people == people
+    assert KeyedLoops.restore(loops.snapshot(), SavedLearner()).rules.people == people
     first = replace(FIRST, key="k")
     loops.on_event(replace(event(), key="k"), 0.0)
     loops.on_answer(first, 1.0)

@@ -421,22 +421,29 @@ def test_of_many_keys_only_those_with_such_labels_change():
 
 
 def test_what_an_input_asks_for_is_done_or_rejected_and_never_half_done():
-    loop, _, log = played(5)
-    before = loop.model.state(), loop.model.examples()
-    flaw = loop.retract_or_reject("bob", log[:1], now=900.0, subject="consensus:0:7", key="k1")
+    loops, log = KeyedLoops(model()), []
+    for n, who in enumerate(["ann", "bob"]):
+        loops.on_event(Event(event_id=f"e{n}", key="k1", x={"u": 0.0 + n}, occurred_at=0.0), 0.0)
+        answer = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", key="k1", y="hall", annotator=who, answered_at=1.0
+        )
+        log += loops.on_answer(answer, 1.0)
+    learner = loops.learner("k1")
+    before = learner.state(), learner.examples()
+    flaw = loops.retract_or_reject("k1", "bob", log[:1], now=900.0, subject="consensus:0:7")
     assert isinstance(flaw, Rejected)
     assert (flaw.subject, flaw.key, flaw.fault) == ("consensus:0:7", "k1", "failed")
     assert "log must hold every line that the loop has returned" in flaw.reason
-    assert (loop.model.state(), loop.model.examples()) == before
-    done = loop.retract_or_reject("bob", log, now=900.0, subject="consensus:0:8")
+    assert (learner.state(), learner.examples()) == before
+    done = loops.retract_or_reject("k1", "bob", log, now=900.0, subject="consensus:0:8")
     assert isinstance(done, Relearned)
-    back = loop.retract_or_reject(
-        "bob", done.log, now=901.0, subject="consensus:0:9", undone=done.retraction
+    assert learner.n_learned == 1
+    back = loops.retract_or_reject(
+        "k1", "bob", done.log, now=901.0, subject="consensus:0:9", undone=done.retraction
     )
     assert isinstance(back, Relearned)
     assert back.log == in_force(log)
-    keyed = KeyedLoops(model())
-    flaw = keyed.retract_or_reject("k9", "bob", log, now=900.0, subject="consensus:0:7")
+    flaw = loops.retract_or_reject("k9", "bob", log, now=900.0, subject="consensus:0:7")
     assert isinstance(flaw, Rejected)
     assert flaw.fault == "unknown"
 

@@ -714,7 +714,7 @@ def test_keys_have_second_questions_of_their_own():
         _, request = loops.on_answer(answer, 1.0)
         assert (request.key, request.request_id) == (key, "e/label/second")
     again = KeyedLoops.restore(loops.snapshot(), loops.model, max_keys=1)
-    assert again.people == OVERLAP
+    assert again.rules.people == OVERLAP
     answer = Answer(
         answer_id="b", event_id="e", key="k", request_id="e/label/second", y="b", annotator=BOB,
         answered_at=2.0,

@@ -21,7 +21,7 @@ from streamgp.interactive import (
     event_store,
     examples_in,
 )
-from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.state import serialize
 from tests.helpers.laws import examples
 from tests.helpers.messages import event
@@ -721,9 +721,11 @@ def test_parts_that_are_gone_are_passed_over(learned):
 @pytest.mark.parametrize("excerpt", [None, {"a": [1.0, 2.0]}])
 @pytest.mark.parametrize("key", [None, "ann"])
 def test_a_conversation_without_a_question_is_written_as_any_other(key, excerpt):
-    record = Record(Event(event_id="e", key=key, x={"u": 1.0}, occurred_at=2, excerpt=excerpt))
+    record = Conversation(
+        Event(event_id="e", key=key, x={"u": 1.0}, occurred_at=2, excerpt=excerpt)
+    )
     record.serial = 7
     fields = [*serialize._fields_of_record(record)]
     assert serialize.plain_record(record, None) == serialize._shortened(
-        fields, serialize._Conversation
+        fields, serialize._PlainConversation
     )

@@ -132,7 +132,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     True
 
     """
-    spans, total = config.loop, build_total_budget(config, source=source)
+    total = build_total_budget(config, source=source)
     if total is not None and not config.worker.keyed:
         raise ConfigError(
             f"{source}: total_budget needs a learner for each key, but worker.keyed is false; put "
@@ -141,11 +141,8 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     return LoopSettings(
         model=build_model(config, source=source),
         keyed=config.worker.keyed,
-        expires_after_s=spans.expires_after_s,
-        answer_horizon_s=spans.answer_horizon_s,
-        open_at_most=config.questions.open_at_most,
-        people=config.rules(),
-        max_keys=spans.max_keys if config.worker.keyed else None,
+        **config.loop_rules().arguments,
+        max_keys=config.loop.max_keys if config.worker.keyed else None,
         total_budget=total,
         windows=build_windows(config, label="y", source=source, keep_changes=True),
         signatures=signatures_of(config),
@@ -240,13 +237,10 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     topics = open_topics(config)
     try:
         # These commands need fewer rights than a worker, but the topics must exist.
-        missing = [line for line in topics.problems() if _CURE in line]
-        if missing:
+        if missing := next((line for line in topics.problems() if _CURE in line), None):
             where = [] if broker is None else ["--broker", broker]
             command = shlex.join(["streamgp", "check", str(config_file), *where, _CURE])
-            # The command says it once for all of them.
-            reasons = "; ".join(line.removesuffix(f"; {_CURE} makes it") for line in missing)
-            raise click.ClickException(f"{reasons}: `{command}`")
+            raise click.ClickException(f"{missing}: `{command}`")
         yield Deployment(config=config, topics=topics)
     finally:
         # If the broker is gone, closing may fail too, which is then irrelevant.

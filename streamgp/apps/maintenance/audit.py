@@ -31,7 +31,7 @@ from streamgp.apps.deployment.deployment import everything, visit
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event
+from streamgp.interactive.consensus_log import by_event, examples_in
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     Answer,
@@ -45,7 +45,6 @@ from streamgp.interactive.messages import (
     Retraction,
 )
 from streamgp.interactive.retract import in_force
-from streamgp.interactive.state.serialize import examples_in
 
 Kind: TypeAlias = Literal[
     "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated", "outdated"

@@ -37,6 +37,7 @@ from streamgp.apps.deployment.deployment import (
     write_state,
 )
 from streamgp.base import State
+from streamgp.common.budget_account import fingerprint_with
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import cut, printable
 from streamgp.config.build import Model, build_model, build_total_budget, build_windows
@@ -46,7 +47,6 @@ from streamgp.config.validation import ConfigError
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuild import head_around
-from streamgp.interactive.shared_budget import fingerprint_with
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import Taught, teach

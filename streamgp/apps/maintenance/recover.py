@@ -60,7 +60,6 @@ from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, LabelledExample
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rebuild import recovered_parts, renumbered
-from streamgp.interactive.state.restartable_loop import arguments_of
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 
@@ -261,9 +260,7 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
     if flaw is not None:
         return flaw
     try:
-        InteractiveLoop.from_parts(
-            loop.parts, loop.lines, loops.model.clone(), **arguments_of(loops.arguments)
-        )
+        InteractiveLoop.from_parts(loop.parts, loop.lines, loops.model.clone(), **loops.arguments)
     except SnapshotError as error:
         return str(error)
     return None
@@ -370,7 +367,7 @@ def _recovered_parts(
             loops.model.clone(),
             loops.model.clone(),
             at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
-            **arguments_of(loops.arguments),
+            **loops.arguments,
             quarantine=quarantine,
         )
     except (SnapshotError, TypeError) as error:

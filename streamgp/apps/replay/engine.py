@@ -367,7 +367,7 @@ class Game:
         target: Target = "label",
     ) -> None:
         self._loop = loop
-        asks_twice = isinstance(loop, InteractiveLoop | KeyedLoops) and loop.people.asks_twice
+        asks_twice = isinstance(loop, InteractiveLoop | KeyedLoops) and loop.rules.people.asks_twice
         self._counter = CountingSink(sink, target, asks_twice=asks_twice)
         self._source = _SavedLog(log, self._counter, AnswerQueue(annotator))
         self._last_at: float | None = None

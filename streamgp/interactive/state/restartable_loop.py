@@ -1,4 +1,4 @@
-"""Restart of a loop from a snapshot or from its parts.
+"""Restart of a loop from a snapshot or from its parts, with or without its learner.
 
 The inputs are in `loop.py`.
 
@@ -9,96 +9,112 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from streamgp.base import Example
+from streamgp.base import Example, State
 from streamgp.common.environment import environment, warn_if_different
-from streamgp.common.validation import check_whole
+from streamgp.common.signatures import narrowed
 from streamgp.interactive.event_store import EventStore
-from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import SavedModerator
-from streamgp.interactive.people import DEFAULT_PEOPLE, People, check_people
+from streamgp.interactive.people import LoopRules
 from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
     StateChangelog,
-    check_resumable,
     load,
+    resumable,
     save,
     take_up,
 )
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
-from streamgp.interactive.validation import check_span
 
 
-def check_arguments(
-    expires_after_s: float | None,
-    answer_horizon_s: float | None,
-    open_at_most: int | None,
-    people: People,
-) -> None:
-    """Refuse arguments that no loop can have besides its model."""
-    check_span("expires_after_s", expires_after_s)
-    check_span("answer_horizon_s", answer_horizon_s)
-    if open_at_most is not None:
-        check_whole("open_at_most", open_at_most, 1)
-    check_people(people)
+class StoredModel:
+    """State and examples of a skeptical learner, without the learner.
 
+    Parameters
+    ----------
+    model
+        A learner of the same configuration; it is not changed.
+    fingerprint
+        Fingerprint of the learner.
 
-def plain_arguments(
-    expires_after_s: float | None,
-    answer_horizon_s: float | None,
-    open_at_most: int | None,
-    people: People,
-) -> dict[str, Any]:
-    """Return the arguments of a loop besides its model, as they are saved.
-
-    The last two were added later, and are left out if they have no effect.
     """
-    found: dict[str, Any] = {
-        "expires_after_s": expires_after_s,
-        "answer_horizon_s": answer_horizon_s,
-    }
-    if open_at_most is not None:
-        found["open_at_most"] = open_at_most
-    if rules := people.state():
-        found["people"] = rules
-    return found
 
+    def __init__(self, model: SkepticalLearner, fingerprint: str) -> None:
+        self._model = model
+        self._fingerprint = fingerprint
+        self._state: State = {}
+        self._examples: list[Example] = []
 
-def arguments_of(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a loop from what `plain_arguments` returned."""
-    return {**saved, "people": People.of(saved.get("people", {}))}
+    @property
+    def n_learned(self) -> int:
+        """Number of examples the learner holds."""
+        return len(self._examples)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the learner."""
+        return self._fingerprint
+
+    def examples(self) -> list[Example]:
+        """Return the examples of the learner."""
+        return list(self._examples)
+
+    def state(self) -> State:
+        """Return the state of the learner."""
+        return self._state
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Keep a state and examples."""
+        model = narrowed(self._model, HoldsInPart)
+        self._state = state
+        self._examples = list(examples) if model is None else model.as_held(examples)
 
 
 class RestartableLoop:
-    """Snapshot, published parts and restart of a loop; `InteractiveLoop` has the inputs."""
+    """A loop without its inputs, which `InteractiveLoop` adds: what it remembers, and its restart.
 
+    Around a `StoredModel` it is kept after a restart until an input needs the learner. Learning a
+    key's examples again takes as long as a hundred of its events, and most keys of a partition are
+    silent in the minute after a restart.
+
+    Parameters
+    ----------
+    model
+        The learner, or its state and examples.
+    arguments
+        Those of `LoopRules`.
+
+    Examples
+    --------
+    >>> from streamgp import InteractiveLoop, isgp
+    >>> from streamgp.interactive import Event
+    >>> loop = InteractiveLoop(isgp(seed=1), answer_horizon_s=60.0)
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=5.0, y="kitchen")
+    >>> messages = loop.on_event(event, now=5.0)
+    >>> model = StoredModel(loop.model, loop.model.fingerprint())
+    >>> stored = RestartableLoop.restore(loop.snapshot(), model)
+    >>> stored.next_deadline(), stored.snapshot() == loop.snapshot()
+    (65.0, True)
+
+    """
+
+    # rules       arguments besides the model
+    # people      those of `rules`, which every input needs
     # _memory     conversation about each event within the horizon, and when that ends
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
     # _published  all of it as plain values, in parts
-    # _changed    whether anything differs from what `changes` last returned
     # _last       the last input, if it can still be undone
     _last: Any
 
-    def __init__(
-        self,
-        model: SkepticalLearner,
-        *,
-        expires_after_s: float | None = None,
-        answer_horizon_s: float | None = None,
-        open_at_most: int | None = None,
-        people: People = DEFAULT_PEOPLE,
-    ) -> None:
-        self.model = model
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self.open_at_most = open_at_most
-        self.people = people
-        self._memory = EventStore(answer_horizon_s)
+    def __init__(self, model: Any, **arguments: Any) -> None:
+        self.model: SkepticalLearner = model
+        self.rules = LoopRules(**arguments)
+        self.people = self.rules.people
+        self._memory = EventStore(self.rules.answer_horizon_s)
         self._moderator = self._new_moderator()
         self._published = StateChangelog(self._moderator)
-        self._changed = False
         self._last = None
 
     def _new_moderator(self) -> SavedModerator:
@@ -127,10 +143,9 @@ class RestartableLoop:
             If a feature is neither a number nor a string.
 
         """
-        check_resumable(self.model)
         return save(
             self._moderator,
-            self._arguments,
+            self.rules.plain(),
             self._published.fingerprint,
             environment() if with_environment else None,
         )
@@ -173,13 +188,11 @@ class RestartableLoop:
         1
 
         """
-        check_resumable(model)
-        resumable: Any = model
-        snapshot = Snapshot.from_bytes(data)
-        snapshot.check(KIND, resumable.fingerprint() if fingerprint is None else fingerprint)
+        saveable, snapshot = resumable(model), Snapshot.from_bytes(data)
+        snapshot.check(KIND, saveable.fingerprint() if fingerprint is None else fingerprint)
         warn_if_different(snapshot.environment)
         try:
-            loop = cls(model, **arguments_of(snapshot.body["spans"]))
+            loop = cls(model, **LoopRules.of(snapshot.body["spans"]).arguments)
             load(snapshot, loop._moderator)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
@@ -235,7 +248,7 @@ class RestartableLoop:
     @property
     def has_changed(self) -> bool:
         """Whether `changes` has something to return."""
-        return self._changed
+        return self._memory.segments.has_changed
 
     def changes(self) -> dict[str, Any]:
         """Return what has changed since the last call, or since the loop was made or restored.
@@ -269,16 +282,10 @@ class RestartableLoop:
 
         """
         self._last = None  # what is published can no longer be undone
-        if not self._changed:
-            return {}
-        check_resumable(self.model)
-        parts = self._published.changed()
-        self._changed = False
-        return parts
+        return self._published.changed() if self.has_changed else {}
 
     def parts(self) -> dict[str, Any]:
         """Return all parts, as if everything had changed."""
-        check_resumable(self.model)
         return self._published.all()
 
     def part_names(self) -> list[str]:
@@ -291,11 +298,7 @@ class RestartableLoop:
         parts: Mapping[str, Any],
         log: Iterable[LabelledExample],
         model: SkepticalLearner,
-        *,
-        expires_after_s: float | None = None,
-        answer_horizon_s: float | None = None,
-        open_at_most: int | None = None,
-        people: People = DEFAULT_PEOPLE,
+        **arguments: Any,
     ) -> Self:
         """Return the loop from its parts and a consensus log, bitwise equal.
 
@@ -312,8 +315,8 @@ class RestartableLoop:
             revision may be missing.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
-        expires_after_s, answer_horizon_s, open_at_most, people
-            As before.
+        arguments
+            Those of `LoopRules`, as before.
 
         Raises
         ------
@@ -332,14 +335,7 @@ class RestartableLoop:
         True
 
         """
-        loop = cls(
-            model,
-            expires_after_s=expires_after_s,
-            answer_horizon_s=answer_horizon_s,
-            open_at_most=open_at_most,
-            people=people,
-        )
-        return loop._taking_up(parts, log)
+        return cls(model, **arguments)._taking_up(parts, log)
 
     def caught_up(
         self, parts: Mapping[str, Any], log: Iterable[LabelledExample], model: SkepticalLearner
@@ -369,21 +365,13 @@ class RestartableLoop:
             return self
         if all(part is None for part in parts.values()) and HEAD in parts:
             return None
-        check_resumable(self.model)
-        resumable: Any = self.model
         lines = self._moderator.lines
-        after = lines.sequence, resumable.examples(), lines
+        after = lines.sequence, resumable(self.model).examples(), lines
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
-        return type(self)(model, **arguments_of(self._arguments))._taking_up(parts, log, after)
+        return type(self)(model, **self.rules.arguments)._taking_up(parts, log, after)
 
     # --- inside
-
-    @property
-    def _arguments(self) -> dict[str, Any]:
-        return plain_arguments(
-            self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
-        )
 
     def _taking_up(
         self,
@@ -391,7 +379,7 @@ class RestartableLoop:
         log: Iterable[LabelledExample],
         after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
     ) -> Self:
-        check_resumable(self.model)
+        resumable(self.model)  # otherwise it is misuse, and not bad state
         try:
             take_up(parts, log, self._moderator, after=after)
         except INCONSISTENT as error:

@@ -7,22 +7,22 @@ snapshot and when published piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
 from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
+from msgspec.structs import astuple
 
 from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
-from streamgp.interactive.consensus_log import by_sequence
+from streamgp.interactive.consensus_log import by_sequence, read_on
 from streamgp.interactive.conversation_record import (
+    Conversation,
     GivenLabel,
     Question,
-    Record,
     SecondQuestion,
 )
 from streamgp.interactive.event_store import PlainRecord
@@ -39,7 +39,7 @@ from streamgp.interactive.validation import plain_excerpt
 
 def head_of(moderator: SavedModerator) -> State:
     """Return the state of the model without its examples, and all counters."""
-    memory, model = moderator.memory, _resumable(moderator)
+    memory, model = moderator.memory, resumable(moderator.model)
     return {
         "sequence": moderator.lines.sequence,
         "pages": memory.segments.n,
@@ -57,7 +57,7 @@ def head_of(moderator: SavedModerator) -> State:
 
 def resume(
     head: State,
-    records: Iterable[tuple[int | None, Record, int | None]],
+    records: Iterable[tuple[int | None, Conversation, int | None]],
     examples: Sequence[Example],
     lines: Iterable[LabelledExample],
     moderator: SavedModerator,
@@ -82,7 +82,7 @@ def resume(
     records = sorted(records, key=lambda found: found[1].serial)
     if len(records) != head["remembered"]:
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
-    _resumable(moderator).load_state(head["model"], examples)
+    resumable(moderator.model).load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
     moderator.quarantine = Quarantine.of(head.get("quarantine", {}))
     moderator.unasked = UnaskedLabels.of(head.get("unasked", {}))
@@ -131,31 +131,8 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     is_improbable: bool = False
 
 
-class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The label that stands."""
-
-    y: bool | int | float | str
-    origin: Origin
-    answer_id: str
-    annotator: str | None
-    late: bool
-    privileged: dict[str, Any] | None
-    std: _Number | None = None
-
-
-class _Second(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The second question; `SecondQuestion` defines the fields."""
-
-    to: str | None = None
-    after: int | None = None
-    answer_id: str | None = None
-    annotator: str | None = None
-    first: _Label | None = None
-    barred: tuple[str, ...] = ()
-
-
-class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A conversation; `Record` defines the fields."""
+class _PlainConversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A conversation; `Conversation` defines the fields."""
 
     serial: int
     event_id: str
@@ -169,7 +146,7 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     revision: int
     answer_ids: list[str]
     request: _Question | None
-    label: _Label | None
+    label: GivenLabel | None
     asked_back_at: _Number | None = None
     is_given_back: bool = False
     delayed_s: _Number = 0.0
@@ -177,24 +154,22 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     # None stands for the annotator of the label. All answers are this annotator's unless stated.
     standing_by: str | None = None
     answered_by: list[str | None] | None = None
-    second: _Second | None = None
+    second: SecondQuestion | None = None
 
 
-def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
-    """Return a function that reads the fields of an array, in order, from an object."""
-    names = kind.__struct_fields__
-    return attrgetter(*(f"event.{name}" if name in of_event else name for name in names))
-
-
-_fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
-_fields_of_label = _getter(_Label)
-_fields_of_second = _getter(_Second)
+_OF_EVENT = frozenset(("event_id", "key", "occurred_at", "x", "excerpt"))
+_fields_of_record = attrgetter(
+    *(
+        f"event.{name}" if name in _OF_EVENT else name
+        for name in _PlainConversation.__struct_fields__
+    )
+)
 _X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY, _SECOND = map(
-    _Conversation.__struct_fields__.index,
+    _PlainConversation.__struct_fields__.index,
     ("x", "request", "label", "excerpt", "standing_by", "second"),
 )
-_FIRST = _Second.__struct_fields__.index("first")
-_PRIVILEGED = _Label.__struct_fields__.index("privileged")
+_FIRST = SecondQuestion.__struct_fields__.index("first")
+_PRIVILEGED = GivenLabel.__struct_fields__.index("privileged")
 
 
 def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
@@ -207,7 +182,7 @@ def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
     return array
 
 
-def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -> PlainRecord:
+def plain_record(record: Conversation, deadline: int | None, *, with_x: bool = True) -> PlainRecord:
     """Return a conversation as plain values.
 
     Parameters
@@ -242,27 +217,23 @@ def plain_record(record: Record, deadline: int | None, *, with_x: bool = True) -
     if label is not None:
         plain[_LABEL] = _plain_label(label)
     if record.second is not None:
-        fields = list(_fields_of_second(record.second))
+        fields = list(astuple(record.second))
         if record.second.first is not None:
             fields[_FIRST] = _plain_label(record.second.first)
-        plain[_SECOND] = _shortened(fields, _Second)
+        plain[_SECOND] = _shortened(fields, SecondQuestion)
     plain[_EXCERPT] = plain_excerpt(event.excerpt)
     if record.standing_by == record.labelled_by:
         plain[_STANDING_BY] = None
-    return _shortened(plain, _Conversation)
+    return _shortened(plain, _PlainConversation)
 
 
 def _plain_label(label: GivenLabel) -> list[Any]:
-    fields = list(_fields_of_label(label))
+    fields = list(astuple(label))
     fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
-    return _shortened(fields, _Label)
+    return _shortened(fields, GivenLabel)
 
 
-def _label_of(saved: _Label | None) -> GivenLabel | None:
-    return None if saved is None else GivenLabel(**msgspec.structs.asdict(saved))
-
-
-def _plain_x(record: Record) -> Any:
+def _plain_x(record: Conversation) -> Any:
     x = record.event.x
     if record.is_plain:
         return x
@@ -271,14 +242,14 @@ def _plain_x(record: Record) -> Any:
     return plain
 
 
-_SAVED_AS_THEY_ARE = (set(_Conversation.__struct_fields__) & set(Record.__struct_fields__)) - {
-    *("request", "label", "second", "standing_by")
-}
+_SAVED_AS_THEY_ARE = (
+    set(_PlainConversation.__struct_fields__) & set(Conversation.__struct_fields__)
+) - {*("request", "standing_by")}
 
 
 def record_of(
     plain: PlainRecord, learned: Callable[[str], Example | None]
-) -> tuple[Record, int | None]:
+) -> tuple[Conversation, int | None]:
     """Return the conversation from plain values, and the number of its deadline.
 
     Parameters
@@ -290,7 +261,7 @@ def record_of(
 
     """
     try:
-        saved = msgspec.convert(plain, _Conversation)
+        saved = msgspec.convert(plain, _PlainConversation)
     except msgspec.ValidationError as error:
         raise ValueError(f"a conversation cannot be read: {error}") from None
     event_id, x = saved.event_id, saved.x
@@ -308,16 +279,12 @@ def record_of(
         occurred_at=saved.occurred_at,
         excerpt=saved.excerpt,
     )
-    record = Record(event, **{name: getattr(saved, name) for name in _SAVED_AS_THEY_ARE})
+    record = Conversation(event, **{name: getattr(saved, name) for name in _SAVED_AS_THEY_ARE})
     deadline = None
     if saved.request is not None:
         request = msgspec.structs.asdict(saved.request)
         deadline = request.pop("deadline")
         record.request = Question(**request)
-    record.label = _label_of(saved.label)
-    if saved.second is not None:
-        second = msgspec.structs.asdict(saved.second)
-        record.second = SecondQuestion(**{**second, "first": _label_of(saved.second.first)})
     record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
     names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
     record.answers = list(zip(names, saved.answer_ids, strict=True))
@@ -369,7 +336,7 @@ def save(
         The numerical environment, None to leave it out.
 
     """
-    examples = _resumable(moderator).examples()
+    examples = resumable(moderator.model).examples()
     held = {example.event_id for example in examples}
     plain, blob = plain_examples(examples)
     records = []
@@ -402,8 +369,8 @@ def load(snapshot: Snapshot, moderator: SavedModerator) -> None:
     resume(body["head"], records, examples, lines, moderator)
 
 
-def check_resumable(model: Any) -> None:
-    """Refuse a model that cannot be saved."""
+def resumable(model: Any) -> Resumable:
+    """Return a model that can be saved, or raise TypeError."""
     missing = [
         m for m in ("fingerprint", "examples", "state", "load_state") if not hasattr(model, m)
     ]
@@ -412,109 +379,7 @@ def check_resumable(model: Any) -> None:
             f"{type(model).__name__} cannot be saved; give it the methods {', '.join(missing)}, "
             "or use SkepticalClassifier"
         )
-
-
-def _resumable(moderator: SavedModerator) -> Resumable:
-    """Return the model of a loop that `check_resumable` has not refused."""
-    return cast("Resumable", moderator.model)
-
-
-def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
-    """Return the examples that a consensus log leaves for one key, in the order learned.
-
-    Parameters
-    ----------
-    log
-        The lines of one key, in any order; `sequence` gives their order.
-
-    Examples
-    --------
-    >>> line = dict(event_id="e1", x={"light": 0.5}, learned_at=0.0)
-    >>> log = [
-    ...     LabelledExample(sequence=1, y="home", origin="asked", **line),
-    ...     LabelledExample(sequence=2, y="work", origin="revised", revision=1, **line),
-    ... ]
-    >>> [example.y for example in examples_in(log)]
-    ['work']
-
-    """
-    held: dict[str, Example] = {}
-    read_on(held, log)
-    return list(held.values())
-
-
-def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
-    """Apply further lines of a consensus log to the examples that a model holds, by event id."""
-    for line in by_sequence(log):
-        if line.y is None or line.revision == 0:
-            # The first line about an event: if an earlier conversation left lines in a compacted
-            # log, they are not about an example that is still held.
-            held.pop(line.event_id, None)
-        if line.y is not None:
-            before = held.get(line.event_id)
-            answer = settled_answer(line) or (None if before is None else before.answer)
-            if answer is not None and answer.second is None:
-                # A corrected answer counts as it was first given.
-                answer = replace(answer, second=second_answer(line, answer.annotator))
-            held[line.event_id] = Example(
-                event_id=line.event_id,
-                x=line.x,
-                y=line.y,
-                privileged=line.privileged,
-                answer=answer,
-            )
-
-
-def settled_answer(line: LabelledExample) -> SettledAnswer | None:
-    """Return the first answer that a line of the consensus log is about, None for a correction.
-
-    Lines of earlier versions do not tell what a changed answer was.
-
-    Examples
-    --------
-    >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
-    >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
-    SettledAnswer(y='home', annotator='ann', upheld=None, second=None)
-    >>> settled_answer(
-    ...     LabelledExample(
-    ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
-    ...         given_by="ann",
-    ...     )
-    ... )
-    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None)
-
-    """
-    if line.probability_wrong is None or line.y is None:
-        return None
-    if line.challenged:
-        upheld = line.given is None
-        y = line.y if upheld else line.given
-        return SettledAnswer(y=y, annotator=line.given_by, upheld=upheld)
-    if line.origin == "revised":
-        return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
-    upheld_then = True if line.origin == "upheld" else None
-    return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
-
-
-def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
-    """Return the second annotator's answer that a line of the consensus log is about.
-
-    None if there is none, or if it is a second answer of the annotator `first_by`, who gave the
-    first one: it tells nothing more about the label.
-
-    Examples
-    --------
-    >>> line = LabelledExample(
-    ...     event_id="e1", sequence=2, revision=1, x={}, y="home", origin="aggregated",
-    ...     learned_at=0.0, annotator="bob", given="gym",
-    ... )
-    >>> second_answer(line, "ann").y, second_answer(line, "bob")
-    ('gym', None)
-
-    """
-    if line.origin != "aggregated" or line.annotator in (None, first_by):
-        return None
-    return SettledAnswer(y=line.y if line.given is None else line.given, annotator=line.annotator)
+    return cast("Resumable", model)
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
@@ -679,7 +544,7 @@ class StateChangelog:
     def fingerprint(self) -> str:
         """Fingerprint of the configuration of the model."""
         if self._fingerprint is None:
-            self._fingerprint = _resumable(self._moderator).fingerprint()
+            self._fingerprint = resumable(self._moderator.model).fingerprint()
         return self._fingerprint
 
     @fingerprint.setter
@@ -719,7 +584,7 @@ class StateChangelog:
     def _head(self, recent: list[PlainRecord]) -> State:
         return {**head_of(self._moderator), "fingerprint": self.fingerprint, "recent": recent}
 
-    def _plain(self, record: Record) -> PlainRecord:
+    def _plain(self, record: Conversation) -> PlainRecord:
         return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
 
 
@@ -756,7 +621,7 @@ def take_up(
     head = parts.get(HEAD)
     if head is None:
         raise ValueError(f"there is no part {HEAD!r}")
-    fingerprint = _resumable(moderator).fingerprint()
+    fingerprint = resumable(moderator.model).fingerprint()
     if head["fingerprint"] != fingerprint:
         raise ValueError(
             f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
@@ -785,7 +650,7 @@ def take_up(
     resume(head, records, list(held.values()), [*lines, *later], moderator)
 
 
-def _agree(held: dict[str, Example], record: Record) -> None:
+def _agree(held: dict[str, Example], record: Conversation) -> None:
     """Make the examples agree with a conversation, if lines of the log are missing."""
     event, label = record.event, record.label
     example = held.get(event.event_id)

@@ -250,12 +250,11 @@ def test_topics_in_memory_cannot_be_watched(small: Small) -> None:
 
 def test_missing_topics_are_named(small: Small) -> None:
     small.topics.said = [
-        "topic events is missing; --create-topics makes it",
+        "topics events, answers are missing; --create-topics makes them",
         "no right to write topic predictions",
-        "topic answers is missing; --create-topics makes it",
     ]
     assert small.wrong("watch", "--once") == (
-        "topic events is missing; topic answers is missing: "
+        "topics events, answers are missing; --create-topics makes them: "
         f"`streamgp check {small.config_file} --create-topics`"
     )
 

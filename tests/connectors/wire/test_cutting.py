@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from msgspec.structs import replace
 
-from connectors.kafka.producer import check_sizes
+from connectors.kafka.client import check_sizes
 from connectors.topics import Record
 from connectors.wire.outbound import (
     DIGEST,

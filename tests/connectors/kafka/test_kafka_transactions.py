@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from connectors.kafka import producer as transaction
-from connectors.kafka.client import within
+from connectors.kafka import worker_client
+from connectors.kafka.client import check_sizes, within
 from connectors.kafka.client_import import TopicPartition
-from connectors.kafka.producer import check_sizes, transact
+from connectors.kafka.worker_client import transact
 from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import out
 
@@ -82,7 +82,7 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def records_are_put(monkeypatch):
-    monkeypatch.setattr(transaction, "put", Producer.put)
+    monkeypatch.setattr(worker_client, "put", Producer.put)
 
 
 def run(producer):
