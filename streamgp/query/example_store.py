@@ -129,6 +129,15 @@ class KnowingClasses(Protocol):
 
 
 @runtime_checkable
+class HavingExperts(Protocol):
+    """A learner composed of several experts."""
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+
+
+@runtime_checkable
 class TellingNoise(Protocol):
     """A learner that distinguishes noisy labels from others, by their privileged features."""
 

@@ -41,7 +41,7 @@ NUMBERS: tuple[TargetName, ...] = ("number",)
 BOTH: tuple[TargetName, ...] = ("label", "number")
 
 # The modules of `streamgp.query` that have rules; they load as quickly as this one.
-_MODULES = ("strategies", "acquisition", "equal_error", "retrospective", "budgets")
+_MODULES = ("strategies", "equal_error", "retrospective", "budgets")
 
 T = TypeVar("T")
 

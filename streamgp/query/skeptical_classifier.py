@@ -47,9 +47,13 @@ from streamgp.common.annotator_quarantine import (
     spread,
 )
 from streamgp.common.calibration import CalibrationSlope
-from streamgp.learners.river_adapters import as_classifier, check_has, split
+from streamgp.learners.river_adapters import (
+    UnpackableProbabilities,
+    as_classifier,
+    check_has,
+    split,
+)
 from streamgp.query import criteria
-from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
 from streamgp.query.example_store import MOST_OWN, ClassExampleStore, answers_about
 from streamgp.query.registry import classes_for

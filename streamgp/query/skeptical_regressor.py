@@ -17,7 +17,6 @@ from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.running_stats import Moments
 from streamgp.learners.river_adapters import as_target, check_has, split
-from streamgp.query.acquisition import Variance
 from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
@@ -34,7 +33,7 @@ from streamgp.query.skeptical_base import (
     check_review,
     scaling_for,
 )
-from streamgp.query.strategies import NeverChallenge, OutsideInterval
+from streamgp.query.strategies import NeverChallenge, OutsideInterval, Variance
 
 __all__ = [
     "SkepticalRegressor",
