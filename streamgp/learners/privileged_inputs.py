@@ -123,7 +123,7 @@ class Spaces:
             f.kernel = self.model.kernel.bound(mine)
             f.settle(example.x)
         elif d > f.d:
-            f.widen(d, f.kernel.bound(mine))
+            f.resize(d, f.kernel.bound(mine))
         row, prior, k = f.covariances_with(padded(example.x, f.d or 0))
         i = f.n if slot is None else slot
         f.put(i, example.x, row)
@@ -172,7 +172,7 @@ class Spaces:
             columns = self.columns_privileged.widened(scaled)
             if columns is not self.columns_privileged:
                 self.columns_privileged = columns
-                g.widen(len(columns), g.kernel.bound(columns))
+                g.resize(len(columns), g.kernel.bound(columns))
             vector = columns.vector(scaled)
         row, prior, k = g.covariances_with(vector)
         g.put(i, vector, row)
