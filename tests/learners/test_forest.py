@@ -185,11 +185,11 @@ def test_forests_over_the_same_examples_are_those_that_learn_them_alone():
     assert together.n_learned == [200, 200, 200]
 
 
-def test_forests_whose_seed_was_drawn_pass_it_on():
-    model = OnlineForestClassifier(**SMALL)
-    a, b = model.forests(2), model.forests(2)
-    assert a.state() != b.state()
-    b.load_state(a.state())
+def test_forests_follow_from_the_seed_that_was_drawn():
+    model, other = OnlineForestClassifier(**SMALL), OnlineForestClassifier(**SMALL)
+    assert model.state() != other.state()
+    other.load_state(model.state())
+    a, b = model.forests(2), other.forests(2)
     for x, y in stream(60):
         for forests in (a, b):
             forests.meet(x, y)
