@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.special import expit
@@ -122,27 +122,10 @@ _LEAST_EXPERTS = 2
 _LEAST_UNIT = 0.1
 
 
-class Models(Protocol):
-    """Several models of the same targets, each on its own features."""
-
-    @property
-    def n_targets(self) -> int:
-        """Number of targets."""
-
-    def add_target(self) -> None:
-        """Add a target that was 0 wherever something has been observed."""
-
-    def see(self, features: Array) -> Seen:
-        """Return what is known of a point with these features, shape (m, p)."""
-
-    def learn(self, seen: Seen, y: Array) -> None:
-        """Learn targets (t,) of a point, seen since the last example was learned."""
+AnyExperts = TypeVar("AnyExperts", bound=FittedExperts | LogisticExperts)
 
 
-AnyModels = TypeVar("AnyModels", bound=Models)
-
-
-class EnsembleCore(Generic[AnyModels]):
+class EnsembleCore(Generic[AnyExperts]):
     """Experts over dictionaries of features, learned one example at a time.
 
     Parameters
@@ -170,7 +153,7 @@ class EnsembleCore(Generic[AnyModels]):
     # _seen        the last point and what was seen of it, for learning comes after predicting;
     #              by identity, since `Columns` returns one array for equal features
     def __init__(
-        self, settings: EnsembleSettings, seed: int, build: Callable[[Array, int], AnyModels]
+        self, settings: EnsembleSettings, seed: int, build: Callable[[Array, int], AnyExperts]
     ) -> None:
         self._settings = settings
         self._build = build
@@ -259,7 +242,7 @@ class EnsembleCore(Generic[AnyModels]):
         settings = self._settings
         return RandomFeatures(settings.kernels_in_use(), settings.n_features, self._seed, unit)
 
-    def _new_experts(self) -> AnyModels:
+    def _new_experts(self) -> AnyExperts:
         amplitudes = [kernel.variance for kernel in self._features.kernels]
         return self._build(np.array(amplitudes), self._features.n_features)
 
