@@ -19,7 +19,6 @@ from typing import (
     Protocol,
     TypeAlias,
     get_args,
-    runtime_checkable,
 )
 
 from streamgp.base import (
@@ -28,7 +27,6 @@ from streamgp.base import (
     Decision,
     Doubt,
     Example,
-    Features,
     Label,
     Posterior,
     State,
@@ -50,24 +48,6 @@ if TYPE_CHECKING:
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, the same as learning it.
 _SHARE_BETWEEN_LOOKS = 20
-
-
-@runtime_checkable
-class LeavingOneOut(Protocol):
-    """A learner that judges each of its examples by the others."""
-
-    def leave_one_out(self) -> Mapping[str, Any]:
-        """Return the belief about each example by all the others, by event id."""
-
-
-@runtime_checkable
-class BelievingJointly(Protocol):
-    """A learner with a joint belief about several events."""
-
-    noise_variance: float
-
-    def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
-        """Return means and covariances of the events, and what else the classifier knows."""
 
 
 class Looks(Protocol):

@@ -20,9 +20,9 @@ from streamgp.learners.river_adapters import as_target, check_has, split
 from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import NumberExampleStore
+from streamgp.query.example_store import LeavingOneOut, NumberExampleStore
 from streamgp.query.registry import classes_for
-from streamgp.query.retrospective import LeaveOneOutReview, LeavingOneOut, Review
+from streamgp.query.retrospective import LeaveOneOutReview, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_decision,
