@@ -192,20 +192,6 @@ class EstimatorOptions:
         self.weight = "w" in learned
 
 
-def check_has(
-    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
-) -> None:
-    """Refuse an unsuitable argument early, before the first event fails."""
-    if value is None:
-        return
-    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
-    if isinstance(value, type) or taking not in taken or not_taking in taken:
-        raise TypeError(
-            f"{name} must be an object of streamgp.query with a method {method} that takes "
-            f"{taking!r}, got {value!r}"
-        )
-
-
 # --- Validation of arguments and targets.
 
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.fingerprint import recorded_name
+from streamgp.common.signatures import parameters
 from streamgp.common.validation import check_flag, check_non_negative, check_rate
 from streamgp.query import criteria
 from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
@@ -83,6 +84,18 @@ class ChallengeRule(Protocol):
         self, belief: Belief, given: Label, *, probability_wrong: float, draw: float
     ) -> Decision:
         """Decide on what the learner believes, before it has learned the given label."""
+
+
+def check_decides(name: str, rule: object, taking: str, *, not_taking: str | None = None) -> None:
+    """Refuse what is no rule, or one of the other kind, early, before the first event fails."""
+    if rule is None:
+        return
+    taken = parameters(rule.decide) if hasattr(rule, "decide") else ()
+    if isinstance(rule, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method decide that takes "
+            f"{taking!r}, got {rule!r}"
+        )
 
 
 def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
