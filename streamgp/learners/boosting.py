@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -550,6 +551,19 @@ def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
 # --- Online forests as weak learners: all of them in the same arrays, one descent per example.
 
 
+def member_seed(seed: int, member: int) -> int:
+    """Return the seed of one of several forests that come from one seed.
+
+    Examples
+    --------
+    >>> member_seed(1, 0), member_seed(1, 1)
+    (66840870, 3564991678)
+
+    """
+    digest = blake2b(f"{seed}\x1fmember\x1f{member}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
 class WeakForests:
     """Forests as weak learners; bitwise equal to as many clones with their seeds.
 
@@ -566,7 +580,7 @@ class WeakForests:
 
     def __init__(self, model: OnlineForestClassifier, n: int, seed: int) -> None:
         self._n = n
-        self._forests = model.clone({"seed": seed}).forests(n)
+        self._forests = model.forests([member_seed(seed, m) for m in range(n)])
 
     @property
     def labels(self) -> list[Label]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,19 +84,6 @@ class ForestSettings:
         )
 
 
-def member_seed(seed: int, member: int) -> int:
-    """Return the seed of one of several forests that come from one seed.
-
-    Examples
-    --------
-    >>> member_seed(1, 0), member_seed(1, 1)
-    (66840870, 3564991678)
-
-    """
-    digest = blake2b(f"{seed}\x1fmember\x1f{member}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little")
-
-
 def check_weight(w: float) -> None:
     """Refuse a weight that no example can have."""
     # Called by every member of an ensemble for every example: a plain float takes a shortcut.
@@ -132,7 +118,7 @@ class Forests:
     Examples
     --------
     >>> from streamgp import OnlineForestClassifier
-    >>> forests = OnlineForestClassifier(seed=1).forests(2)
+    >>> forests = OnlineForestClassifier().forests([66840870, 3564991678])
     >>> forests.meet({"light": 0.9}, "awake")
     0
     >>> forests.learn(0, 1.0), forests.learn(1, 0.5)
@@ -303,7 +289,7 @@ class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
         self._begin_seeded()
 
     def _begin(self) -> None:
-        self._forests = Forests(settings_of(ForestSettings, self), [self._seed])
+        self._forests = self.forests([self._seed])
 
     @property
     def _multiclass(self) -> bool:
@@ -387,9 +373,8 @@ class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
 
     # --- several over the same examples
 
-    def forests(self, n: int) -> Forests:
-        """Return `n` forests like this one, each with its own draws, that will learn together."""
-        seeds = [member_seed(self._seed, m) for m in range(n)]
+    def forests(self, seeds: Sequence[int]) -> Forests:
+        """Return forests like this one, with other seeds, that have learned nothing."""
         return Forests(settings_of(ForestSettings, self), seeds)
 
     @classmethod
