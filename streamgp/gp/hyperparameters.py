@@ -37,8 +37,6 @@ _PRIOR_SD = 1.0
 # No hyperparameter is searched farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
-# Approximate upper limit of evaluations of the criterion in a search.
-_N_EVALUATIONS = 25
 # Microseconds for the optimiser to reach the next point, for each point that it was at before.
 _REPEATED = 60.0
 # How many times as long the first evaluations take at most, and their number.
@@ -81,6 +79,7 @@ def fit_steps(
     Y: Array,
     *,
     criterion: Criterion = likelihood_steps,
+    n_evaluations: int = 25,
 ) -> Steps[Hyperparameters]:
     """Find hyperparameters that explain targets better, near the prior.
 
@@ -98,6 +97,8 @@ def fit_steps(
         Points (n, d) and targets (n, m).
     criterion
         `likelihood_steps` or `leave_one_out_steps`.
+    n_evaluations
+        Approximate upper limit of evaluations of the criterion.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def fit_steps(
                 centre,
                 np.full_like(centre, _PRIOR_SD),
                 (lowest, highest),
-                n_evaluations=_N_EVALUATIONS,
+                n_evaluations=n_evaluations,
             )
         except _UnknownError as unknown:
             tried = start.moved_to(unknown.vector)
