@@ -17,11 +17,11 @@ from streamgp.common.calibration import is_right
 from streamgp.common.counter_rng import check_seed, uniform, uniforms
 from streamgp.common.feature_values import is_number
 from streamgp.common.validation import check_flag, check_rate, check_whole
-from streamgp.learners.river_adapters import EstimatorOptions, check_has
+from streamgp.learners.river_adapters import EstimatorOptions
 from streamgp.metrics import Overconfidence, RightWrongAUC, Underconfidence
 from streamgp.query.criteria import probabilities
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.strategies import AskRule, LearningAskRule
+from streamgp.query.strategies import AskRule, LearningAskRule, check_decides
 
 # --- Optional methods of a rule that decides in rounds.
 
@@ -385,7 +385,7 @@ def active_learning_rounds(
     """
     check_seed(seed)
     n_rounds = check_whole("n_rounds", n_rounds, 0, _MOST_ROUNDS)
-    check_has("rule", rule, "decide", "draw")
+    check_decides("rule", rule, "draw")
     if isinstance(model, type) or not hasattr(model, "predict_proba_one"):
         raise TypeError(f"model must be a classifier of River, got {model!r}")
     if replay is not None:

@@ -29,6 +29,7 @@ _RECORDED_IN = {
     "kernels.squared_exponential": ("SquaredExponential",),
     "learners.ensemble_gp_classifier": ("EnsembleGPClassifier",),
     "learners.ensemble_gp_regressor": ("EnsembleGPRegressor",),
+    "query.acquisition": ("Deterministic", "KL", "Variance"),
     "query.adaptive": ("AdaptiveThreshold",),
     "query.all_of": ("AllOf",),
     "query.outliers": ("OutsideInterval",),

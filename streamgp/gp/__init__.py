@@ -5,8 +5,8 @@
 `inducing_regression` at the points of `inducing_points`.
 - `marginal_likelihood`, `hyperparameters`: fits of kernel and noise variance.
 - `random_features`, `linear_experts`, `expert_evidence`: ensembles of random Fourier features.
-- `joint_posterior`: a fixed pool of points; `latent_noise`: classification by expectation
-  propagation with privileged noise.
+- `joint_posterior`: a fixed pool of points, and points with pending answers; `latent_noise`:
+  classification by expectation propagation with privileged noise.
 - `arrays`: growing arrays.
 
 """

@@ -95,7 +95,7 @@ class Relearning:
                 x = padded(x, self.d)
             # The bits of a covariance depend on the number of features.
             if gp.points.d is not None and len(x) > gp.points.d:
-                gp.widen(len(x), kernel_for(len(x)))
+                gp.resize(len(x), kernel_for(len(x)))
             gp.append(x, padded(y, max(gp.n_targets, len(y))))
         return gp.n >= len(points)
 
@@ -149,7 +149,7 @@ class Succession:
         n_learned = 0
         while self.since and (n_learned < 2 or work > 0.0):
             x, y = self.since.popleft()
-            gp.widen(len(x), kernel_for(len(x)))
+            gp.resize(len(x), kernel_for(len(x)))
             gp.append(x, y)
             work -= gp.cost
             n_learned += 1
@@ -261,15 +261,8 @@ class NumberedGP(ABC):
         self._gp.add_target()
 
     @abstractmethod
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features; the old points have 0 in the new ones.
-
-        `kernel` is the same kernel, bound to that many columns; None if names do not matter.
-        """
-
-    @abstractmethod
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used; `kernel` as in `widen`."""
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        """Change the number of features; see `Points.resize`."""
 
     @abstractmethod
     def relabel(self, number: int, y: Array) -> None:
@@ -315,7 +308,7 @@ class NumberedGP(ABC):
             return None
         gp = relearning.gp
         if gp.points.d is not None and d > gp.points.d:
-            gp.widen(d, kernel_for(d))
+            gp.resize(d, kernel_for(d))
         while gp.n_targets < self.n_targets:
             gp.add_target()
         self._gp = gp
@@ -423,11 +416,8 @@ class UnboundedGP(NumberedGP):
         self._next += 1
         return []
 
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        self._gp.widen(d, kernel)
-
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        self._gp.narrow(d, kernel)
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        self._gp.resize(d, kernel)
 
     def relabel(self, number: int, y: Array) -> None:
         self._gp.relabel(self._index(number), y)
@@ -512,13 +502,15 @@ class BoundedGP(NumberedGP):
         yield from ()
         return self.append(x, y)
 
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        if self._d is None or d > self._d:
-            self._resize(d, kernel)
-
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        if self._d is None or d < self._d:
-            self._resize(d, kernel)
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        if d == self._d:
+            return
+        self._d = d
+        if isinstance(self._gp, ProjectedGP):
+            self._gp.resize(d, kernel)
+        else:
+            # Recomputed, since the bits of a covariance depend on the number of features.
+            self._gp = self._exact(kernel or self.kernel)
 
     def relabel(self, number: int, y: Array) -> None:
         i = self._index(number)
@@ -569,11 +561,3 @@ class BoundedGP(NumberedGP):
         self.targets[i : i + 1] = [y]
         self._d = len(x)
         self._next += 1
-
-    def _resize(self, d: int, kernel: Kernel | None) -> None:
-        self._d = d
-        if isinstance(self._gp, ProjectedGP):
-            self._gp.resize(d, kernel)
-        else:
-            # Recomputed, since the bits of a covariance depend on the number of features.
-            self._gp = self._exact(kernel or self.kernel)

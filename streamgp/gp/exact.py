@@ -117,17 +117,12 @@ class Points:
         self.n = n
         return others
 
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features; the old points have 0 in the new ones.
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        """Change the number of features: 0 in new ones; those removed are ones that no point used.
 
         `kernel` is the same kernel, bound to that many columns; None if names do not matter.
         """
-        if self.d is not None and d > self.d:
-            self._resize(d, kernel)
-
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used; `kernel` as in `widen`."""
-        if self.d is not None and d < self.d:
+        if self.d is not None and d != self.d:
             self._resize(d, kernel)
 
     def _resize(self, d: int, kernel: Kernel | None) -> None:
@@ -469,17 +464,9 @@ class ExactGP:
         self.targets.add()
         self._solved = ()
 
-    def widen(self, d: int, kernel: Kernel | None = None) -> None:
-        """Make room for points with `d` features; the old points have 0 in the new ones.
-
-        `kernel` is the same kernel, bound to that many columns; None if names do not matter.
-        """
-        self.points.widen(d, kernel)
-        self._solved = ()
-
-    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
-        """Remove features that no point has used; `kernel` as in `widen`."""
-        self.points.narrow(d, kernel)
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        """Change the number of features; see `Points.resize`."""
+        self.points.resize(d, kernel)
         self._solved = ()
 
     def relabel(self, i: int, y: Array) -> None:

@@ -309,9 +309,8 @@ class ProjectedGP:
         self._means = None
 
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
-        """Add or remove features, to have `d` of them, as `ExactGP` does."""
-        self._points.widen(d, kernel)
-        self._points.narrow(d, kernel)
+        """Change the number of features; see `Points.resize`."""
+        self._points.resize(d, kernel)
         self._last = None
 
     def adopt_steps(self, kernel: Kernel, noise_variance: float) -> Steps[list[int] | None]:

@@ -377,7 +377,7 @@ class SquaredExponential(Radial):
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical(Radial):
+class Categorical(SquaredExponential):
     """Values that are equal or not: `k(x, x') = variance * exp(-n / length_scale²)`.
 
     `n` is the number of features in which the two points differ: numbers, booleans or strings; a
@@ -412,17 +412,8 @@ class Categorical(Radial):
 
     """
 
+    # A squared exponential of distances between symbols.
     symbolic: ClassVar[bool] = True
-
-    def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
-        """Return 1: on symbols, it is a squared exponential."""
-        return 1.0
-
-    def _correlation(self, h: Array) -> Array:
-        return _exponential(h, h)
-
-    def _slope(self, h: Array) -> Array:
-        return _exponential(h, np.empty_like(h))
 
     def _space_of(self, columns: Columns | None) -> Space:
         if not isinstance(self.length_scale, Mapping):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import secrets
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,11 +16,10 @@ from streamgp.base import (
     Features,
     Label,
     Preset,
-    State,
     check_label,
     check_preset,
 )
-from streamgp.common.counter_rng import check_seed, uniform
+from streamgp.common.counter_rng import uniform
 from streamgp.common.uncertainty import Uncertainty, most_probable
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.common.validation import check_flag, check_whole
@@ -28,7 +27,7 @@ from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import (
     EstimatorOptions,
-    Unretained,
+    Seeded,
     as_classifier,
     check_frame,
     feature_rows,
@@ -66,7 +65,7 @@ _ROWS = 1000
 _MOST_MODELS = 10_000
 
 
-class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
+class BoostedClassifier(Seeded, base.MiniBatchClassifier):
     """Online boosting of weak learners; subclasses define the measure of agreement."""
 
     # _weak      the weak learners
@@ -90,17 +89,15 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         check_preset(preset)
         check_whole("n_models", n_models, 1, _MOST_MODELS)
         check_flag("normalise_weights", normalise_weights)
-        check_seed(seed)
         self._uncertainty = uncertainty_named(uncertainty)
         # Its seed does not matter: the weak learners get their own.
         self._template: base.Classifier = (
             OnlineForestClassifier(**FORESTS[preset], seed=0) if model is None else model
         )
-        self._begin(secrets.randbits(32) if seed is None else int(seed))
+        self._begin_seeded()
 
-    def _begin(self, seed: int) -> None:
-        self._seed = seed
-        self._weak = _weak_learners(self._template, int(self.n_models), seed)
+    def _begin(self) -> None:
+        self._weak = _weak_learners(self._template, int(self.n_models), self._seed)
         self._n_learned = 0
         self._mean_weights = [0.0] * len(self._weak)
 
@@ -193,21 +190,6 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         labels = self.labels
         P = self.predict_proba_many(X).to_numpy()
         return series_like(X, [labels[i] for i in P.argmax(axis=1)] if labels else [None] * len(X))
-
-    # --- surviving a restart
-
-    def state(self) -> State | None:
-        """Return the state not determined by the examples, as plain JSON; None if there is none.
-
-        That is a seed that was drawn. A classifier that takes it over with `load_state`, and learns
-        all examples in their order, is bitwise this one.
-        """
-        return {"seed": self._seed} if self.seed is None else None
-
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; this classifier has learned nothing yet."""
-        if state is not None:
-            self._begin(int(state["seed"]))
 
     # --- inside
 
@@ -569,6 +551,19 @@ def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
 # --- Online forests as weak learners: all of them in the same arrays, one descent per example.
 
 
+def member_seed(seed: int, member: int) -> int:
+    """Return the seed of one of several forests that come from one seed.
+
+    Examples
+    --------
+    >>> member_seed(1, 0), member_seed(1, 1)
+    (66840870, 3564991678)
+
+    """
+    digest = blake2b(f"{seed}\x1fmember\x1f{member}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
 class WeakForests:
     """Forests as weak learners; bitwise equal to as many clones with their seeds.
 
@@ -585,7 +580,7 @@ class WeakForests:
 
     def __init__(self, model: OnlineForestClassifier, n: int, seed: int) -> None:
         self._n = n
-        self._forests = model.clone({"seed": seed}).forests(n)
+        self._forests = model.forests([member_seed(seed, m) for m in range(n)])
 
     @property
     def labels(self) -> list[Label]:

@@ -8,17 +8,15 @@ and noise are fitted again. What targets mean is up to the learner around it.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
 from streamgp.base import Array, Features, Preset, State, check_preset
-from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import (
     check_flag,
     check_forgetting,
@@ -31,7 +29,7 @@ from streamgp.gp.expert_evidence import MIN_NOISE_SHARE, FittedExperts
 from streamgp.gp.linear_experts import LogisticExperts, Seen
 from streamgp.gp.random_features import RandomFeatures, median_distance
 from streamgp.kernels import Kernel, SquaredExponential
-from streamgp.learners.river_adapters import Unretained
+from streamgp.learners.river_adapters import Seeded
 
 # --- Validated constructor arguments of an ensemble, and the kernels they stand for.
 
@@ -65,7 +63,7 @@ class EnsembleSettings:
     Raises
     ------
     TypeError
-        If a numeric argument is not a number, or the seed not an integer.
+        If a numeric argument is not a number.
     ValueError
         If an argument is out of range, or the preset is not known.
 
@@ -76,7 +74,6 @@ class EnsembleSettings:
     forgetting: float
     refit: bool
     preset: Preset
-    seed: int | None
     noise_variance: float
     n_initial: int
     amplitude: float = 1.0
@@ -93,7 +90,6 @@ class EnsembleSettings:
         check_whole("n_initial", self.n_initial, 2)
         check_flag("refit", self.refit)
         check_flag("drop_experts", self.drop_experts)
-        check_seed(self.seed)
 
     @property
     def has_unit(self) -> bool:
@@ -126,33 +122,18 @@ _LEAST_EXPERTS = 2
 _LEAST_UNIT = 0.1
 
 
-class Models(Protocol):
-    """Several models of the same targets, each on its own features."""
-
-    @property
-    def n_targets(self) -> int:
-        """Number of targets."""
-
-    def add_target(self) -> None:
-        """Add a target that was 0 wherever something has been observed."""
-
-    def see(self, features: Array) -> Seen:
-        """Return what is known of a point with these features, shape (m, p)."""
-
-    def learn(self, seen: Seen, y: Array) -> None:
-        """Learn targets (t,) of a point, seen since the last example was learned."""
+AnyExperts = TypeVar("AnyExperts", bound=FittedExperts | LogisticExperts)
 
 
-AnyModels = TypeVar("AnyModels", bound=Models)
-
-
-class EnsembleCore(Generic[AnyModels]):
+class EnsembleCore(Generic[AnyExperts]):
     """Experts over dictionaries of features, learned one example at a time.
 
     Parameters
     ----------
     settings
         How the learner was built.
+    seed
+        That of the random features.
     build
         Makes untrained experts from amplitudes (m,) and a number of features.
 
@@ -172,11 +153,11 @@ class EnsembleCore(Generic[AnyModels]):
     # _seen        the last point and what was seen of it, for learning comes after predicting;
     #              by identity, since `Columns` returns one array for equal features
     def __init__(
-        self, settings: EnsembleSettings, build: Callable[[Array, int], AnyModels]
+        self, settings: EnsembleSettings, seed: int, build: Callable[[Array, int], AnyExperts]
     ) -> None:
         self._settings = settings
         self._build = build
-        self.seed = secrets.randbits(32) if settings.seed is None else int(settings.seed)
+        self._seed = seed
         self._features = self._new_features(1.0)
         self.experts = self._new_experts()
         self.kept = list(range(len(self._features.kernels)))
@@ -234,16 +215,6 @@ class EnsembleCore(Generic[AnyModels]):
                 self._settle_unit(self._first)
                 self._first = None
 
-    def state(self) -> State | None:
-        """Return the state not determined by the examples, as plain JSON; None if there is none."""
-        return {"seed": self.seed} if self._settings.seed is None else None
-
-    def load_state(self, state: State | None) -> None:
-        """Restore a state; the examples are learned after that."""
-        if state is not None:
-            self.seed = int(state["seed"])
-            self._features = self._new_features(1.0)
-
     # --- inside
 
     def _see(self, vector: Array) -> Seen:
@@ -269,9 +240,9 @@ class EnsembleCore(Generic[AnyModels]):
 
     def _new_features(self, unit: float) -> RandomFeatures:
         settings = self._settings
-        return RandomFeatures(settings.kernels_in_use(), settings.n_features, self.seed, unit)
+        return RandomFeatures(settings.kernels_in_use(), settings.n_features, self._seed, unit)
 
-    def _new_experts(self) -> AnyModels:
+    def _new_experts(self) -> AnyExperts:
         amplitudes = [kernel.variance for kernel in self._features.kernels]
         return self._build(np.array(amplitudes), self._features.n_features)
 
@@ -281,16 +252,16 @@ class RegressionCore(EnsembleCore[FittedExperts]):
 
     Parameters
     ----------
-    settings
-        How the learner was built.
+    settings, seed
+        Those of `EnsembleCore`.
 
     """
 
     # _due    number of examples at the next fit, None if there is none
     # _since  number of examples when a class was added: those since are counted, and doubled
     # _dead   kernels of experts whose weight was 0 after the last fit
-    def __init__(self, settings: EnsembleSettings) -> None:
-        super().__init__(settings, partial(_experts, settings))
+    def __init__(self, settings: EnsembleSettings, seed: int) -> None:
+        super().__init__(settings, seed, partial(_experts, settings))
         self._due = settings.n_initial if settings.refit else None
         self._since = 0
         self._dead: set[int] = set()
@@ -376,10 +347,10 @@ def _standard_distance(d: int) -> float:
     return math.sqrt(2.0 * max(d, 1))
 
 
-# --- Public attributes of an ensemble and its state across restarts, for targets of any kind.
+# --- Public attributes of an ensemble, for targets of any kind.
 
 
-class EnsembleGP(Unretained):
+class EnsembleGP(Seeded):
     """An estimator around the experts of an `EnsembleCore`.
 
     Attributes
@@ -416,18 +387,6 @@ class EnsembleGP(Unretained):
             weights[number] = weight
         return weights
 
-    def state(self) -> State | None:
-        """Return the state not determined by the examples, as plain JSON; None if there is none.
-
-        That is a seed that was drawn. A learner that takes it over with `load_state`, and learns
-        all examples in their order, is bitwise this one.
-        """
-        return self._core.state()
-
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; this learner has learned nothing yet."""
-        self._core.load_state(state)
-
 
 # --- Two ways to classify with experts.
 #
@@ -456,81 +415,45 @@ class Opinions:
     prior_variances: Array
 
 
-class ClassExperts(Protocol):
-    """Experts that know classes by number."""
+class IndicatorCore(RegressionCore):
+    """Regression on 0/1 indicators, one per class, with a shared covariance."""
 
-    @property
-    def core(self) -> RegressionCore | EnsembleCore[LogisticExperts]:
-        """The experts over dictionaries."""
-
-    def add_class(self) -> None:
+    def add_target(self) -> None:
         """Add a class that has had no example."""
-
-    def opinions(self, x: Features) -> Opinions:
-        """Return what the experts believe about the class of `x`; changes nothing."""
+        super().add_target()
+        # One class alone tells nothing of the noise or the length scale.
+        self.fit_anew()
 
     def learn(self, x: Features, y: Array) -> None:
         """Learn 0/1 indicators (t,) of a class."""
-
-    def weights(self) -> list[float]:
-        """Probability of each expert."""
-
-
-class IndicatorExperts:
-    """Regression on 0/1 indicators, one per class, with a shared covariance.
-
-    Parameters
-    ----------
-    settings
-        How the learner was built.
-
-    """
-
-    def __init__(self, settings: EnsembleSettings) -> None:
-        self.core = RegressionCore(settings)
-
-    def add_class(self) -> None:
-        self.core.add_target()
-        # One class alone tells nothing of the noise or the length scale.
-        self.core.fit_anew()
+        super().learn(x, y)
+        self.fit_if_due(np.eye(len(y)))
 
     def opinions(self, x: Features) -> Opinions:
-        experts, seen = self.core.experts, self.core.see(x)
+        """Return what the experts believe about the class of `x`; changes nothing."""
+        seen = self.see(x)
         means = seen.means
         return Opinions(
             means=means,
             variances=np.broadcast_to(seen.variances[:, None], means.shape),
-            prior_variances=experts.amplitudes,
+            prior_variances=self.experts.amplitudes,
         )
 
-    def learn(self, x: Features, y: Array) -> None:
-        self.core.learn(x, y)
-        self.core.fit_if_due(np.eye(len(y)))
-
     def weights(self) -> list[float]:
-        return normalised(self.core.experts.log_evidences().tolist())
+        """Probability of each expert."""
+        return normalised(self.experts.log_evidences().tolist())
 
 
-class LogisticClassExperts:
-    """Logistic likelihoods, one per class against the others.
+class LogisticCore(EnsembleCore[LogisticExperts]):
+    """Logistic likelihoods, one per class against the others; otherwise like `IndicatorCore`."""
 
-    Parameters
-    ----------
-    settings
-        How the learner was built.
-
-    """
-
-    def __init__(self, settings: EnsembleSettings) -> None:
+    def __init__(self, settings: EnsembleSettings, seed: int) -> None:
         # A partial, since nested functions cannot be pickled.
-        build = partial(LogisticExperts, forgetting=settings.forgetting)
-        self.core: EnsembleCore[LogisticExperts] = EnsembleCore(settings, build)
-
-    def add_class(self) -> None:
-        self.core.add_target()
+        super().__init__(settings, seed, partial(LogisticExperts, forgetting=settings.forgetting))
 
     def opinions(self, x: Features) -> Opinions:
-        experts, seen = self.core.experts, self.core.see(x)
+        """Return what the experts believe about the class of `x`; changes nothing."""
+        experts, seen = self.experts, self.see(x)
         p = experts.probabilities(seen)[:-1]
         share = p / np.maximum(p.sum(axis=0), 1e-300)
         # To first order, a probability varies by the slope of the sigmoid; its variance cannot
@@ -543,11 +466,9 @@ class LogisticClassExperts:
             prior_variances=np.minimum(experts.amplitudes / 16.0, 0.25),
         )
 
-    def learn(self, x: Features, y: Array) -> None:
-        self.core.learn(x, y)
-
     def weights(self) -> list[float]:
-        return normalised(self.core.experts.log_likelihoods.tolist())
+        """Probability of each expert."""
+        return normalised(self.experts.log_likelihoods.tolist())
 
 
 # People err: one label in a hundred may be wrong, however well all of them so far can be explained.

@@ -30,16 +30,15 @@ from streamgp.learners.ensemble_core import (
     LEAST_NOISE_SHARE,
     LOGISTIC_AMPLITUDE,
     N_INITIAL,
-    ClassExperts,
     EnsembleGP,
     EnsembleSettings,
-    IndicatorExperts,
-    LogisticClassExperts,
+    IndicatorCore,
+    LogisticCore,
     RegressionCore,
     normalised,
 )
 from streamgp.learners.numbering import Classes
-from streamgp.learners.river_adapters import checked_target
+from streamgp.learners.river_adapters import checked_target, settings_of
 
 
 class EnsembleGPClassifier(EnsembleGP, base.Classifier):
@@ -110,9 +109,11 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
     """
 
-    # _experts  know classes by their number; wrap the _core
+    # _core     the experts, which know classes by their number
     # _classes  the known classes
-    # _weights  a function of _experts
+    # _weights  a function of _core
+    _core: IndicatorCore | LogisticCore
+
     def __init__(
         self,
         kernels: Sequence[Kernel] | None = None,
@@ -136,25 +137,19 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         self.n_initial = n_initial
         if likelihood not in ("regression", "logistic"):
             raise ValueError(f"likelihood must be 'regression' or 'logistic', got {likelihood!r}")
-        is_logistic = likelihood == "logistic"
-        settings = EnsembleSettings(
-            kernels=kernels,
-            n_features=n_features,
-            forgetting=forgetting,
-            refit=refit,
-            preset=preset,
-            seed=seed,
-            noise_variance=noise_variance,
-            n_initial=n_initial,
+        self._begin_seeded()
+
+    def _begin(self) -> None:
+        is_logistic = self.likelihood == "logistic"
+        settings = settings_of(
+            EnsembleSettings,
+            self,
             amplitude=LOGISTIC_AMPLITUDE if is_logistic else 1.0,
             least_noise_share=LEAST_NOISE_SHARE,
         )
-        self._experts: ClassExperts = (
-            LogisticClassExperts(settings) if is_logistic else IndicatorExperts(settings)
-        )
-        self._core = self._experts.core
+        self._core = (LogisticCore if is_logistic else IndicatorCore)(settings, self._seed)
         self._classes = Classes()
-        self._weights = self._experts.weights()
+        self._weights = self._core.weights()
 
     @property
     def _multiclass(self) -> bool:
@@ -197,7 +192,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
             If a feature is infinite.
 
         """
-        opinions = self._experts.opinions(x)
+        opinions = self._core.opinions(x)
         means, labels = self._mixed(opinions.means), self._classes.labels
         if not with_dist:
             return positive_parts(labels, means.tolist())
@@ -230,7 +225,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the class of largest mean, None before the first label."""
-        return self._classes.largest(self._mixed(self._experts.opinions(x).means).tolist())
+        return self._classes.largest(self._mixed(self._core.opinions(x).means).tolist())
 
     def learn_one(self, x: Features, y: Label) -> None:
         """Learn that `x` is a `y`.
@@ -247,14 +242,14 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         if number == len(self._classes):
             self._core.check(x)
             self._add_label(y)
-        self._experts.learn(x, self._classes.indicator(number))
-        self._weights = self._experts.weights()
+        self._core.learn(x, self._classes.indicator(number))
+        self._weights = self._core.weights()
 
     def _add_label(self, y: Label) -> None:
         # Private: fits and weights depend on all known classes, so a learner told of a class
         # beforehand would differ from one that meets it later.
         self._classes.add(y)
-        self._experts.add_class()
+        self._core.add_target()
 
     def _mixed(self, means: Array) -> Array:
         """Return the weighted mean over the experts, shape (t,)."""
@@ -364,6 +359,8 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     # _tails    test for light tails, on all predictions since the first fit; None with preset
     #           `paper`
     # _weights  a function of _core and _moments
+    _core: RegressionCore
+
     def __init__(
         self,
         kernels: Sequence[Kernel] | None = None,
@@ -385,25 +382,17 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         self.noise_variance = noise_variance
         self.n_initial = n_initial
         self.drop_experts = drop_experts
-        settings = EnsembleSettings(
-            kernels=kernels,
-            n_features=n_features,
-            forgetting=forgetting,
-            refit=refit,
-            preset=preset,
-            seed=seed,
-            noise_variance=noise_variance,
-            n_initial=n_initial,
-            drop_experts=drop_experts,
-        )
-        self._core: RegressionCore = RegressionCore(settings)
+        self._begin_seeded()
+
+    def _begin(self) -> None:
+        self._core = RegressionCore(settings_of(EnsembleSettings, self), self._seed)
         self._core.add_target()
         self._core.add_target()
         self._origin = 0.0
         self._moments = Moments()
         self._lowest, self._highest = math.inf, -math.inf
         self._last: tuple[Seen, list[float], list[float]] | None = None
-        self._tails = LightTails(forgetting) if preset == "default" else None
+        self._tails = LightTails(self.forgetting) if self.preset == "default" else None
         self._weights = self._weighed(self._standardised)
 
     def __getstate__(self) -> dict[str, Any]:

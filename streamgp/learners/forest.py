@@ -6,27 +6,25 @@ Dictionaries and labels in, probabilities out; the trees are `streamgp.trees`.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, State
-from streamgp.common.counter_rng import check_seed
+from streamgp.base import Array, Features, Label
 from streamgp.common.validation import check_flag, check_number, check_whole
 from streamgp.features import ColumnsWithGaps
 from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import (
-    Unretained,
+    Seeded,
     feature_rows,
     frame_like,
     labelled_rows,
     one_for_each_row,
     series_like,
+    settings_of,
 )
 from streamgp.trees.forest import Forest
 from streamgp.trees.storage import Limits
@@ -59,10 +57,8 @@ class ForestSettings:
 
     Raises
     ------
-    TypeError
-        If the seed is not a whole number.
-    ValueError
-        If another argument is out of range.
+    TypeError, ValueError
+        If an argument is not of its type, or out of range.
 
     """
 
@@ -71,13 +67,11 @@ class ForestSettings:
     min_weight: int
     max_nodes: int
     inherit: bool
-    seed: int | None
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():
             check_whole(name, getattr(self, name), least, most)
         check_flag("inherit", self.inherit)
-        check_seed(self.seed)
 
     @property
     def limits(self) -> Limits:
@@ -88,19 +82,6 @@ class ForestSettings:
             max_nodes=int(self.max_nodes),
             inherit=int(self.inherit),
         )
-
-
-def member_seed(seed: int, member: int) -> int:
-    """Return the seed of one of several forests that come from one seed.
-
-    Examples
-    --------
-    >>> member_seed(1, 0), member_seed(1, 1)
-    (66840870, 3564991678)
-
-    """
-    digest = blake2b(f"{seed}\x1fmember\x1f{member}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little")
 
 
 def check_weight(w: float) -> None:
@@ -117,15 +98,15 @@ def _is_weight(w: float) -> bool:
 class Forests:
     """Several forests that learn the same examples, each with its own weights.
 
-    Forest m is, bitwise, an `OnlineForestClassifier` with `member_seed(seed, m)` that has
-    learned the same examples with the same weights.
+    Each is, bitwise, an `OnlineForestClassifier` with its seed that has learned the same examples
+    with the same weights.
 
     Parameters
     ----------
     settings
         How each of them is built.
-    n
-        How many. None for a single one, which uses the seed itself.
+    seeds
+        The seed of each.
 
     Attributes
     ----------
@@ -133,13 +114,11 @@ class Forests:
         The known classes.
     n_learned
         Number of examples learned by each.
-    seed
-        The seed from which theirs are derived: that of the settings, or one that was drawn.
 
     Examples
     --------
     >>> from streamgp import OnlineForestClassifier
-    >>> forests = OnlineForestClassifier(seed=1).forests(2)
+    >>> forests = OnlineForestClassifier().forests([66840870, 3564991678])
     >>> forests.meet({"light": 0.9}, "awake")
     0
     >>> forests.learn(0, 1.0), forests.learn(1, 0.5)
@@ -153,12 +132,10 @@ class Forests:
 
     # _columns  which feature is which column
     # _forest   the forests; they know classes by their numbers
-    def __init__(self, settings: ForestSettings, n: int | None = None) -> None:
-        self._settings = settings
-        self._n = n
+    def __init__(self, settings: ForestSettings, seeds: Sequence[int]) -> None:
         self.classes = Classes()
         self._columns = ColumnsWithGaps()
-        self._begin(secrets.randbits(32) if settings.seed is None else int(settings.seed))
+        self._forest = Forest(int(settings.n_models), settings.limits, seeds)
 
     @property
     def n_learned(self) -> list[int]:
@@ -236,22 +213,8 @@ class Forests:
         X = np.array([columns.vector(x) for x in xs], dtype=float)
         return self._forest.predict(X.reshape(len(xs), len(columns)))
 
-    def state(self) -> State | None:
-        """Return the state not determined by the examples, as plain JSON; None if there is none."""
-        return {"seed": self.seed} if self._settings.seed is None else None
 
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; these forests have learned nothing yet."""
-        if state is not None and self._settings.seed is None:
-            self._begin(int(state["seed"]))
-
-    def _begin(self, seed: int) -> None:
-        self.seed = seed
-        own = [seed] if self._n is None else [member_seed(seed, m) for m in range(self._n)]
-        self._forest = Forest(int(self._settings.n_models), self._settings.limits, own)
-
-
-class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
+class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
     """Random trees that learn one example at a time, and new classes as they come.
 
     A leaf keeps its latest examples. Once their weight has grown by `min_weight`, it draws
@@ -323,7 +286,10 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
         self.max_nodes = max_nodes
         self.inherit = inherit
         self.seed = seed
-        self._forests = self.forests(None)
+        self._begin_seeded()
+
+    def _begin(self) -> None:
+        self._forests = self.forests([self._seed])
 
     @property
     def _multiclass(self) -> bool:
@@ -407,38 +373,9 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
 
     # --- several over the same examples
 
-    def forests(self, n: int | None) -> Forests:
-        """Return forests like this one that have learned nothing and will learn together.
-
-        Parameters
-        ----------
-        n
-            How many, each with its own draws. None for a single one with the draws of this one.
-
-        """
-        settings = ForestSettings(
-            n_models=self.n_models,
-            n_tests=self.n_tests,
-            min_weight=self.min_weight,
-            max_nodes=self.max_nodes,
-            inherit=self.inherit,
-            seed=self.seed,
-        )
-        return Forests(settings, n)
-
-    # --- restarts
-
-    def state(self) -> State | None:
-        """Return the state not determined by the examples, as plain JSON; None if there is none.
-
-        That is a seed that was drawn. A forest that takes it over with `load_state`, and learns
-        all examples in their order, is bitwise this one.
-        """
-        return self._forests.state()
-
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; this forest has learned nothing yet."""
-        self._forests.load_state(state)
+    def forests(self, seeds: Sequence[int]) -> Forests:
+        """Return forests like this one, with other seeds, that have learned nothing."""
+        return Forests(settings_of(ForestSettings, self), seeds)
 
     @classmethod
     def _unit_test_params(cls) -> Any:

@@ -29,7 +29,13 @@ from streamgp.learners.gp_core import (
 from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
 from streamgp.learners.numbering import Classes
-from streamgp.learners.river_adapters import feature_rows, frame_like, labelled_rows, series_like
+from streamgp.learners.river_adapters import (
+    feature_rows,
+    frame_like,
+    labelled_rows,
+    series_like,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,15 +137,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self.single_precision = single_precision
         self.window = window
         self.drift = drift
-        settings = GPSettings(
-            kernel=kernel,
-            noise_variance=noise_variance,
-            max_points=max_points,
-            learn_hyperparameters=learn_hyperparameters,
-            single_precision=single_precision,
-            window=window,
-        )
-        self._core = FeatureGP(settings)
+        self._core = FeatureGP(settings_of(GPSettings, self))
         self._watch = DriftWatch() if check_flag("drift", drift) else None
         self._classes = Classes()
         self._met: dict[int, None] = {}

@@ -26,12 +26,12 @@ from streamgp.gp.cholesky import (
     check_noise_variance,
 )
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
+from streamgp.gp.joint_posterior import PendingPoints
 from streamgp.gp.marginal_likelihood import (
     Criterion,
     leave_one_out_steps,
     likelihood_steps,
 )
-from streamgp.gp.pending import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
@@ -269,11 +269,11 @@ class FeatureGP:
                 prior = self._settings.kernel_for(len(columns))
                 gp = self._settings.process(self._hyperparameters(prior, columns))
             elif columns is not self.columns:
-                gp.widen(len(columns), gp.kernel.bound(columns))
+                gp.resize(len(columns), gp.kernel.bound(columns))
         try:
             gone = gp.append(vector, y)
         except ValueError:
-            gp.narrow(len(self.columns), gp.kernel.bound(self.columns))
+            gp.resize(len(self.columns), gp.kernel.bound(self.columns))
             raise
         self.gp, self.columns, self._prior = gp, columns, prior
         number = self._events.append(event_id)

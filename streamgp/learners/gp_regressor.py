@@ -24,6 +24,7 @@ from streamgp.learners.river_adapters import (
     feature_rows,
     labelled_rows,
     series_like,
+    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -102,14 +103,7 @@ class GPRegressor(base.MiniBatchRegressor):
         self.max_points = max_points
         self.learn_hyperparameters = learn_hyperparameters
         self.single_precision = single_precision
-        settings = GPSettings(
-            kernel=kernel,
-            noise_variance=noise_variance,
-            max_points=max_points,
-            learn_hyperparameters=learn_hyperparameters,
-            single_precision=single_precision,
-        )
-        self._core = FeatureGP(settings)
+        self._core = FeatureGP(settings_of(GPSettings, self))
         self._origin = 0.0
         self._moments = Moments()
         self._spread = PrequentialSpread() if learn_hyperparameters else None

@@ -24,7 +24,6 @@ from streamgp.gp.latent_noise.tilted_moments import tilted
 from streamgp.kernels import Kernel
 from streamgp.learners.numbering import EventNumbers
 from streamgp.learners.privileged_inputs import (
-    FittedHyperparameters,
     LearnedExample,
     PrivilegedSettings,
     Spaces,
@@ -59,7 +58,7 @@ class PrivilegedTuning:
     # _due     number of examples at the next fit
     # _recent  the latest examples
     def __init__(self) -> None:
-        self.found: FittedHyperparameters | None = None
+        self.found: State | None = None
         self._due = FIRST_FIT
         self._recent: deque[LearnedExample] = deque(maxlen=MOST_EXAMPLES)
 
@@ -103,30 +102,48 @@ class PrivilegedTuning:
             model, _ = fitted(prior, self.found, points, spaces, columns, preset)
         except UnconvergedError:
             return False
-        before, self.found = self.found, FittedHyperparameters.of(model)
-        return before is None or before.state() != self.found.state()
+        before, self.found = self.found, _found_in(model)
+        return before != self.found
 
     def applied_to(self, prior: LabelModel) -> LabelModel:
         """Return the model in use, if `prior` is the given one."""
-        return prior if self.found is None else self.found.applied_to(prior)
+        return prior if self.found is None else _with(prior, self.found)
 
     def take(self, model: LabelModel, n: int) -> None:
         """Take over hyperparameters that were fitted elsewhere to `n` examples."""
-        self.found = FittedHyperparameters.of(model)
+        self.found = _found_in(model)
         self._due = 2 * n
 
     def state(self) -> State | None:
         """Return the state not determined by the examples, as plain JSON; None if there is none."""
         if self._due == FIRST_FIT:
             return None
-        return {"due": self._due, "found": None if self.found is None else self.found.state()}
+        return {"due": self._due, "found": self.found}
 
     def load_state(self, state: State) -> None:
         """Restore a state; the examples follow."""
         self._due = int(state["due"])
-        self.found = (
-            None if state["found"] is None else FittedHyperparameters.from_state(state["found"])
-        )
+        self.found = state["found"]
+
+
+def _found_in(model: LabelModel) -> State:
+    """Return the hyperparameters of a model as plain JSON values, kernels' as logarithms."""
+    g = model.privileged_kernel
+    return {
+        "theta": model.kernel.theta.tolist(),
+        "theta_privileged": None if g is None else g.theta.tolist(),
+        "noise_mean": model.noise_mean,
+    }
+
+
+def _with(model: LabelModel, found: State) -> LabelModel:
+    """Return a model with hyperparameters that were found; what was not learned stays."""
+    g, theta = model.privileged_kernel, found["theta_privileged"]
+    return LabelModel(
+        kernel=model.kernel.with_theta(np.array(found["theta"], dtype=float)),
+        privileged_kernel=g if g is None or theta is None else g.with_theta(np.array(theta)),
+        noise_mean=float(found["noise_mean"]),
+    )
 
 
 def tells_of_noise(examples: Collection[LearnedExample]) -> bool:
@@ -152,7 +169,7 @@ def labelled(
 
 def fitted(
     prior: LabelModel,
-    found: FittedHyperparameters | None,
+    found: State | None,
     points: LabelledPoints,
     spaces: Spaces,
     columns: Columns,
@@ -160,7 +177,7 @@ def fitted(
 ) -> tuple[LabelModel, tuple[Fixed, ...]]:
     """Fit hyperparameters, starting from those found before; raises UnconvergedError."""
     expected = spaces.bound(prior, columns)
-    start = expected if found is None else found.applied_to(expected)
+    start = expected if found is None else _with(expected, found)
     return fit_labels(start, expected, points, preset=preset)
 
 

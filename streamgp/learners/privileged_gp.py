@@ -21,6 +21,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.numbering import Classes
 from streamgp.learners.privileged_core import PrivilegedCore
 from streamgp.learners.privileged_inputs import PrivilegedSettings
+from streamgp.learners.river_adapters import settings_of
 
 
 class PrivilegedGPClassifier(base.Classifier):
@@ -111,16 +112,7 @@ class PrivilegedGPClassifier(base.Classifier):
         self._classes = Classes()
 
     def _new_core(self) -> PrivilegedCore:
-        return PrivilegedCore(
-            PrivilegedSettings(
-                kernel=self.kernel,
-                privileged_kernel=self.privileged_kernel,
-                max_points=self.max_points,
-                n_replays=self.n_replays,
-                preset=self.preset,
-                learn_hyperparameters=self.learn_hyperparameters,
-            )
-        )
+        return PrivilegedCore(settings_of(PrivilegedSettings, self))
 
     @property
     def _multiclass(self) -> bool:

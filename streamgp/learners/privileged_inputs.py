@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamgp.base import Array, Features, Preset, State, check_preset
+from streamgp.base import Array, Features, Preset, check_preset
 from streamgp.common.feature_values import is_missing, privileged_features
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.features import Columns
@@ -123,7 +123,7 @@ class Spaces:
             f.kernel = self.model.kernel.bound(mine)
             f.settle(example.x)
         elif d > f.d:
-            f.widen(d, f.kernel.bound(mine))
+            f.resize(d, f.kernel.bound(mine))
         row, prior, k = f.covariances_with(padded(example.x, f.d or 0))
         i = f.n if slot is None else slot
         f.put(i, example.x, row)
@@ -172,7 +172,7 @@ class Spaces:
             columns = self.columns_privileged.widened(scaled)
             if columns is not self.columns_privileged:
                 self.columns_privileged = columns
-                g.widen(len(columns), g.kernel.bound(columns))
+                g.resize(len(columns), g.kernel.bound(columns))
             vector = columns.vector(scaled)
         row, prior, k = g.covariances_with(vector)
         g.put(i, vector, row)
@@ -237,61 +237,3 @@ class PrivilegedSettings:
     def privileged_kernel_for(self, d: int) -> Kernel:
         """Return the same for privileged features."""
         return self.privileged_kernel or default_kernel(d)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedHyperparameters:
-    """Learned hyperparameters.
-
-    Parameters
-    ----------
-    theta
-        Logarithms, of the kernel.
-    theta_privileged
-        Logarithms, of the privileged kernel; None if there were no privileged features yet.
-    noise_mean
-        Mean of the log noise variance.
-
-    """
-
-    theta: Array
-    theta_privileged: Array | None
-    noise_mean: float
-
-    @classmethod
-    def of(cls, model: LabelModel) -> FittedHyperparameters:
-        """Return the hyperparameters of a model."""
-        g = model.privileged_kernel
-        return cls(
-            theta=model.kernel.theta,
-            theta_privileged=None if g is None else g.theta,
-            noise_mean=model.noise_mean,
-        )
-
-    @classmethod
-    def from_state(cls, state: State) -> FittedHyperparameters:
-        """Return the object whose `state` this is."""
-        theta, g = state["theta"], state["theta_privileged"]
-        return cls(
-            theta=np.array(theta, dtype=float),
-            theta_privileged=None if g is None else np.array(g, dtype=float),
-            noise_mean=float(state["noise_mean"]),
-        )
-
-    def state(self) -> State:
-        """Return plain JSON values."""
-        g = self.theta_privileged
-        return {
-            "theta": self.theta.tolist(),
-            "theta_privileged": None if g is None else g.tolist(),
-            "noise_mean": self.noise_mean,
-        }
-
-    def applied_to(self, model: LabelModel) -> LabelModel:
-        """Return a model with these hyperparameters; what was not learned stays."""
-        g, theta = model.privileged_kernel, self.theta_privileged
-        return LabelModel(
-            kernel=model.kernel.with_theta(self.theta),
-            privileged_kernel=g if g is None or theta is None else g.with_theta(theta),
-            noise_mean=self.noise_mean,
-        )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import dis
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import secrets
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from river import base
 from river.active.base import ActiveLearningClassifier
 
-from streamgp.base import Features
+from streamgp.base import Features, Label, State
+from streamgp.common.counter_rng import check_seed
 from streamgp.common.feature_values import LARGEST, is_number
 from streamgp.common.signatures import parameters
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 
 def check_frame(X: object) -> None:
@@ -183,21 +192,16 @@ class EstimatorOptions:
         self.weight = "w" in learned
 
 
-def check_has(
-    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
-) -> None:
-    """Refuse an unsuitable argument early, before the first event fails."""
-    if value is None:
-        return
-    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
-    if isinstance(value, type) or taking not in taken or not_taking in taken:
-        raise TypeError(
-            f"{name} must be an object of streamgp.query with a method {method} that takes "
-            f"{taking!r}, got {value!r}"
-        )
+# --- Validation of arguments and targets.
 
 
-# --- Validation of targets.
+def settings_of(kind: type[T], estimator: Any, **others: Any) -> T:
+    """Return settings, a dataclass whose fields are arguments of an estimator or `others`."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    given = {
+        name: getattr(estimator, name) for name in parameters(type(estimator)) if name in names
+    }
+    return kind(**given, **others)
 
 
 def as_target(y: object) -> float | None:
@@ -250,3 +254,104 @@ class Unretained:
     def retains_all(self) -> bool:
         """Whether no example is ever dropped, whatever follows."""
         return True
+
+
+class Seeded(Unretained, ABC):
+    """A learner that retains no example, and whose only other state is the seed of its draws."""
+
+    # _seed  the seed in use: the one given, or one that was drawn
+    seed: int | None
+    _seed: int
+
+    def _begin_seeded(self) -> None:
+        """Begin with the seed given, or draw one."""
+        check_seed(self.seed)
+        self._seed = secrets.randbits(32) if self.seed is None else int(self.seed)
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Begin with nothing learned, and the seed in use."""
+
+    def state(self) -> State | None:
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
+
+        That is a seed that was drawn. A learner that takes it over with `load_state`, and learns
+        all examples in their order, is bitwise this one.
+        """
+        return {"seed": self._seed} if self.seed is None else None
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this learner has learned nothing yet."""
+        if state is not None:
+            self._seed = int(state["seed"])
+            self._begin()
+
+
+# --- Class probabilities that River can also take as an active learner's pair.
+#
+# River's active classifiers return `(probabilities, ask)` from `predict_proba_one`; all other
+# classifiers return probabilities. A skeptical classifier returns probabilities that become the
+# pair when they are unpacked, which is all that River does with them.
+
+_UNPACK = dis.opmap["UNPACK_SEQUENCE"]
+
+
+class UnpackableProbabilities(dict[Label, float]):
+    """Dictionary of class probabilities; `probabilities, ask = ...` unpacks it into a pair.
+
+    The pair is made when it is first unpacked, by counting the event as
+    `SkepticalClassifier.predict_one` does, and stays the same from then on. Nothing else that is
+    done with the dictionary counts anything, including a loop over its classes. Copies are plain
+    dictionaries.
+
+    Parameters
+    ----------
+    proba
+        Probability of each class.
+    ask
+        Counts the event; returns its probabilities and whether a label is asked for.
+
+    Attributes
+    ----------
+    plain
+        The probabilities as they were given, for callers that want to keep them.
+
+    Examples
+    --------
+    >>> proba = UnpackableProbabilities({"home": 0.8, "work": 0.2}, lambda: ({"home": 1.0}, True))
+    >>> list(proba), max(proba, key=proba.get)
+    (['home', 'work'], 'home')
+    >>> known, ask = proba
+    >>> known, ask
+    ({'home': 1.0}, True)
+
+    """
+
+    __slots__ = ("_ask", "_pair", "plain")
+
+    def __init__(
+        self, proba: dict[Label, float], ask: Callable[[], tuple[dict[Label, float], bool]]
+    ) -> None:
+        dict.__init__(self, proba)  # without super(), which would take longer than all the rest
+        self.plain = proba
+        self._ask = ask
+        self._pair: tuple[dict[Label, float], bool] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if not _unpacks_a_pair(sys._getframe(1)):
+            return super().__iter__()
+        if self._pair is None:
+            self._pair = self._ask()
+        return iter(self._pair)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # `ask` holds the learner and the event: neither belongs in a copy or a pickle.
+        return dict, (dict(self),)
+
+
+def _unpacks_a_pair(frame: FrameType) -> bool:
+    """Whether the instruction that a frame executes is the assignment `a, b = ...`."""
+    # An iterator cannot tell it from a loop over two classes; the caller's instruction can.
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] == _UNPACK and code[at + 1] == 2

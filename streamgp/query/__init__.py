@@ -15,7 +15,6 @@ from streamgp.common.renames import current_name
 
 if TYPE_CHECKING:
     from streamgp.base import Budget as Budget
-    from streamgp.query.acquisition import *  # noqa: F403
     from streamgp.query.budgets import *  # noqa: F403
     from streamgp.query.equal_error import *  # noqa: F403
     from streamgp.query.retrospective import *  # noqa: F403
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 # Their `__all__` lists are the public names of this package; what is slow to load comes last.
 _MODULES = (
     "strategies",
-    "acquisition",
     "equal_error",
     "retrospective",
     "budgets",

@@ -56,7 +56,6 @@ from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
 from streamgp.learners.river_adapters import EstimatorOptions, checked_target
 from streamgp.query.pool_criteria import Joint
-from streamgp.query.retrospective import LeavingOneOut
 from streamgp.scaling import Scaling, check_finite
 
 B = TypeVar("B")
@@ -126,6 +125,33 @@ class KnowingClasses(Protocol):
 
     def know(self, labels: Iterable[Label]) -> None:
         """Count these labels among the known classes."""
+
+
+@runtime_checkable
+class HavingExperts(Protocol):
+    """A learner composed of several experts."""
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+
+
+@runtime_checkable
+class LeavingOneOut(Protocol):
+    """A learner that judges each of its examples by the others."""
+
+    def leave_one_out(self) -> Mapping[str, Any]:
+        """Return the belief about each example by all the others, by event id."""
+
+
+@runtime_checkable
+class BelievingJointly(Protocol):
+    """A learner with a joint belief about several events."""
+
+    noise_variance: float
+
+    def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
+        """Return means and covariances of the events, and what else the classifier knows."""
 
 
 @runtime_checkable

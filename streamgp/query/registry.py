@@ -41,7 +41,7 @@ NUMBERS: tuple[Target, ...] = ("number",)
 BOTH: tuple[Target, ...] = ("label", "number")
 
 # The modules of `streamgp.query` that have rules; they load as quickly as this one.
-_MODULES = ("strategies", "acquisition", "equal_error", "retrospective", "budgets")
+_MODULES = ("strategies", "equal_error", "retrospective", "budgets")
 
 T = TypeVar("T")
 
@@ -136,13 +136,9 @@ def rules(kind: Kind) -> Mapping[str, Rule]:
 
 
 @cache
-def classes_for(kind: Kind, target: Target, *, only: bool = False) -> tuple[type, ...]:
-    """Return the classes of the rules for a kind of target; `only` excludes rules for others."""
-    return tuple(
-        one.cls
-        for one in rules(kind).values()
-        if target in one.targets and not (only and len(one.targets) > 1)
-    )
+def classes_only_for(kind: Kind, target: Target) -> tuple[type, ...]:
+    """Return the classes of the rules for a kind of target and no other."""
+    return tuple(one.cls for one in rules(kind).values() if one.targets == (target,))
 
 
 @cache

@@ -19,17 +19,14 @@ from typing import (
     Protocol,
     TypeAlias,
     get_args,
-    runtime_checkable,
 )
 
 from streamgp.base import (
     Belief,
     Budget,
     Decision,
-    Distribution,
     Doubt,
     Example,
-    Features,
     Label,
     Posterior,
     State,
@@ -48,30 +45,9 @@ __all__ = [
 if TYPE_CHECKING:
     from streamgp.query.pool_criteria import JointBelief
 
-# What the other examples say of an event: of its class or of its number.
-LeftOut: TypeAlias = Belief | Distribution
-
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, the same as learning it.
 _SHARE_BETWEEN_LOOKS = 20
-
-
-@runtime_checkable
-class LeavingOneOut(Protocol):
-    """A learner that judges each of its examples by the others."""
-
-    def leave_one_out(self) -> Mapping[str, Any]:
-        """Return the belief about each example by all the others, by event id."""
-
-
-@runtime_checkable
-class BelievingJointly(Protocol):
-    """A learner with a joint belief about several events."""
-
-    noise_variance: float
-
-    def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
-        """Return means and covariances of the events, and what else the classifier knows."""
 
 
 class Looks(Protocol):
@@ -83,7 +59,7 @@ class Looks(Protocol):
     def doubt(
         self,
         examples: Sequence[Example],
-        beliefs: Mapping[str, LeftOut],
+        beliefs: Mapping[str, criteria.AnyBelief],
         wrong: Callable[[str, Any, Label], float],
         now: float,
     ) -> Doubt | None:
@@ -167,22 +143,51 @@ class LeaveOneOutReview:
         return Reviewer(self)
 
 
-class Reviewer:
-    """Reviews the labels that one learner has learned.
+class _Looking:
+    """A rule in use that looks now and then, with a budget of its own.
 
     Parameters
     ----------
     rule
-        When to look, and what is doubtful. Its budget is copied.
+        When to look, and for what. Its budget is copied.
+    threshold
+        Score above which a question is worth asking.
 
     """
 
     # _budget     a copy of the rule's, which counts
-    # _looked_at  labels ever learned at the last look
-    def __init__(self, rule: LeaveOneOutReview) -> None:
+    # _looked_at  labels ever learned, or events ever seen, at the last look
+    def __init__(self, rule: Any, threshold: float) -> None:
         self._rule = rule
+        self._threshold = threshold
         self._budget = account_of(rule.budget)
         self._looked_at = 0
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"looked_at": self._looked_at, "budget": self._budget.state()}
+
+    def load_state(self, state: State) -> None:
+        """Restore what `state` returned."""
+        self._looked_at = int(state["looked_at"])
+        self._budget.load_state(state["budget"])
+
+    def _note_look(self, decision: Decision | None, n: int, now: float) -> None:
+        self._looked_at = n
+        decision = self._decision(0.0) if decision is None else decision
+        self._budget.note(decision, decision.ask, now)
+
+    def _decision(self, score: float) -> Decision:
+        return Decision.of(score, self._threshold, recorded_name(type(self._rule)))
+
+
+class Reviewer(_Looking):
+    """Reviews the labels that one learner has learned, by a `LeaveOneOutReview`."""
+
+    _rule: LeaveOneOutReview
+
+    def __init__(self, rule: LeaveOneOutReview) -> None:
+        super().__init__(rule, rule.threshold)
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
         """Whether it is time to look, given the numbers of labels ever learned and now held."""
@@ -192,7 +197,7 @@ class Reviewer:
     def doubt(
         self,
         examples: Sequence[Example],
-        beliefs: Mapping[str, LeftOut],
+        beliefs: Mapping[str, criteria.AnyBelief],
         wrong: Callable[[str, Any, Label], float],
         now: float,
     ) -> Doubt | None:
@@ -230,25 +235,11 @@ class Reviewer:
 
     def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
         """Record a review, once each, and the challenge it led to."""
-        self._looked_at = n_learned
-        decision = self._decision(0.0) if doubt is None else doubt.decision
-        self._budget.note(decision, decision.ask, now)
+        self._note_look(None if doubt is None else doubt.decision, n_learned, now)
 
     def note_unanswered(self, now: float) -> None:
         """Tell the budget that a challenge ended without an answer."""
         self._budget.refund(now, asked_at=None)
-
-    def state(self) -> State:
-        """Return what must survive a restart."""
-        return {"looked_at": self._looked_at, "budget": self._budget.state()}
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-        self._looked_at = int(state["looked_at"])
-        self._budget.load_state(state["budget"])
-
-    def _decision(self, probability_wrong: float) -> Decision:
-        return Decision.of(probability_wrong, self._rule.threshold, recorded_name(type(self._rule)))
 
 
 class _Suspicion(NamedTuple):
@@ -262,7 +253,7 @@ class _Suspicion(NamedTuple):
 
 def _doubts(
     examples: Sequence[Example],
-    beliefs: Mapping[str, LeftOut],
+    beliefs: Mapping[str, criteria.AnyBelief],
     wrong: Callable[[str, Any, Label], float],
 ) -> Iterator[_Suspicion]:
     """Yield the labels that the other examples do not predict."""
@@ -370,24 +361,16 @@ class RecentEventsAsk:
             check_positive("max_age_s", self.max_age_s)
 
 
-class RecentEventChooser:
-    """Decides which of the latest events of one learner is asked about.
+class RecentEventChooser(_Looking):
+    """Decides which of the latest events of one learner is asked about, by a `RecentEventsAsk`.
 
     The events are not part of its state: the caller, which stores them, passes them in.
-
-    Parameters
-    ----------
-    rule
-        When to look, and how events are compared. Its budget is copied.
-
     """
 
-    # _budget     a copy of the rule's, which counts
-    # _looked_at  events ever seen at the last look
+    _rule: RecentEventsAsk
+
     def __init__(self, rule: RecentEventsAsk) -> None:
-        self._rule = rule
-        self._budget = account_of(rule.budget)
-        self._looked_at = 0
+        super().__init__(rule, threshold=0.0)
 
     def is_due(self, n_events: int) -> bool:
         """Whether it is time to look, given the number of events so far."""
@@ -431,22 +414,8 @@ class RecentEventChooser:
 
     def note(self, decision: Decision | None, n_events: int, now: float) -> None:
         """Record a review, once each, and its request; None if there was no event."""
-        self._looked_at = n_events
-        decision = self._decision(0.0) if decision is None else decision
-        self._budget.note(decision, decision.ask, now)
+        self._note_look(decision, n_events, now)
 
     def note_unanswered(self, now: float, asked_at: float) -> None:
         """Tell the budget that such a question ended without an answer."""
         self._budget.refund(now, asked_at)
-
-    def state(self) -> State:
-        """Return what must survive a restart."""
-        return {"looked_at": self._looked_at, "budget": self._budget.state()}
-
-    def load_state(self, state: State) -> None:
-        """Restore what `state` returned."""
-        self._looked_at = int(state["looked_at"])
-        self._budget.load_state(state["budget"])
-
-    def _decision(self, score: float) -> Decision:
-        return Decision.of(score, 0.0, recorded_name(type(self._rule)))

@@ -35,15 +35,18 @@ from streamgp.common.signatures import has_methods
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import kind_of, written_out
-from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited, account_of, check_budget
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import ExampleStore, RestorableLearner
+from streamgp.query.example_store import (
+    BelievingJointly,
+    ExampleStore,
+    HavingExperts,
+    LeavingOneOut,
+    RestorableLearner,
+)
 from streamgp.query.pipeline_scaling import scaling_of
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import (
-    BelievingJointly,
-    LeavingOneOut,
     RecentEventsAsk,
     Review,
 )

@@ -47,12 +47,15 @@ from streamgp.common.annotator_quarantine import (
     spread,
 )
 from streamgp.common.calibration import CalibrationSlope
-from streamgp.learners.river_adapters import as_classifier, check_has, split
+from streamgp.learners.river_adapters import (
+    UnpackableProbabilities,
+    as_classifier,
+    split,
+)
 from streamgp.query import criteria
-from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
 from streamgp.query.example_store import MOST_OWN, ClassExampleStore, answers_about
-from streamgp.query.registry import classes_for
+from streamgp.query.registry import classes_only_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
@@ -71,6 +74,7 @@ from streamgp.query.strategies import (
     LearningAskRule,
     SkepticalAsk,
     SkepticalChallenge,
+    check_decides,
 )
 from streamgp.query.temporal import FilteredStream, TemporalFilter
 
@@ -186,15 +190,15 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_classifier)
-        check_has("query", query, "decide", "draw", not_taking="given")
-        check_has("challenge", challenge, "decide", "given")
+        check_decides("query", query, "draw", not_taking="given")
+        check_decides("challenge", challenge, "given")
         check_streams(query)
         check_hears(query)
         check_experts(query, learner)
         check_not(
             "challenge",
             challenge,
-            classes_for("challenge", "number", only=True),
+            classes_only_for("challenge", "number"),
             "numbers",
             instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
         )

@@ -16,14 +16,13 @@ from river import base
 from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.running_stats import Moments
-from streamgp.learners.river_adapters import as_target, check_has, split
-from streamgp.query.acquisition import Variance
+from streamgp.learners.river_adapters import as_target, split
 from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import NumberExampleStore
-from streamgp.query.registry import classes_for
-from streamgp.query.retrospective import LeaveOneOutReview, LeavingOneOut, Review
+from streamgp.query.example_store import LeavingOneOut, NumberExampleStore
+from streamgp.query.registry import classes_only_for
+from streamgp.query.retrospective import LeaveOneOutReview, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_decision,
@@ -34,7 +33,7 @@ from streamgp.query.skeptical_base import (
     check_review,
     scaling_for,
 )
-from streamgp.query.strategies import NeverChallenge, OutsideInterval
+from streamgp.query.strategies import NeverChallenge, OutsideInterval, Variance, check_decides
 
 __all__ = [
     "SkepticalRegressor",
@@ -128,12 +127,12 @@ class SkepticalRegressor(
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_regressor)
-        check_has("query", query, "decide", "draw", not_taking="given")
-        check_has("challenge", challenge, "decide", "given")
+        check_decides("query", query, "draw", not_taking="given")
+        check_decides("challenge", challenge, "given")
         check_not(
             "query",
             query,
-            (*classes_for("query", "label", only=True), EqualErrorRounds),
+            (*classes_only_for("query", "label"), EqualErrorRounds),
             "classes",
             instead="Variance, AlwaysAsk, NeverAsk or RandomAsk, or, for an ensemble, KL or "
             "Deterministic",
@@ -142,7 +141,7 @@ class SkepticalRegressor(
         check_not(
             "challenge",
             challenge,
-            classes_for("challenge", "label", only=True),
+            classes_only_for("challenge", "label"),
             "classes",
             instead="OutsideInterval, SkepticalChallenge or NeverChallenge",
         )

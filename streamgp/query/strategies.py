@@ -14,16 +14,19 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.fingerprint import recorded_name
+from streamgp.common.signatures import parameters
 from streamgp.common.validation import check_flag, check_non_negative, check_rate
 from streamgp.query import criteria
 from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
 
 __all__ = [
+    "KL",
     "AlwaysAsk",
     "AlwaysChallenge",
     "AskRule",
     "BestVersusSecond",
     "ChallengeRule",
+    "Deterministic",
     "Entropy",
     "LeastConfidence",
     "NeverAsk",
@@ -34,6 +37,7 @@ __all__ = [
     "RandomAsk",
     "SkepticalAsk",
     "SkepticalChallenge",
+    "Variance",
 ]
 
 # Probability of asking while a single class is known, for rules on plain probabilities: never
@@ -80,6 +84,18 @@ class ChallengeRule(Protocol):
         self, belief: Belief, given: Label, *, probability_wrong: float, draw: float
     ) -> Decision:
         """Decide on what the learner believes, before it has learned the given label."""
+
+
+def check_decides(name: str, rule: object, taking: str, *, not_taking: str | None = None) -> None:
+    """Refuse what is no rule, or one of the other kind, early, before the first event fails."""
+    if rule is None:
+        return
+    taken = parameters(rule.decide) if hasattr(rule, "decide") else ()
+    if isinstance(rule, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method decide that takes "
+            f"{taking!r}, got {rule!r}"
+        )
 
 
 def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
@@ -467,3 +483,147 @@ class BestVersusSecond(_Measured):
 
     def _measure(self, p: Mapping[Label, float]) -> float:
         return criteria.best_versus_second(p)
+
+
+# --- Rules for the labels that would tell most, for numbers and for classes.
+#
+# Scores shrink by orders of magnitude while a learner learns: no constant threshold gives a steady
+# share of events. With a threshold of 0 they only rank, and `RateBudget` or `AdaptiveThreshold`
+# decides how many are asked about.
+
+
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """Ask when a score exceeds a threshold.
+
+    Plain probabilities of no class or of one have no spread. As with `Entropy`, the former are
+    always asked about, the latter now and then. Experts that do not differ at all, because they
+    have learned nothing or only one is left, say nothing either. With a positive threshold such
+    events are asked about now and then, as never asking would deadlock. With a threshold of 0,
+    which all other scores exceed, they are asked about like all others, and a budget can keep its
+    rate.
+    """
+
+    threshold: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        check_non_negative("threshold", self.threshold)
+
+    def decide(self, belief: criteria.AnyBelief, draw: float) -> Decision:
+        """Compare the score with the threshold."""
+        name = recorded_name(type(self))
+        cold = cold_start(belief, draw, name) if isinstance(belief, Mapping) else None
+        if cold is not None:
+            return cold
+        score = self._score(belief)
+        if score == 0.0:
+            return Decision.of(ONE_CLASS_RATE, draw if self.threshold else 0.0, name)
+        return Decision.of(score, self.threshold, name)
+
+    def _score(self, belief: criteria.AnyBelief) -> float:
+        raise NotImplementedError
+
+
+@rule(
+    "query",
+    "variance",
+    example="threshold = 0.0 (variance of the prediction)",
+    reason="the prediction is unsure",
+    targets=BOTH,
+)
+@dataclass(frozen=True, slots=True)
+class Variance(_Above):
+    """Ask when the variance of the belief exceeds a threshold.
+
+    The variance is that of an observation for regressors, that of the predicted class for
+    classifiers.
+
+    Parameters
+    ----------
+    threshold
+        In units of y², or of indicators of classes.
+
+    Examples
+    --------
+    >>> from streamgp import GPRegressor
+    >>> belief = GPRegressor(noise_variance=1.0).predict_one({"light": 1.0}, with_dist=True)
+    >>> Variance(threshold=0.5).decide(belief, draw=0.0)
+    Decision(ask=True, score=2.0..., threshold=0.5, criterion='Variance', budget=None)
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eqs. 3 and 11.
+
+    """
+
+    def _score(self, belief: criteria.AnyBelief) -> float:
+        return criteria.variance(belief)
+
+
+@rule(
+    "query",
+    "kl",
+    example="threshold = 0.0, least_weight = 0.01 (how far the experts of an ensemble diverge)",
+    reason="several models predict different things",
+    targets=BOTH,
+    compares_experts=True,
+)
+@dataclass(frozen=True, slots=True)
+class KL(_Above):
+    """Ask when what the experts of an ensemble predict diverges.
+
+    The score is the largest divergence from one expert, averaged over all (Eq. 10). The paper takes
+    the maximum over all experts, including those that have proved wrong, and so mostly measures how
+    far off the most mistaken one is; `least_weight` excludes these.
+
+    Parameters
+    ----------
+    threshold
+        In nats.
+    least_weight
+        Share of the largest weight that an expert must have to be compared with. 0 is the paper.
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eq. 10; as printed, it is the condition not to ask.
+
+    """
+
+    least_weight: Share = 0.0
+
+    def __post_init__(self) -> None:
+        _Above.__post_init__(self)
+        check_rate("least_weight", self.least_weight)
+
+    def _score(self, belief: criteria.AnyBelief) -> float:
+        return criteria.largest_divergence(belief, self.least_weight)
+
+
+@rule(
+    "query",
+    "deterministic",
+    example="threshold = 0.0 (the same, by their means alone)",
+    reason="several models predict different things",
+    targets=BOTH,
+    compares_experts=True,
+)
+@dataclass(frozen=True, slots=True)
+class Deterministic(_Above):
+    """Ask when the means of the experts of an ensemble are far apart.
+
+    Parameters
+    ----------
+    threshold
+        In units of y², or of indicators of classes.
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eq. 12; as printed, it is the condition not to ask.
+
+    """
+
+    def _score(self, belief: criteria.AnyBelief) -> float:
+        return criteria.largest_distance(belief)

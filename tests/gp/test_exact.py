@@ -207,8 +207,8 @@ def test_new_features_are_zero_at_the_old_points():
     X[:10, 2:] = 0.0
     gp = taught(X[:10, :2], Y[:10], noise_variance=0.1)
     gp.predict(X[0, :2])
-    gp.widen(4)
-    gp.widen(3)
+    gp.resize(4)
+    gp.resize(4)
     dense = Dense(X[:10], Y[:10], noise_variance=0.1)
     assert_same(gp, dense, X[8:12])
     for x, y in zip(X[10:], Y[10:], strict=True):
@@ -220,7 +220,7 @@ def test_new_features_may_come_after_all_points_have_gone():
     gp = taught([[1.0], [2.0]], [[1.0], [0.0]], noise_variance=0.1)
     gp.remove(0)
     gp.remove(0)
-    gp.widen(3)
+    gp.resize(3)
     X, Y = problem(5, d=3, m=1)
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
@@ -230,8 +230,8 @@ def test_new_features_may_come_after_all_points_have_gone():
 def test_narrowing_undoes_widening():
     X, Y = problem(20, d=2)
     gp, twin = (taught(X, Y, noise_variance=0.1) for _ in range(2))
-    gp.widen(5)
-    gp.narrow(2)
+    gp.resize(5)
+    gp.resize(2)
     for x in problem(5, d=2, seed=1)[0]:
         assert bits(gp.predict(x)) == bits(twin.predict(x))
 

@@ -59,7 +59,7 @@ def test_adopted_hyperparameters_are_bitwise_as_if_they_had_always_been_these(st
         elif step == "widen":
             d += 1
             for gp in (old, new):
-                gp.widen(d)
+                gp.resize(d)
         elif step == "target":
             m += 1
             for gp in (old, new):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgp.gp.bounded import UnboundedGP
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.pending import PendingPoints
+from streamgp.gp.joint_posterior import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Linear, SquaredExponential
 

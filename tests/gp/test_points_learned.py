@@ -16,10 +16,9 @@ def test_points_are_measured_from_the_first_if_it_knows_nothing_of_zero(offset, 
         assert points.origin is not x
 
 
-def test_before_the_first_point_there_is_nothing_to_widen():
+def test_before_the_first_point_there_is_nothing_to_resize():
     points = Points(SquaredExponential())
-    points.widen(3)
-    points.narrow(1)
+    points.resize(3)
     assert points.d is None
     row, prior, k = points.covariances_with(np.zeros(2))
     assert (len(row), prior, k.shape) == (4, 1.0, (0,))

@@ -374,7 +374,7 @@ def test_where_examples_were_given_up_it_is_as_if_adopted_at_the_first_call(n, w
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         d, m = (2, 1) if i < 25 + n else (3, 2)
         for one in (gp, twin):
-            one.widen(d)
+            one.resize(d)
             one.append(x[:d], y[:m])
         adoption.note(x[:d], y[:m])
         if i == 21 + n:
@@ -515,8 +515,8 @@ def test_new_features_are_zero_at_the_old_points():
     X, Y = problem(80, d=4)
     X[:40, 2:] = 0.0
     gp, twin = taught(X[:40, :2], Y[:40]), taught(X[:40], Y[:40])
-    gp.widen(4)
-    gp.widen(3)
+    gp.resize(4)
+    gp.resize(4)
     assert_same(gp, twin, X[38:44])
     for x, y in zip(X[40:], Y[40:], strict=True):
         assert gp.append(x, y) == twin.append(x, y)
@@ -527,8 +527,8 @@ def test_new_features_are_zero_at_the_old_points():
 def test_narrowing_undoes_widening(n):
     X, Y = problem(n)
     gp, twin = taught(X, Y), taught(X, Y)
-    gp.widen(5)
-    gp.narrow(2)
+    gp.resize(5)
+    gp.resize(2)
     assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
 
 
@@ -536,7 +536,7 @@ def test_new_features_may_come_after_a_fall_back():
     X, Y = problem(30, d=3)
     gp = taught(X[:, :2], Y)
     gp.reset_to_prior()
-    gp.widen(3, SquaredExponential(2.0))
+    gp.resize(3, SquaredExponential(2.0))
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
     assert bits(gp.predict(X[0])) == bits(taught(X, Y, length_scale=2.0).predict(X[0]))
@@ -619,7 +619,7 @@ class Hand:
             return gp.append(x, rng.normal(size=gp.n_targets))
         if step == "widen":
             self.d += 1
-            gp.widen(self.d)
+            gp.resize(self.d)
         elif step == "add":
             gp.add_target()
         elif step == "fall back":

@@ -86,7 +86,7 @@ def test_new_features_are_zero_at_the_old_points():
     X, Y = problem(6)
     wide = np.column_stack([X, np.zeros(6)])
     gp, twin = taught(X, Y), taught(wide, Y)
-    gp.widen(3)
+    gp.resize(3)
     assert bits(gp.predict(wide[0])) == bits(twin.predict(wide[0]))
     for x in problem(9, seed=1)[0]:
         gp.append(np.append(x, 1.0), np.ones(2))

@@ -30,8 +30,8 @@ from streamgp.learners.boosting import (
     clones,
     confidence_agreement,
     gradient_agreement,
+    member_seed,
 )
-from streamgp.learners.forest import member_seed
 from streamgp.query import EqualErrorAsk
 
 BOTH = [OnlineGradientBoostingClassifier, ConfidenceBoostingClassifier]

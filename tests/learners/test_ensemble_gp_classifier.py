@@ -107,9 +107,7 @@ def test_a_class_that_is_known_beforehand_changes_no_bit_of_the_others(likelihoo
             for p, q in zip(one.components, other.components, strict=True):
                 assert [p.mean[y] for y in few.labels] == [q.mean[y] for y in few.labels]
     else:
-        assert np.array_equal(
-            few._experts.core.experts.theta[:3], many._experts.core.experts.theta[:3]
-        )
+        assert np.array_equal(few._core.experts.theta[:3], many._core.experts.theta[:3])
 
 
 def test_a_class_that_comes_late_is_learned_soon():
@@ -125,7 +123,7 @@ def test_a_class_that_comes_late_is_learned_soon():
 
 def test_one_wrong_label_in_a_hundred_is_always_possible():
     model = taught((({"a": float(i % 2)}, i % 2 == 1) for i in range(40)), seed=1)
-    noise = model._experts.core.experts.noise_variances
+    noise = model._core.experts.noise_variances
     assert noise.min() >= 0.005 * (1 - 1e-12)
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from streamgp.query.registry import LEARNERS, Kind, classes_for, rules
+from streamgp.query.registry import LEARNERS, Kind, classes_only_for, rules
 
 KINDS = get_args(Kind)
 
@@ -50,9 +50,11 @@ def test_each_rule_is_of_some_use_and_said_to_be(kind):
 
 
 def test_rules_for_one_kind_of_target_are_for_no_other():
-    only = classes_for("query", "label", only=True)
+    only = classes_only_for("query", "label")
     assert only
-    assert not set(only) & set(classes_for("query", "number"))
+    assert not set(only) & {
+        rule.cls for rule in rules("query").values() if "number" in rule.targets
+    }
 
 
 def test_learners_are_named_by_where_they_are():

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp.latent_noise.batch_ep import SiteProcess, believe, factor
+from streamgp.gp.latent_noise.batch_ep import believe, factor
+from streamgp.gp.latent_noise.online_ep import SiteProcess
 from streamgp.kernels import SquaredExponential
 
 

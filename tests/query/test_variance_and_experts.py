@@ -21,7 +21,7 @@ from streamgp.query import (
     RateBudget,
     Variance,
 )
-from streamgp.query.acquisition import LARGEST, divergence
+from streamgp.query.criteria import LARGEST, divergence
 
 
 def mixed(weights, parts):
