@@ -11,21 +11,21 @@ import signal
 import sys
 from time import monotonic
 
-from connectors.kafka import producer
+from connectors.kafka import worker_client
 from connectors.topics import BrokerError, FencedError
 from tests.helpers import kafka_cases
 
 
 def stop_before(step):
     """Stop the process the next time a given step of a transaction is called."""
-    original = getattr(producer, step)
+    original = getattr(worker_client, step)
 
     def stopping(*arguments, **options):
-        setattr(producer, step, original)
+        setattr(worker_client, step, original)
         os.kill(os.getpid(), signal.SIGSTOP)
         return original(*arguments, **options)
 
-    setattr(producer, step, stopping)
+    setattr(worker_client, step, stopping)
 
 
 def main(servers, prefix, stop_at, times="1"):

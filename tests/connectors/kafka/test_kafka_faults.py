@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from connectors.kafka import producer
+from connectors.kafka import worker_client
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
@@ -190,13 +190,13 @@ def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
 
 
 def stall_before(step, proxy, monkeypatch):
-    original = getattr(producer, step)
+    original = getattr(worker_client, step)
 
     def stalling(*arguments, **options):
         proxy.stall()
         return original(*arguments, **options)
 
-    monkeypatch.setattr(producer, step, stalling)
+    monkeypatch.setattr(worker_client, step, stalling)
 
 
 def test_a_wire_that_stalls_for_a_moment_is_nothing(proxied, kafka_prefix):
