@@ -503,7 +503,8 @@ class InteractiveLoop(RestartableLoop):
         self._segments.note(record)
         second = self._ask_second_if_due(record, messages, now)
         messages += self._cancel_if_clear(messages, now)
-        again = self._repeat_open(named, now) or self._repeat_second(record, barred, now)
+        fresh = record if second else None
+        again = self._repeat_open(named, now, fresh) or self._repeat_second(record, barred, now)
         messages = [*before, *messages, *again, *second]
         return self._review_if_due([*messages, *self._ask_later_if_due(now)], now)
 
@@ -575,17 +576,22 @@ class InteractiveLoop(RestartableLoop):
             messages += take_back_known(moderator, annotator=name, now=now)
         return messages
 
-    def _repeat_open(self, named: tuple[str, ...], now: float) -> list[Message]:
+    def _repeat_open(
+        self, named: tuple[str, ...], now: float, fresh: Conversation | None = None
+    ) -> list[Message]:
         """Ask open questions again if more annotators are in quarantine than those in `named`.
 
         A question for one of these annotators alone is taken back, and so is one that some are
-        barred from: perhaps no one is left to answer it.
+        barred from: perhaps no one is left to answer it. That of `fresh` was asked just now, and
+        without them.
         """
         if self._moderator.quarantine.names == named:
             return []
         messages: list[Message] = []
         for record in list(self._memory.open_ones()):
             second = record.second
+            if record is fresh:
+                continue
             if record.state == "compared" and second is not None and (second.to or second.barred):
                 if second.barred or second.to in self.quarantined:
                     messages += self._apply(record, "cancel", now, SET_ASIDE)

@@ -32,7 +32,7 @@ from tests.interactive.scripted import ComparingLearner, JudgingLearner, Scripte
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import SPANS, StateChangelog
 
-ANN, BOB, EVE = "ann", "bob", "eve"
+ANN, BOB, DAN, EVE = "ann", "bob", "dan", "eve"
 OVERLAP, REPEAT = People(overlap=1.0), People(repeat=1.0)
 
 
@@ -384,6 +384,19 @@ def test_a_question_from_which_some_are_barred_ends_when_another_is_in_quarantin
     ]
     assert [m.request_id for m in cancels] == ["1/label/second", "2/label/second"]
     assert conversation.loop.quarantined == [BOB]
+
+
+def test_a_question_asked_as_another_is_put_in_quarantine_stays_open():
+    conversation, _ = suspecting(ann=900.0)
+    learner = conversation.learner
+    learner.n, learner.against = 16, {ANN: 1e7, BOB: 5.0, DAN: 1e8, EVE: 1e9}
+    learner.annotators = lambda: [ANN, BOB, DAN, EVE]
+    conversation.event("f")
+    messages = conversation.answer("f", "a", "label", annotator=ANN)
+    assert conversation.loop.quarantined == [EVE]
+    [request] = [m for m in messages if getattr(m, "request_id", None) == "f/label/second"]
+    assert request.excluded == (EVE, ANN, DAN)
+    assert "f/label/second" in conversation.loop.open_requests()
 
 
 def test_who_is_barred_from_a_second_question_survives_a_restart():
