@@ -130,6 +130,9 @@ def test_a_supervisor_takes_back_the_answer_of_another(
     for width, height in SIZES.values():
         page.set_viewport_size({"width": width, "height": height})
         assert (too_wide(page), too_small(page), issues(page)) == ([], [], [])
+        for box in (dialog, page.locator("#counts")):
+            assert box.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+        assert dialog.evaluate("one => getComputedStyle(one).overflowY") == "auto"
     dialog.get_by_role("button", name=take_back).press("Enter")
     expect(dialog.get_by_role("status").filter(has_text=taken)).to_be_visible()
     assert dialog.locator(".what").nth(1).evaluate("one => one === document.activeElement")

@@ -13,7 +13,7 @@ function show(name, ...children) {
   const before = document.activeElement;
   const dialog = element(
     "dialog",
-    { class: `dialog ${name}`, "aria-labelledby": "dialog-title" },
+    { class: "dialog", "aria-labelledby": "dialog-title" },
     // Not a <header>, which would be a second banner beside the page's.
     element(
       "div",
