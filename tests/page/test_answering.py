@@ -219,6 +219,53 @@ def test_a_person_in_a_lift_goes_on_with_the_next_questions(scene: PageScene, lo
     assert len(given(scene)) == N_RESERVE + 2
 
 
+def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, look: Look) -> None:
+    at = time.time()
+    ends = dict.fromkeys((1, 2, 4), at + 3600.0)
+    scene.write(*(label_request(n, at=at - 60.0, expires_at=ends.get(n)) for n in range(6)))
+    scene.start()
+    page = look()
+    page.clock.install()
+    with page.expect_response("**/api/reserve"):
+        page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+    page.context.set_offline(True)
+    expect(page.locator("#connection")).to_be_visible()
+    page.clock.set_system_time(at + 7200.0)
+    cards = []
+    while page.locator(CARD).count():
+        cards.append(card_of(page))
+        press(page, "1")
+    assert cards == [f"ann/e{n}/label" for n in (0, 3, 5)]
+
+
+def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look) -> None:
+    ask(scene, 4)
+    scene.start()
+    page = look()
+    page.clock.install()
+    held = []
+    page.route("**/api/reserve", lambda route: held.append((route, route.fetch())))
+    page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+    wait_until(lambda: bool(page.wait_for_timeout(50) or held))
+    answered = card_of(page)
+    press(page, "1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    [(route, reply)] = held
+    with page.expect_response("**/api/reserve"):
+        route.fulfill(response=reply)
+    page.context.set_offline(True)
+    expect(page.locator("#connection")).to_be_visible()
+    page.clock.run_for(31_000)
+    cards = []
+    while page.locator(CARD).count():
+        cards.append(card_of(page))
+        press(page, "1")
+    assert len(cards) == 3
+    assert answered not in cards
+
+
 def test_nobody_waits_long_for_a_network_that_answers_nothing(scene: PageScene, look: Look) -> None:
     ask(scene, 4)
     scene.start()

@@ -1,6 +1,7 @@
 /* The current card: one class for each kind of question, which creates its element and handles keys. */
 
 import { button, drawn, element, isTyping } from "./dom.js";
+import { secondsLeft } from "./desk.js";
 import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
 import { ago, budgetShown, dayOf, decimalSign, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
 import { shownValue } from "./charts.js";
@@ -124,8 +125,8 @@ class View {
 
   /** Return how long the question remains open, if not for long, and how many questions a budget leaves. */
   limits() {
-    const { expires_at: at, supersedes, budget_left: budget } = this.card;
-    const left = at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
+    const left = secondsLeft(this.card);
+    const budget = this.card.budget_left;
     const waits = left > 3600 ? null : element("span", { class: left < 120 ? "urgent" : null }, text("card.waits", { span: span(left) }));
     const said = [waits, budget ? budgetShown(budget) : null].filter(Boolean);
     return said.flatMap((one, i) => (i === 0 ? [one] : [" · ", one]));

@@ -307,7 +307,9 @@ export class Desk {
   async #refillReserve() {
     await this.#guarded(async () => {
       this.#reservedAt = performance.now();
-      this.#reserve = (await get("/api/reserve")).cards ?? [];
+      const { cards = [] } = await get("/api/reserve");
+      // Answered here in the meantime: the reply is older.
+      this.#reserve = cards.filter((card) => this.#isOpen(card));
     });
   }
 
@@ -327,7 +329,9 @@ export class Desk {
   #isOpen(card) {
     const at = this.#answered.get(card.id);
     const isDone = at !== undefined && performance.now() - at < ANSWERED_MS;
-    return !isDone && !this.#outbox.cards.has(card.id);
+    // Whether a question has expired is for the server to say, as long as it can.
+    const isExpired = !this.online && secondsLeft(card) <= 0;
+    return !isDone && !isExpired && !this.#outbox.cards.has(card.id);
   }
 
   #advance() {
@@ -505,6 +509,11 @@ export class Desk {
     this.told("notice", isLate ? { name: "late" } : { name: `refused.${kind}`, values: { why: whyRefused(refusal) } });
     this.refill();
   }
+}
+
+/** Return for how many seconds the question of a card remains open, by the clock of this device. */
+export function secondsLeft({ expires_at: at, supersedes }) {
+  return at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
 }
 
 /** Return the name of the text about a card that is gone: its question was settled or withdrawn. */
