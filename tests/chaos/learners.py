@@ -215,6 +215,8 @@ class StateOfTopics:
             return [*notes, f"partition {number} has no snapshot"]
         with _opened(number, settings, place, now, notes) as partition:
             partition.bring_up(self._history(number, partition.starts))
+            if any("forgotten since" in note for note in notes):
+                return [f"partition {number} has no snapshot from after a key was forgotten"]
             return [*notes, *_differences(partition.loops, rebuilt, entities, now)]
 
 

@@ -187,7 +187,7 @@ def judge(stage, records, now):
     (stage.home / "kept").mkdir()
     stage.state.rename(stage.home / "kept" / "worker")
     _, flaws = state.differences(stage.loops, stage.home / "kept", now=now)
-    # Snapshots that were removed may be missing.
+    # Snapshots that were removed may be missing, and old ones that were restored out of date.
     assert [flaw for flaw in flaws if "has no snapshot" not in flaw] == []
     for number in range(stage.n_partitions):
         history = History()
