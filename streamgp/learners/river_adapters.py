@@ -196,11 +196,13 @@ class EstimatorOptions:
 
 
 def settings_of(kind: type[T], estimator: Any, **others: Any) -> T:
-    """Return settings, a dataclass whose fields are arguments of an estimator or `others`."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    given = {
-        name: getattr(estimator, name) for name in parameters(type(estimator)) if name in names
-    }
+    """Return settings, a dataclass whose fields are arguments of an estimator or `others`.
+
+    The estimator has kept its arguments under their names. They are not taken from its signature:
+    a subclass may have another one.
+    """
+    kept = vars(estimator)
+    given = {field.name: kept[field.name] for field in fields(kind) if field.name in kept}  # type: ignore[arg-type]
     return kind(**given, **others)
 
 

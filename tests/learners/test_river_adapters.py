@@ -8,9 +8,13 @@ import pytest
 
 from streamgp import (
     ConfidenceBoostingClassifier,
+    EnsembleGPClassifier,
+    EnsembleGPRegressor,
     GPClassifier,
     GPRegressor,
     OnlineForestClassifier,
+    OnlineGradientBoostingClassifier,
+    PrivilegedGPClassifier,
     SkepticalClassifier,
     SkepticalRegressor,
 )
@@ -156,3 +160,32 @@ def test_what_is_no_classifier_is_named(model, got):
         split(model, as_classifier)
     with pytest.raises(TypeError, match=f"model must be a River regressor .*, got {got}$"):
         SkepticalRegressor(model)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ConfidenceBoostingClassifier,
+        EnsembleGPClassifier,
+        EnsembleGPRegressor,
+        GPClassifier,
+        GPRegressor,
+        OnlineForestClassifier,
+        OnlineGradientBoostingClassifier,
+        PrivilegedGPClassifier,
+    ],
+)
+def test_a_subclass_may_have_other_arguments(kind):
+    class Named(kind):
+        def __init__(self, name):
+            super().__init__()
+            self.name = name
+
+    ours, theirs = Named("mine").clone(), kind()
+    assert ours.name == "mine"
+    for model in (ours, theirs):
+        for x, y in [(0.0, 1.0), (1.0, 2.0), (0.1, 1.0), (0.9, 2.0)]:
+            model.learn_one({"x": x}, y)
+    assert ours.predict_one({"x": 0.2}) is not None
+    if getattr(kind(), "seed", 0) is not None:  # else each draws a seed of its own
+        assert ours.predict_one({"x": 0.2}) == theirs.predict_one({"x": 0.2})
