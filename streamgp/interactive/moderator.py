@@ -146,7 +146,7 @@ class Moderator(SavedModerator):
         super().__init__(model, memory)
         self._people = rules.people
         self.written_at: float | None = None
-        self._keeps_thresholds = rules.open_at_most is not None
+        self._open_at_most = rules.open_at_most
         self._reviewer = narrowed(model, Reviews)
         asking_back = narrowed(model, AsksBack)
         has_reach = asking_back is not None and asking_back.reservoir is not None
@@ -179,7 +179,7 @@ class Moderator(SavedModerator):
         if back:
             record.asked_back_at = now
         # The score of a request about an earlier event is of another kind.
-        kept = self._keeps_thresholds and not back
+        kept = self._open_at_most is not None and not back
         pending = None if self._counting is None else self._counting.pending_one(event.x)
         self._open(record, request, decision.threshold if kept else None, pending)
         return request
@@ -214,7 +214,7 @@ class Moderator(SavedModerator):
             return None
         is_first = record.was_asked and lines[-1].probability_wrong is not None
         is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
-        barred = self._barred(label.annotator) if is_first else None
+        barred = self._barred(label.annotator) if is_first and self._may_verify else None
         if barred is not None:
             record.second = SecondQuestion(barred=barred)
             return self._ask_second(record, now)
@@ -230,6 +230,17 @@ class Moderator(SavedModerator):
             record.second = SecondQuestion(to=label.annotator, after=self.lines.sequence + LATER)
             self.memory.note_waiting(record)
         return None
+
+    @property
+    def _may_verify(self) -> bool:
+        """Whether one more second question leaves half of the open questions to label requests.
+
+        Otherwise a suspected annotator who is alone for a while would no longer be asked anything.
+        """
+        if self._open_at_most is None:
+            return True
+        n_second = sum(record.state == "compared" for record in self.memory.open_ones())
+        return 2 * (n_second + 1) <= self._open_at_most
 
     def _barred(self, annotator: str) -> tuple[str, ...] | None:
         """Return who is no witness of an annotator who is suspected; see `Quarantine.barred`."""

@@ -305,10 +305,10 @@ class Judging(ComparingLearner, JudgingLearner):
     """Compares answers, and judges annotators."""
 
 
-def judging(people):
+def judging(people, **options):
     learner = Judging(proba={"b": 0.6, "a": 0.4})
     learner.drawn, learner.n = 0.0, 0
-    return ScriptedTalk(learner, people=people)
+    return ScriptedTalk(learner, people=people, **options)
 
 
 def test_a_second_question_is_sent_again_without_annotators_in_quarantine():
@@ -334,8 +334,8 @@ def test_a_second_question_is_sent_again_without_the_supervisor_who_has_answered
     assert (line.y, conversation.state("e")) == ("c", "compared")
 
 
-def suspecting(people=None, **against):
-    conversation = judging(people or People())
+def suspecting(people=None, open_at_most=None, **against):
+    conversation = judging(people or People(), open_at_most=open_at_most)
     conversation.learner.n, conversation.learner.against = 8, {BOB: 5.0, **against}
     for n, name in enumerate((BOB, EVE, ANN)):
         conversation.event(f"{n}")
@@ -351,6 +351,17 @@ def test_events_of_who_is_suspected_are_put_to_an_annotator_who_is_less_so():
     assert "other than 'ann', 'eve', got 'eve'" in refused.reason
     [line] = conversation.answer("2", "b", "label/second", annotator=BOB)
     assert (line.origin, line.y, line.annotator) == ("aggregated", "b", BOB)
+
+
+@pytest.mark.parametrize(("open_at_most", "n_second"), [(1, 0), (3, 1), (4, 2), (None, 4)])
+def test_a_suspected_annotator_who_is_alone_is_still_asked(open_at_most, n_second):
+    conversation, _ = suspecting(open_at_most=open_at_most, ann=900.0)
+    for n in range(3, 6):
+        prediction, *_ = conversation.event(f"{n}")
+        assert prediction.decision.ask
+        conversation.answer(f"{n}", "a", "label", annotator=ANN)
+    found = [name for name in conversation.loop.open_requests() if name.endswith("/second")]
+    assert len(found) == n_second
 
 
 @pytest.mark.parametrize(
