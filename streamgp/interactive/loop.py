@@ -120,7 +120,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.quarantine import as_judge, judged
+from streamgp.interactive.quarantine import JudgesAnnotators, judged
 from streamgp.interactive.retract import (
     Relearned,
     disregarded,
@@ -286,7 +286,7 @@ class InteractiveLoop(RestartableLoop):
         self._n_drifts: int | None = None
         self._counting = narrowed(model, CountsPending)
         self._known = narrowed(model, KnowsNames)
-        self._judge = as_judge(model)
+        self._judge = narrowed(model, JudgesAnnotators)
 
     def _new_moderator(self) -> Moderator:
         return Moderator(self.model, self._memory, self.rules)

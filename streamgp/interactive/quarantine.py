@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD, WITNESSES
-from streamgp.common.signatures import has_methods
-from streamgp.interactive.learner import KnowsNames, SkepticalLearner
+from streamgp.interactive.learner import KnowsNames
 from streamgp.interactive.people import People
 
 
@@ -38,12 +37,6 @@ class JudgesAnnotators(KnowsNames, Protocol):
 
         `without` names annotators whose labels are left out.
         """
-
-
-def as_judge(model: SkepticalLearner) -> JudgesAnnotators | None:
-    """Return a model if it judges annotators, else None."""
-    judges = has_methods(type(model), JudgesAnnotators)
-    return cast("JudgesAnnotators", model) if judges else None
 
 
 @dataclass(frozen=True, slots=True)
