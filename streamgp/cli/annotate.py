@@ -31,8 +31,7 @@ from streamgp.cli.options import (
     "--confidence",
     "asks_confidence",
     is_flag=True,
-    help="Ask after each label how sure you are: 1 (guessed) to 5 (certain); Enter leaves it out. "
-    "In lines of input, write it after the label: kitchen ?4.",
+    help="Take how sure you are behind a label, ?1 (guessed) to ?5 (certain), as in: kitchen ?4.",
 )
 @click.option(
     "--no-response-time",
@@ -87,11 +86,10 @@ def annotate(
     answered so far. You can therefore leave at any time and continue on any machine, and several
     people can answer at once. Answered questions are not asked again.
 
-    On a terminal, you answer with single keys: each label has one, / searches where there are many,
-    d means "don't know", s skips, u takes the last answer back, n lets you type a new label, r
-    renames one, ? shows help, q quits. A challenge shows the label in a frame: k keeps it, c
-    changes it. If standard input is not a terminal, each line answers one question: a key, a label,
-    or n LABEL. A line that is none of these ends the command.
+    Each line answers one question: the key of a label, a label in full, or n LABEL for a new one. d
+    means "don't know", s skips, u takes the last answer back, r OLD -> NEW renames a label, ? shows
+    help, q quits. A challenge shows the label in a frame: k keeps it, c changes it. If standard
+    input is not a terminal, a line that is none of these ends the command.
 
     Every answer records for how many seconds the question was shown; learners may trust hasty
     answers less. --no-response-time leaves that out.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -31,16 +30,6 @@ GROUP = "streamgp"
 
 program = type(cli)("streamgp", commands={"annotate": annotate, "send": send})
 assert isinstance(program, click.Group)
-
-
-_ROW = re.compile(r"\x1b\[(\d+);1H(.*?)(?=\x1b\[\d+;1H|\Z)", re.DOTALL)
-_STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-
-
-def on_screen(written: str) -> str:
-    """Return what is in the rows of a terminal to which row after row was written."""
-    rows = {int(row): _STYLE.sub("", text) for row, text in _ROW.findall(written)}
-    return "\n".join(rows[row] for row in sorted(rows))
 
 
 class Clock:

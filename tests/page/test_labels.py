@@ -1,4 +1,4 @@
-"""Search and near-duplicates in the browser: the same as on the terminal, for all labels."""
+"""Search and near-duplicates in the browser, against the same in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connectors.annotation.label_text import near_duplicate, search
+from tests.helpers.label_search import near_duplicate, search
 from tests.helpers.page_scene import ROOMS, PageScene, known, label_request
 from tests.page.conftest import missing
 
@@ -81,7 +81,7 @@ def test_an_answer_is_changed_by_typing_where_labels_are_many(
     assert field.evaluate("field => field === document.activeElement") is begins
 
 
-def test_browser_finds_what_the_terminal_finds(scene: PageScene, look: Look) -> None:
+def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, look: Look) -> None:
     rng = random.Random(1)
     written = [drawn(rng) for _ in range(400)]
     scene.start()

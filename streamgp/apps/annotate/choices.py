@@ -13,8 +13,8 @@ from streamgp.base import Label
 
 COMMAND_LETTERS = "dmnqrsux"
 """Letters of commands, which are not available for labels."""
-KEEP, CHANGE, ANOTHER = "k", "c", "o"
-"""Letters for the answers to a challenge: the label given, the suggested one, another one."""
+KEEP, CHANGE = "k", "c"
+"""Letters for the answers to a challenge: the label given, the suggested one."""
 CHARACTERS = "123456789" + "".join(c for c in ascii_lowercase if c not in COMMAND_LETTERS)
 _MAX_KEYS = 1000
 
@@ -26,7 +26,7 @@ class Choice:
     Parameters
     ----------
     character
-        The key to press; None if the label must be typed.
+        The key that stands for it; None if the label must be written in full.
     is_here
         Whether it is known for the question's key, not only for others.
 
@@ -38,7 +38,7 @@ class Choice:
 
 
 class Choices:
-    """Assigns every label a key to press, and keeps it for as long as possible.
+    """Assigns every label a key, and keeps it for as long as possible.
 
     A label has the same key in every conversation, unless two labels of one conversation would
     share it. A label that is written like a key, such as 2, gets that key if it is free.
@@ -69,7 +69,7 @@ class Choices:
         here
             The labels known for that key.
         elsewhere
-            Labels of other keys; they are offered while there are keys left to press.
+            Labels of other keys; they are offered while there are keys left.
 
         """
         given = self._of_key.setdefault(key, {})
@@ -122,7 +122,7 @@ def _rank(choice: Choice) -> tuple[bool, int]:
     return not choice.is_here, len(CHARACTERS) if character is None else CHARACTERS.index(character)
 
 
-# --- Confidence of an answer: a key, or a suffix of a label.
+# --- Confidence of an answer: a suffix of a label.
 
 
 WORDS = {"1": "guessed", "2": "doubtful", "3": "rather sure", "4": "sure", "5": "certain"}
@@ -130,7 +130,7 @@ WORDS = {"1": "guessed", "2": "doubtful", "3": "rather sure", "4": "sure", "5": 
 CONFIDENCES = {key: i / (len(WORDS) - 1) for i, key in enumerate(WORDS)}
 """The confidence, between 0 and 1, of each key."""
 IN_A_LINE = "how sure: ?1 (guessed) to ?5 (certain) after the answer, or nothing"
-"""Instruction if answers are lines."""
+"""Instruction for answers."""
 _BEHIND = re.compile(r"(.*\S)\s+\?(\d+)")
 
 

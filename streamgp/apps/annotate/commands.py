@@ -69,7 +69,7 @@ COMMANDS = {
     "u": Command(kind="undo"),
     "q": Command(kind="quit"),
 }
-"""Commands by key, besides the labels."""
+"""Commands by letter, besides the labels."""
 
 
 class UnclearLineError(Exception):
@@ -100,10 +100,6 @@ class Face(Protocol):
         """React to the end of the question shown."""
         ...
 
-    def release(self) -> None:
-        """Release the terminal, even in the middle of an operation."""
-        ...
-
 
 def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
     """Return the command for a label's key; None if the key has no label."""
@@ -122,18 +118,6 @@ def answer_to_challenge(character: str, view: View) -> Command | None:
         if character == CHANGE:
             return Command(kind="label", label=request.suggested)
     return None
-
-
-def typed_label(text: str, view: View) -> Command:
-    """Parse a typed label or number; raise ValueError if it is invalid."""
-
-    def read(text: str) -> Command:
-        if view.of_numbers:
-            y, std = parse_number(text)
-            return Command(kind="label", label=y, std=std)
-        return Command(kind="label", label=parse_label(text, [c.label for c in view.choices]))
-
-    return _with_confidence(text, view, read)
 
 
 def line_of(text: str, view: View) -> Command:

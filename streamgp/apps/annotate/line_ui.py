@@ -1,9 +1,11 @@
-"""Line interface for pipes: questions are printed as text, and answered by one line each."""
+"""Line interface: questions are printed as text, and answered by one line each."""
 
 from __future__ import annotations
 
 import os
 import select
+import termios
+import time
 from typing import TYPE_CHECKING, TextIO
 
 from streamgp.apps.annotate import question_view as looks
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 100
+# A line typed for a question that has just ended must not answer the next one.
+DEAF_S = 0.7
 
 
 class Lines:
@@ -81,7 +85,10 @@ class Lines:
 
     def _fill(self) -> None:
         assert self._fd is not None
-        data = os.read(self._fd, 1 << 16)
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # the terminal is gone
+            data = b""
         self._unread += data
         if not data:
             self._fd = None
@@ -89,6 +96,12 @@ class Lines:
     def drop(self) -> None:
         self._unread = self._unread.partition(b"\n")[2]
         self.n_dropped += 1
+
+    def discard(self) -> None:
+        """Discard what was typed and not read, a line without its end included."""
+        self._unread = b""
+        if self._fd is not None:
+            termios.tcflush(self._fd, termios.TCIFLUSH)
 
 
 class LineFace:
@@ -108,6 +121,8 @@ class LineFace:
     # _shown        the last question printed
     # _was_written  whether a line was already waiting, so that its response time is meaningless
     # _said         the last note and trouble printed
+    # _is_idle      whether there was no question at the last look
+    # _deaf_until   until when typed lines are ignored
     def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
         from rich.console import Console
 
@@ -119,13 +134,14 @@ class LineFace:
         self._shown: Question | None = None
         self._was_written = False
         self._said: tuple[str | None, str | None] = (None, None)
+        self._is_idle = False
+        self._deaf_until = 0.0
 
     def __enter__(self) -> LineFace:
         self._watch.listen()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.release()
         self._watch.close()
 
     def show(self, view: View) -> None:
@@ -140,6 +156,9 @@ class LineFace:
                 self._print(IN_A_LINE)
             self._console.print(looks.status(view))
             self._was_written = self._lines.is_waiting
+        was_idle, self._is_idle = self._is_idle, view.n_read is None and view.question is None
+        if self._is_idle and not was_idle and self._lines.is_typed:
+            self._console.print(looks.whole(view))
         self._shown = view.question
         request = None if view.question is None else view.question.request
         self._watch.look(request if view.n_read is None else None)
@@ -165,6 +184,8 @@ class LineFace:
             done = self._lines.is_at_end and not view.is_patient
             return Command(kind="quit") if done else None
         self._lines.drop()
+        if time.monotonic() < self._deaf_until:
+            return None
         if word == "?":
             self._print(looks.HELP)
         elif word == "m" and view.question is not None:
@@ -194,10 +215,10 @@ class LineFace:
         return command
 
     def question_ended(self) -> None:
-        """Do nothing: the next line is about the next question."""
-
-    def release(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Discard what was typed for it. In a pipe, the next line is about the next question."""
+        if self._lines.is_typed:
+            self._lines.discard()
+            self._deaf_until = time.monotonic() + DEAF_S
 
     def _print(self, text: str) -> None:
         self._console.print(looks.printable_lines(text), markup=False)

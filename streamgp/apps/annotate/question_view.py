@@ -1,4 +1,4 @@
-"""Text view of a question, the same on a terminal and in a pipe.
+"""Text view of a question.
 
 Names, labels and features come from outside; characters that could control a terminal are replaced.
 
@@ -6,7 +6,7 @@ Names, labels and features come from outside; characters that could control a te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import floor, log10
@@ -23,7 +23,7 @@ from connectors.annotation.explain import Averages
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import typed_label
-from streamgp.apps.annotate.choices import ANOTHER, CHANGE, KEEP, Choice
+from streamgp.apps.annotate.choices import CHANGE, KEEP, Choice
 from streamgp.apps.console import number, span
 from streamgp.base import FeatureName, Features
 from streamgp.common.printable import printable
@@ -50,10 +50,6 @@ class Legend:
     ----------
     title
         Text before the first entry.
-    most_lines
-        The largest number of lines; None for no limit.
-    more
-        Returns the text that replaces `n` entries that do not fit.
 
     Examples
     --------
@@ -66,26 +62,14 @@ class Legend:
 
     entries: Sequence[Text]
     title: str = ""
-    most_lines: int | None = None
-    more: str = "{n} more: / searches"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return the lines; the last one says how many entries did not fit."""
-        lines = list(self._lines(self.entries, options.max_width))
-        if self.most_lines is not None and len(lines) > self.most_lines:
-            for n in range(len(self.entries) - 1, -1, -1):
-                more = Text(self.more.format(n=len(self.entries) - n), style="dim")
-                lines = list(self._lines([*self.entries[:n], more], options.max_width))
-                if len(lines) <= self.most_lines:
-                    break
-        yield from lines
-
-    def _lines(self, entries: Sequence[Text], width: int) -> Iterator[Text]:
-        line = Text(self.title, style="dim")
+        """Return the lines."""
+        line = Text(self.title)
         is_empty = True
-        for entry in entries:
+        for entry in self.entries:
             gap = "" if is_empty else _GAP
-            if line.cell_len + len(gap) + entry.cell_len > width and line:
+            if line.cell_len + len(gap) + entry.cell_len > options.max_width and line:
                 yield line
                 line, gap = Text(), ""
             line = Text.assemble(line, gap, entry)
@@ -99,7 +83,7 @@ _SET_ASIDE = (
     "people; they are kept, and the questions go to others"
 )
 MOST_IN_LINES = 12
-"""Number of features shown if no key can be pressed for more."""
+"""Number of features shown with a question; `m` prints them all."""
 # Above this a label is more likely wrong than right.
 _MORE_LIKELY = 0.5
 # Shorter delays are not reported, in seconds.
@@ -147,30 +131,27 @@ class View:
     """Whether the annotator is quarantined for at least one key."""
 
 
-def heading(view: View, *, is_expert: bool = False) -> Text:
-    """Return the question, its subject and its reason; for experts with the rule's numbers."""
+def heading(view: View) -> Text:
+    """Return the question, its subject and its reason."""
     question = view.question
     assert question is not None
     request = question.request
     about = f"event {printable(request.event_id)}"
     if request.key is not None:
         about += f" of {printable(request.key)}"
-    text = Text()
     if isinstance(request, Challenge):
-        text.append_text(_doubt(view, request))
-        text.append(f"{about}{_when(view)}\n")
+        lines = [*_doubt(view, request), f"{about}{_when(view)}"]
     else:
-        what = "How much is it?\n" if view.of_numbers else "Which is it?\n"
-        text.append(what, style="bold")
-        text.append(f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}\n")
         is_new = view.averages.is_unlike_all(request.key, request.x)
-        text.append(f"because {printable(explain.why(request, is_new=is_new)['text'])}\n")
-    if is_expert:
-        text.append(f"{expert(view)}\n", style="dim")
-    text.append(_waits(view, request.expires_at), style="dim")
+        lines = [
+            "How much is it?" if view.of_numbers else "Which is it?",
+            f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}",
+            f"because {printable(explain.why(request, is_new=is_new)['text'])}",
+        ]
+    lines.append(_waits(view, request.expires_at))
     if question.supersedes is not None:
-        text.append("\nYou took your answer back.")
-    return text
+        lines.append("You took your answer back.")
+    return Text("\n".join(lines))
 
 
 _WITHOUT_RULE = (ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR)
@@ -187,28 +168,21 @@ def expert(view: View) -> str:
     return rule if words is None else f"{words} ({rule})"
 
 
-def _doubt(view: View, request: Challenge) -> Text:
+def _doubt(view: View, request: Challenge) -> tuple[str, str]:
     """Return the given label, and the evidence against it."""
-    given, suggested = shown_label(request.given), shown_suggestion(request)
-    text = Text.assemble(_whose_label(request, view.annotator), (given, "bold"))
-    text.append(f" {ago(view.now - request.requested_at)}.\n")
-    share = explain.percent(explain.likely(request))
+    whose = _whose_label(request, view.annotator)
+    said = f"{whose}{shown_label(request.given)} {ago(view.now - request.requested_at)}."
+    suggested, share = shown_suggestion(request), explain.percent(explain.likely(request))
     if view.of_numbers:
-        text.append("Judging by the examples so far, it would be about ")
-        text.append(suggested, style="bold")
-        if request.std is not None:
-            text.append(f" \N{PLUS-MINUS SIGN} {request.std:.3g}")
-        text.append(f" ({share} likely that it is another). Is it?\n")
-        return text
-    if explain.likely(request) < _MORE_LIKELY:
-        text.append("It may have been ")
-        return text.append(suggested, style="bold").append(
-            f" ({share} likely). Was it?\n", style=""
+        std = "" if request.std is None else f" \N{PLUS-MINUS SIGN} {request.std:.3g}"
+        return said, (
+            f"Judging by the examples so far, it would be about {suggested}{std} "
+            f"({share} likely that it is another). Is it?"
         )
+    if explain.likely(request) < _MORE_LIKELY:
+        return said, f"It may have been {suggested} ({share} likely). Was it?"
     when = "Examples since then" if request.reason == "LeaveOneOutReview" else "Earlier examples"
-    text.append(f"{when} like this were ")
-    text.append(suggested, style="bold")
-    return text.append(f" ({share} likely). Were they?\n")
+    return said, f"{when} like this were {suggested} ({share} likely). Were they?"
 
 
 def shown_suggestion(request: Challenge) -> str:
@@ -264,15 +238,13 @@ _WIDEST = 24
 _UNBOUND = 10_000
 
 
-def features(view: View, *, start: int = 0, most: int | None = None) -> RenderableType:
+def features(view: View, *, most: int | None = None) -> RenderableType:
     """Return the features of the event: values, with averages or nearest examples beside them.
 
     For a challenge, only features in which the examples differ from the event are included.
 
     Parameters
     ----------
-    start
-        Number of features to skip.
     most
         The largest number of features to show, None for all.
 
@@ -284,21 +256,19 @@ def features(view: View, *, start: int = 0, most: int | None = None) -> Renderab
         near = request.neighbours[: explain.MAX_EXAMPLES]
         names = explain.differing(request.x, near, names)
         if not names:
-            return Text("the examples most like it are the same in every feature", style="dim")
-    shown = names[start:] if most is None else names[start : start + most]
+            return Text("the examples most like it are the same in every feature")
+    shown = names[:most]
     if not names:
-        return Text("no features", style="dim")
+        return Text("no features")
     beside = (
         partial(_examples, request)
         if isinstance(request, Challenge)
         else partial(_means, view, request, shown)
     )
     table = _FittingTable(names=shown, x=request.x, beside=beside)
-    left = len(names) - len(shown)
-    if not left:
+    if len(shown) == len(names):
         return table
-    more = f"features {start + 1} to {start + len(shown)} of {len(names)}; m: more"
-    return Group(table, Text(more, style="dim"))
+    return Group(table, Text(f"features 1 to {len(shown)} of {len(names)}; m: all"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,9 +300,9 @@ class _FittingTable:
 
     def _table(self, n_beside: int) -> Table:
         beside = self.beside(n_beside)
-        table = Table(box=None, pad_edge=False, header_style="dim")
+        table = Table(box=None, pad_edge=False)
         table.add_column("feature")
-        table.add_column("this event", justify="right", style="bold")
+        table.add_column("this event", justify="right")
         for title, _ in beside:
             table.add_column(Text(title), justify="right")
         for name in self.names:
@@ -385,60 +355,40 @@ def cut(text: str) -> str:
 # --- Labels with their keys, what is going on, and everything together.
 
 
-def labels(view: View, *, is_list: bool = False, most_lines: int | None = None) -> RenderableType:
-    """Return the labels with their keys, and the other commands.
-
-    Parameters
-    ----------
-    is_list
-        Whether to list the labels even for a challenge, which otherwise offers two of them.
-
-    """
+def labels(view: View) -> RenderableType:
+    """Return the labels with their keys, or the two answers to a challenge; and the commands."""
     request = None if view.question is None else view.question.request
-    if isinstance(request, Challenge) and not is_list:
-        return Group(_pair(request), _commands("d don't know", *_COMMON))
-    here, elsewhere = _entries(view, is_here=True), _entries(view, is_here=False)
-    parts = [Legend(entries=here, most_lines=most_lines)] if here else []
-    if elsewhere:
-        parts.append(
-            Legend(entries=elsewhere, title="known elsewhere: ", most_lines=most_lines and 1)
-        )
     if isinstance(request, Challenge):
-        back = () if view.of_numbers else ("/ search",)
-        return Group(*parts, _commands("n new label", *back, "Esc back", "d don't know", "q quit"))
-    new = ("n type a number",) if view.of_numbers else ("n new label", "/ search", "r rename")
-    return Group(*parts, _commands(*new, "d don't know", *_COMMON))
+        return Group(_pair(request), _commands("n another", *_COMMON))
+    here, elsewhere = _entries(view, is_here=True), _entries(view, is_here=False)
+    parts = [Legend(entries=here)] if here else []
+    if elsewhere:
+        parts.append(Legend(entries=elsewhere, title="known elsewhere: "))
+    own = ("21.5 or 21.5 +- 0.5",) if view.of_numbers else ("n new label", "r rename")
+    return Group(*parts, _commands(*own, *_COMMON))
 
 
-_COMMON = ("s skip", "u undo", "x rule", "? help", "q quit")
+_COMMON = ("d don't know", "s skip", "u undo", "x rule", "? help", "q quit")
 
 
 def _commands(*commands: str) -> Legend:
-    entries = []
-    for command in commands:
-        key, _, what = command.partition(" ")
-        entries.append(Text.assemble((key, "bold cyan"), (f" {what}", "dim")))
-    return Legend(entries=entries)
+    return Legend(entries=[Text(command) for command in commands])
 
 
 def _pair(request: Challenge) -> Legend:
-    """Return the two labels of a challenge with their keys, and the key for the others."""
+    """Return the two labels of a challenge with their keys."""
     given, suggested = cut(shown_label(request.given)), cut(shown_suggestion(request))
-    words = ((KEEP, f"keep {given}"), (CHANGE, f"change to {suggested}"), (ANOTHER, "another"))
-    return Legend(entries=[Text.assemble((key, "bold magenta"), f" {what}") for key, what in words])
+    return Legend(entries=[Text(f"{KEEP} keep {given}"), Text(f"{CHANGE} change to {suggested}")])
 
 
 def _entries(view: View, *, is_here: bool) -> list[Text]:
-    """Return the labels known for this key, or only for others; those with a key to press first."""
+    """Return the labels known for this key, or only for others; those with a key first."""
     choices = [choice for choice in view.choices if choice.is_here == is_here]
     choices.sort(key=lambda choice: choice.character is None)
-    entries = []
-    for choice in choices:
-        text = Text(cut(shown_label(choice.label)))
-        if choice.character is not None:
-            text = Text.assemble((choice.character, "bold cyan"), " ", text)
-        entries.append(text)
-    return entries
+    return [
+        Text(" ".join(filter(None, (choice.character, cut(shown_label(choice.label))))))
+        for choice in choices
+    ]
 
 
 def status(view: View) -> Text:
@@ -451,41 +401,28 @@ def status(view: View) -> Text:
         f"{printable(view.annotator)}: {waiting}, {number(view.n_answered, 'answer')} given"
     )
     if view.n_unsent:
-        text.append(f", {view.n_unsent} not sent yet", style="yellow")
+        text.append(f", {view.n_unsent} not sent yet")
     if view.trouble is not None:
-        text.append(f"\n{printable(view.trouble)}; trying again", style="red")
+        text.append(f"\n{printable(view.trouble)}; trying again")
     if view.is_set_aside:
         text.append(f"\n{_SET_ASIDE}")
     return text
 
 
-def whole(
-    view: View,
-    *,
-    start: int = 0,
-    most: int | None = None,
-    below: RenderableType | None = None,
-    is_expert: bool = False,
-) -> RenderableType:
-    """Return the question with everything that belongs to it; `below` replaces its keys.
+def whole(view: View, *, most: int | None = None) -> RenderableType:
+    """Return the question with everything that belongs to it, and at most that many features.
 
-    A challenge is framed: it is a different kind of question, with other keys.
+    A challenge is framed: it is a different kind of question, with other answers.
     """
     if view.question is None:
         return Text("no question is open; new ones appear here")
     request = view.question.request
-    table = Padding(features(view, start=start, most=most), (0, 0, 0, 2), expand=False)
-    parts = Group(
-        heading(view, is_expert=is_expert),
-        Text(),
-        *([] if most == 0 else [table]),
-        Text(),
-        labels(view) if below is None else below,
-    )
+    table = Padding(features(view, most=most), (0, 0, 0, 2), expand=False)
+    parts = Group(heading(view), Text(), table, Text(), labels(view))
     if not isinstance(request, Challenge):
         return parts
     still = " still" if request.reason == "LeaveOneOutReview" else ""
-    return Panel(parts, title=f"Are you{still} sure?", title_align="left", border_style="magenta")
+    return Panel(parts, title=f"Are you{still} sure?", title_align="left")
 
 
 def printable_lines(text: str) -> str:
@@ -499,18 +436,18 @@ in each class; features that tell the classes apart come first.
 A frame asks about an earlier label again. Next to it you see the examples
 most like it, with what differs. Your second answer counts, whichever it is.
 
-  1-9, a-z  the label next to the key (not in a frame)
-  /         search: type some letters of a label, Enter takes the first one
-  n         a new label; in double quotes it is text even if it looks like 7
-  0-9       where numbers are asked for: type one, as in 21.5 or 21.5 +- 0.5
-  k c o     in a frame: keep the label, change it, or list the others
-  1-5       with --confidence, after a label: from 1 (guessed) to 5 (certain);
-            Enter leaves it out, Esc goes back. In a line: kitchen ?4
+Type one of these and press Enter:
+
+  1-9, a-z  the label next to the key (not in a frame), or a label in full
+  n LABEL   a new label; in double quotes it is text even if it looks like 7
+  21.5      where numbers are asked for, also as in 21.5 +- 0.5
+  k c       in a frame: keep the label, or change it to the suggested one
+  LABEL ?4  with --confidence: from ?1 (guessed) to ?5 (certain), or nothing
   d         don't know: no label; in a frame the label stays
   s         skip: the question comes after all others
   u         undo: the last answer, or the question that was skipped last
-  r         rename a label that was misspelt, or merge it with another one
-  m         more features, where there are many
+  r A -> B  rename a label that was misspelt, or merge it with another one
+  m         all features, where there are many
   x         for experts: the rule that asks, with its numbers
   q         quit; open questions stay open for the next time
 """

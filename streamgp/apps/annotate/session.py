@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -10,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 import click
 
@@ -28,6 +26,7 @@ from connectors.wire.signatures import Signatures
 from streamgp.apps.annotate import PROGRAM, SOURCE
 from streamgp.apps.annotate.choices import Choice, Choices
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
+from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.console import (
     DONE,
@@ -280,7 +279,7 @@ class Answering:
                 if self._is_idle_for_too_long(view):
                     self.lost = self._live.trouble
                     return
-                # While there is much to read, checking for a pressed key without waiting is enough.
+                # While there is much to read, checking for a line without waiting is enough.
                 is_busy = view.n_read is not None or view.question is None
                 command = face.read(view, 0.0 if is_busy else LOOK_S)
                 if command is not None and not self._execute(command):
@@ -448,19 +447,6 @@ SEND_FOR_S = 15.0
 """How long to keep trying to send the last answers."""
 
 
-class _Stop(Stop):
-    """Restores the terminal before a second signal ends the process."""
-
-    def __init__(self, face: Face) -> None:
-        super().__init__()
-        self._face = face
-
-    def _take(self, number: int, _frame: FrameType | None) -> None:
-        if self.signal is not None:
-            self._face.release()
-        super()._take(number, _frame)
-
-
 def by_hand(
     config_file: Path,
     *,
@@ -490,7 +476,7 @@ def by_hand(
         sender = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()
         refusal: str | None = None
-        with closing(sender), _Stop(face) as stop:
+        with closing(sender), Stop() as stop:
             answering = Answering(topics, session, face, sender)
             try:
                 answering.run(stop)
@@ -514,17 +500,8 @@ def by_hand(
         return INTERRUPTED if stop.signal == "SIGINT" else DONE
 
 
-def open_face() -> Face:
-    """Return the screen interface if input and output are terminals, otherwise lines."""
+def open_face() -> LineFace:
+    """Return the interface on standard input and output."""
     if sys.stdin is None or sys.stdout is None:
         raise click.ClickException("annotate needs its standard input and output; they are closed")
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if is_terminal and os.environ.get("TERM", "dumb") != "dumb":
-        from rich.console import Console
-
-        from streamgp.apps.annotate.terminal_ui import ScreenFace
-
-        return ScreenFace(sys.stdin.fileno(), sys.stdout.fileno(), Console(highlight=False))
-    from streamgp.apps.annotate.line_ui import LineFace, Lines
-
     return LineFace(Lines(sys.stdin), sys.stdout)

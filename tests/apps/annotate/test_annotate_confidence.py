@@ -1,13 +1,11 @@
-"""Confidence of an annotator: a key after the label, or what stands behind it in a line."""
+"""Confidence of an annotator, behind the label in a line; and how long an answer took."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
-import pty
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +13,17 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
 from connectors.wire.codec import decode
 from connectors.wire.signatures import signature
 from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence
-from streamgp.apps.annotate.commands import Command, line_of, typed_label
+from streamgp.apps.annotate.commands import Command, line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.stopwatch import Stopwatch
-from streamgp.apps.annotate.terminal_ui import ScreenFace
-from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, on_screen, program
+from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 
 def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **fields: Any) -> View:
@@ -48,181 +44,13 @@ def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **field
     return View(**{**given, **fields})
 
 
-# --- keys
-
-
-class Person:
-    """An annotator at a terminal, and a clock that advances when told to."""
-
-    def __init__(self) -> None:
-        self.keyboard, self._terminal = pty.openpty()
-        self.clock = Clock(50.0)
-        self.drawn = io.StringIO()
-        console = Console(file=self.drawn, force_terminal=True, width=90, height=30)
-        self.face = ScreenFace(self._terminal, self._terminal, console, Stopwatch(self.clock))
-
-    def press(self, keys: str, shown: View, *, after_s: float = 0.0) -> list[Command]:
-        """Look for a while, then press keys; return the commands that come of them."""
-        self.face.show(shown)
-        self.clock.now += after_s
-        os.write(self.keyboard, keys.encode())
-        commands = []
-        command = self.face.read(shown, 1.0)
-        while command is not None or self.face._pressed:
-            commands += [] if command is None else [command]
-            self.face.show(shown)
-            command = self.face.read(shown, 0.0)
-        self.face.show(shown)
-        return commands
-
-    def sees(self) -> str:
-        return on_screen(self.drawn.getvalue())
-
-    def close(self) -> None:
-        os.close(self.keyboard)
-        os.close(self._terminal)
-
-
-@pytest.fixture
-def person() -> Iterator[Person]:
-    person = Person()
-    with person.face:
-        yield person
-    person.close()
-
-
-@pytest.mark.parametrize(("key", "confidence"), CONFIDENCES.items())
-def test_one_more_key_says_how_sure_the_label_is(
-    person: Person, key: str, confidence: float
-) -> None:
-    [command] = person.press(f"2{key}", view())
-    assert (command.label, command.confidence) == ("hall", confidence)
-
-
 def test_the_five_keys_are_fifths_of_the_way_from_guessed_to_certain() -> None:
     assert CONFIDENCES == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
 
 
-@pytest.mark.parametrize("key", ["\r", " "])
-def test_enter_or_space_leaves_it_out(person: Person, key: str) -> None:
-    [command] = person.press(f"1{key}", view())
-    assert (command.label, command.confidence) == ("den", None)
-
-
-@pytest.mark.parametrize("key", ["\x1b", "u"])
-def test_going_back_gives_nothing_and_another_label_can_be_chosen(person: Person, key: str) -> None:
-    shown = view()
-    assert person.press("1", shown) == []
-    assert person.press(key, shown) == []
-    [command] = person.press("24", shown)
-    assert (command.label, command.confidence) == ("hall", 0.75)
-
-
-def test_it_is_asked_in_place_of_the_labels(person: Person) -> None:
-    shown = view()
-    person.press("2", shown)
-    assert "How sure are you of" in person.sees()
-    assert "hall" in person.sees()
-    assert "guessed" in person.sees()
-    assert "new label" not in person.sees()
-    person.press("\x1b", shown)
-    assert "new label" in person.sees()
-
-
-def test_other_keys_say_what_is_expected_and_answer_nothing(person: Person) -> None:
-    shown = view()
-    assert person.press("19dsnm\x7f", shown) == []
-    assert person.press("x", shown) == []
-    assert "how sure: 1 to 5; Enter leaves it out, Esc goes back" in person.sees()
-    for pasted in "5 uq?":
-        assert person.press(f"\x1b[200~{pasted}\x1b[201~", shown) == []
-    assert person.press("??5", shown)[0].confidence == 1.0
-
-
-def test_leaving_in_between_gives_no_answer(person: Person) -> None:
-    assert person.press("1q", view()) == [Command(kind="quit")]
-
-
-def test_question_that_ends_in_between_takes_the_label_with_it(person: Person) -> None:
-    assert person.press("1", view()) == []
-    person.face.question_ended()
-    assert person.face._unrated is None
-    assert person.press("1", view()) == []
-    assert person.press("5", view(label_request("e2"))) == []
-
-
-def test_without_the_option_nothing_more_is_asked(person: Person) -> None:
-    commands = person.press("12", view(asks_confidence=False))
-    assert [(c.label, c.confidence) for c in commands] == [("den", None), ("hall", None)]
-
-
-def test_an_annotator_who_does_not_know_is_not_asked_how_sure(person: Person) -> None:
-    assert [c.kind for c in person.press("ds", view())] == ["decline", "skip"]
-
-
-def test_typed_labels_and_numbers_are_rated_too(person: Person) -> None:
-    [command] = person.press("nspa\r4", view())
-    assert (command.label, command.confidence) == ("spa", 0.75)
-    [command] = person.press("nspa ?1\r", view())
-    assert (command.label, command.confidence) == ("spa", 0.0)
-    [command] = person.press("21.5 +- .5\r2", view(of_numbers=True))
-    assert (command.label, command.std, command.confidence) == (21.5, 0.5, 0.25)
-
-
-def test_numbers_of_a_challenge_are_rated_too(person: Person) -> None:
+def test_the_suggested_number_of_a_challenge_is_rated_too() -> None:
     contested = view(challenge(given=3.0, suggested=4.0), of_numbers=True, choices=[])
-    [command] = person.press("c5", contested)
-    assert (command.label, command.confidence) == (4.0, 1.0)
-
-
-# --- times on a terminal
-
-
-def test_time_runs_until_the_label_is_chosen_not_until_it_is_rated(person: Person) -> None:
-    shown = view()
-    assert person.press("1", shown, after_s=2.5) == []
-    [command] = person.press("4", shown, after_s=10.0)
-    assert command.response_s == 2.5
-
-
-def test_time_goes_on_where_a_choice_is_given_up(person: Person) -> None:
-    shown = view()
-    person.press("1", shown, after_s=2.0)
-    person.press("\x1b", shown, after_s=1.0)
-    [command] = person.press("25", shown, after_s=4.0)
-    assert (command.label, command.response_s) == ("hall", 7.0)
-
-
-def test_help_in_front_of_a_question_does_not_count(person: Person) -> None:
-    shown = view()
-    person.press("?", shown, after_s=2.0)
-    person.press("x", shown, after_s=100.0)
-    [command] = person.press("d", shown, after_s=1.0)
-    assert command.response_s == 3.0
-
-
-def test_question_put_off_goes_on_from_where_it_was(person: Person) -> None:
-    plain = {"asks_confidence": False}
-    first, second = view(**plain), view(label_request("e2"), **plain)
-    person.press("s", first, after_s=5.0)
-    assert person.press("1", second, after_s=7.0)[0].response_s == 7.0
-    person.press("", view(question=None, trouble="the broker is away", **plain), after_s=60.0)
-    assert person.press("1", first, after_s=1.0)[0].response_s == 6.0
-
-
-def test_answer_given_again_has_a_time_of_its_own(person: Person) -> None:
-    shown = view(asks_confidence=False)
-    assert person.press("1", shown, after_s=5.0)[0].response_s == 5.0
-    assert person.press("2", shown, after_s=1.5)[0].response_s == 1.5
-
-
-def test_reading_what_was_asked_so_far_does_not_count(person: Person) -> None:
-    plain = {"asks_confidence": False}
-    person.press("", view(n_read=7, **plain), after_s=30.0)
-    assert person.press("1", view(**plain), after_s=2.0)[0].response_s == 2.0
-
-
-# --- lines
+    assert line_of("c ?5", contested) == Command(kind="label", label=4.0, confidence=1.0)
 
 
 @pytest.mark.parametrize(
@@ -271,8 +99,6 @@ def test_label_that_looks_like_a_rated_one_is_not_mistaken(line: str) -> None:
         line_of(line, shown)
     assert line_of('n "hall ?3"', shown) == Command(kind="label", label="hall ?3")
     assert line_of('n "hall" ?3', shown) == Command(kind="label", label="hall", confidence=0.5)
-    with pytest.raises(ValueError, match="is itself a label"):
-        typed_label("hall ?3", shown)
 
 
 @given(st.text(), st.sampled_from([*CONFIDENCES]))
@@ -318,6 +144,9 @@ def test_lines_are_timed_from_the_question_to_the_line() -> None:
         assert read(second, 2.0, "den ?2") == rated
         assert read(first, 1.0, "d") == Command(kind="decline", response_s=4.0)
         assert read(first, 0.5, "den").response_s == 0.5
+        face.show(view(n_read=7))  # the topics are read again
+        clock.now += 30.0
+        assert read(view(label_request("e3")), 1.5, "den").response_s == 1.5
     assert "how sure: ?1 (guessed) to ?5 (certain) after the answer, or nothing" in out.getvalue()
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from connectors.annotation.own_answers import N_KEPT
 from streamgp.apps.annotate.choices import COMMAND_LETTERS, CONFIDENCES, WORDS
+from streamgp.apps.annotate.line_ui import DEAF_S
 from streamgp.apps.annotate.question_view import HELP
 from streamgp.apps.annotate.session import SEND_FOR_S
 from streamgp.apps.annotate.simulated import MAX_TRUTHS
-from streamgp.apps.annotate.terminal_ui import DEAF_S
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.maintenance import audit
@@ -36,13 +36,13 @@ def test_options_on_the_page_are_options_of_the_commands() -> None:
 
 def test_page_and_help_explain_every_key() -> None:
     for key in (*COMMAND_LETTERS, "?"):
-        assert f"| `{key}` |" in TEXT
+        assert re.search(rf"\| `{re.escape(key)}[ `]", TEXT)
     for key in COMMAND_LETTERS:
-        assert f"\n  {key}    " in HELP
+        assert f"\n  {key} " in HELP
 
 
 def test_page_and_help_explain_how_to_say_how_sure_one_is() -> None:
-    assert "   ".join(f"{key} {word}" for key, word in WORDS.items()) in PAGE.read_text("utf-8")
+    assert ", ".join(f"{key} ({word})" for key, word in WORDS.items()) in TEXT
     assert ", ".join(f"{value:g}" for value in list(CONFIDENCES.values())[:-1]) + " or 1" in TEXT
     for key in (min(WORDS), max(WORDS)):
         assert f"{key} ({WORDS[key]})" in " ".join(HELP.split())
@@ -60,9 +60,9 @@ def test_words_of_a_question_on_the_page_are_those_of_the_program() -> None:
     for words in (
         "because the prediction is uncertain",
         "Earlier examples like this were study (86 % likely). Were they?",
-        "n new label / search r rename d don't know s skip u undo x rule ? help q quit",
-        "k keep kitchen c change to study o another",
-        "Did you mean kitchen?",
+        "n new label r rename d don't know s skip u undo x rule ? help q quit",
+        "k keep kitchen c change to study",
+        "n another d don't know s skip u undo x rule ? help q quit",
         "ann: 3 wait, 17 answers given",
     ):
         assert words in TEXT

@@ -1,4 +1,4 @@
-"""Search among labels, and near-duplicates, against slow and obvious computations."""
+"""Search among labels in Python, with which the page is compared, against slow computations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.label_text import distance, folded, near_duplicate, search
+from tests.helpers.label_search import distance, folded, near_duplicate, search
 
 words = st.text("abcäé -B1", min_size=1, max_size=8)
 
