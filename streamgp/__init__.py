@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.learners.privileged_gp import PrivilegedGPClassifier
     from streamgp.pool_learning import active_learning_rounds
-    from streamgp.presets import isgp, srf
+    from streamgp.presets import isgp
     from streamgp.query.drift_test import DriftTest
     from streamgp.query.pool import PoolSampler
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
     from streamgp.query.temporal import TemporalFilter
-    from streamgp.query.three_stage import StagedSkepticalClassifier
     from streamgp.simulation import (
         AnnotatorPanel,
         SimulatedAnnotator,
@@ -65,13 +64,11 @@ _HOMES = {
     "SimulatedMeasurer": "streamgp.simulation",
     "SkepticalClassifier": "streamgp.query.skeptical_classifier",
     "SkepticalRegressor": "streamgp.query.skeptical_regressor",
-    "StagedSkepticalClassifier": "streamgp.query.three_stage",
     "TemporalFilter": "streamgp.query.temporal",
     "TiredAnnotator": "streamgp.simulation",
     "active_learning_rounds": "streamgp.pool_learning",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
-    "srf": "streamgp.presets",
 }
 _MODULES = {
     "budgets": "streamgp.budgets",
@@ -104,7 +101,6 @@ __all__ = [
     "SimulatedMeasurer",
     "SkepticalClassifier",
     "SkepticalRegressor",
-    "StagedSkepticalClassifier",
     "TemporalFilter",
     "TiredAnnotator",
     "active_learning_rounds",
@@ -115,7 +111,6 @@ __all__ = [
     "kernels",
     "metrics",
     "query",
-    "srf",
     "windows",
 ]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from streamgp.base import Preset, check_preset
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query.drift_test import DriftTest
 from streamgp.query.skeptical_classifier import SkepticalClassifier
 from streamgp.query.strategies import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
 from streamgp.query.temporal import TemporalFilter
-from streamgp.query.three_stage import StagedSkepticalClassifier
 
 # As many questions and as few errors as without a bound; 200 worsens both: docs/bounded.md.
 MAX_POINTS = 500
@@ -69,34 +67,3 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
         )
     learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
     return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
-
-
-def srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
-    """Return the skeptical random forest that preceded `isgp`, as an online forest.
-
-    It has a hundred trees, as in the papers. As labels are few, they split their leaves early,
-    after ten labels; with 300 labels it is then as good as a forest trained on all at once.
-
-    Parameters
-    ----------
-    theta
-        Confidence that ends the stages that always ask; the larger, the more is asked.
-    seed
-        Seed of the forest. None draws one.
-
-    Examples
-    --------
-    >>> from streamgp import srf
-    >>> model = srf(seed=1)
-    >>> model.observe_one({"light": 0.3})
-    >>> model.query_one({"light": 0.3})
-    Decision(ask=True, score=1.0, threshold=0.0, criterion='staged, train', budget=None)
-
-    References
-    ----------
-    [^1]: Zeni, M., Zhang, W., Bignotti, E., Passerini, A. and Giunchiglia, F., 2019. Fixing
-        mislabeling by human annotators leveraging conflict resolution and prior knowledge. IMWUT 3.
-
-    """
-    learner = OnlineForestClassifier(n_models=100, min_weight=10, seed=seed)
-    return StagedSkepticalClassifier(learner, theta, seed=seed)

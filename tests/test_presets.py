@@ -11,7 +11,6 @@ from streamgp import (
     OnlineGradientBoostingClassifier,
     PrivilegedGPClassifier,
     isgp,
-    srf,
 )
 from streamgp.kernels import SquaredExponential
 from streamgp.query import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
@@ -42,13 +41,6 @@ def test_the_paper_preset_is_the_paper_to_the_letter():
 def test_an_unknown_preset_is_refused():
     with pytest.raises(ValueError, match="preset must be 'default' or 'paper', got 'papers'"):
         isgp("papers")
-
-
-def test_the_threshold_of_the_stages_goes_by_its_name():
-    """`isgp(1)` is refused as an unknown preset; `srf(1)` is not taken for a threshold."""
-    with pytest.raises(TypeError, match="positional"):
-        srf(1)
-    assert srf(theta=0.7, seed=3).theta == 0.7
 
 
 @pytest.mark.parametrize(

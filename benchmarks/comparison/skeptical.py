@@ -23,6 +23,7 @@ from river import metrics
 
 from benchmarks._harness import Options, Outcome, Row, progress, run, standard_error
 from benchmarks._logs import Log, read_all
+from benchmarks.papers.isgp.three_stage import online_srf
 from streamgp import (
     ConfidenceBoostingClassifier,
     OnlineForestClassifier,
@@ -30,7 +31,6 @@ from streamgp import (
     SkepticalClassifier,
     interactive_val_score,
     isgp,
-    srf,
 )
 from streamgp.base import Belief, Decision, Label
 from streamgp.evaluate import InteractiveResult
@@ -111,7 +111,7 @@ LEARNERS: dict[str, Callable[[int, float], Any]] = {
     "boosted, by doubt, EqualErrorAsk as it comes": lambda seed, _: _boosted(
         seed, SkepticalChallenge(), None, EqualErrorAsk()
     ),
-    "srf() as it comes": lambda seed, _: srf(seed=seed),
+    "SRF, online forest, as it comes": lambda seed, _: online_srf(seed=seed),
 }
 
 

@@ -51,7 +51,6 @@ _RECORDED_IN = {
     ),
     "query.skeptical": ("SkepticalClassifier",),
     "query.skeptical_numbers": ("SkepticalRegressor",),
-    "query.staged": ("StagedSkepticalClassifier",),
 }
 _RENAMED = {"RecentEventsAsk": "ReservoirAsk"}
 _RECORDED_AS = {

@@ -151,7 +151,7 @@ def measured(tmp_path, plan, pictures=None):
 SMALL = compare.Plan(
     logs=("wifi_rooms", "elec2"),
     names={
-        "learner": (entries.ISGP, "River Gaussian naive Bayes at a rate", "srf()"),
+        "learner": (entries.ISGP, "River Gaussian naive Bayes at a rate", "SRF, online forest"),
         "tired annotator": (entries.ISGP,),
     },
     rates={"learner": (0.05, 0.2), "tired annotator": (0.2,)},

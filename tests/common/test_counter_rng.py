@@ -16,11 +16,9 @@ from streamgp import (
     SimulatedAnnotator,
     SimulatedMeasurer,
     SkepticalRegressor,
-    StagedSkepticalClassifier,
     TiredAnnotator,
     active_learning_rounds,
     isgp,
-    srf,
 )
 from streamgp.budgets import RateBudget
 from streamgp.common.counter_rng import check_seed, uniform
@@ -81,9 +79,7 @@ def test_whole_numbers_and_none_are_seeds(seed):
         lambda seed: GaussianClasses(seed=seed),
         lambda seed: active_learning_rounds(GaussianNB(), [({}, 0)], [({}, 0)], seed=seed),
         lambda seed: isgp(seed=seed),
-        lambda seed: srf(seed=seed),
         lambda seed: SkepticalRegressor(GPRegressor(), seed=seed),
-        lambda seed: StagedSkepticalClassifier(GaussianNB(), seed=seed),
         lambda seed: EnsembleGPClassifier(seed=seed),
         lambda seed: OnlineForestClassifier(seed=seed),
         lambda seed: ConfidenceBoostingClassifier(seed=seed),

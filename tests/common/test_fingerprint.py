@@ -118,7 +118,10 @@ RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "v1" / "classes.js
 RENAMED = {"ReservoirAsk": "RecentEventsAsk"}
 
 
-@pytest.mark.parametrize("name", RECORDED)
+REMOVED = {"StagedSkepticalClassifier"}  # no configuration could name it
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED.keys() - REMOVED))
 def test_a_class_is_told_by_the_name_under_which_it_was_first_recorded(name):
     name_now = RENAMED.get(name, name)
     home = next(module for module in (query, kernels, streamgp) if name_now in module.__all__)

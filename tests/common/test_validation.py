@@ -143,7 +143,6 @@ OTHERS = {
     streamgp.PoolSampler: lambda: {"X": np.zeros((2, 1))},
     streamgp.SkepticalClassifier: lambda: {"model": streamgp.GPClassifier()},
     streamgp.SkepticalRegressor: lambda: {"model": streamgp.GPRegressor()},
-    streamgp.StagedSkepticalClassifier: lambda: {"model": streamgp.GPClassifier()},
     streamgp.active_learning_rounds: lambda: {
         "model": streamgp.OnlineForestClassifier(),
         "pool": [({}, "a")],

@@ -14,7 +14,6 @@ from streamgp import (
     PrivilegedGPClassifier,
     SkepticalClassifier,
     SkepticalRegressor,
-    StagedSkepticalClassifier,
 )
 from streamgp.interactive import (
     Answer,
@@ -30,7 +29,7 @@ from streamgp.interactive.state.serialize import plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.interactive.teaching import teach
 from streamgp.learners import privileged_core
-from streamgp.query import AlwaysAsk, SkepticalChallenge
+from streamgp.query import AlwaysAsk, NeverChallenge, SkepticalChallenge
 from tests.helpers.laws import examples
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
@@ -266,13 +265,13 @@ def test_examples_without_privileged_features_are_written_as_they_were_before_th
     assert body["privileged"] == [None] * len(before) + [{"s": 2.0}]
 
 
-def test_learners_of_numbers_and_of_three_stages_hear_of_them_as_far_as_they_take_them():
-    staged = StagedSkepticalClassifier(fixed(), seed=1)
+def test_learners_hear_of_them_as_far_as_they_take_them():
+    classifier = SkepticalClassifier(fixed(), AlwaysAsk(), NeverChallenge(), warm_up=0, seed=1)
     regressor = SkepticalRegressor(GPRegressor(), seed=1)
-    for loop, ys in ((InteractiveLoop(staged), "pq"), (InteractiveLoop(regressor), (1.0, 2.0))):
+    for loop, ys in ((InteractiveLoop(classifier), "pq"), (InteractiveLoop(regressor), (1.0, 2.0))):
         for n, y in enumerate(ys):
             loop.on_event(event(f"e{n}", float(n)), 0.0)
             [line] = loop.on_answer(answer(f"e{n}", y, privileged={"s": 1.0 + n}), 1.0)
             assert line.privileged == {"s": 1.0 + n}
-    assert [e.privileged for e in staged.examples()] == [{"s": 1.0}, {"s": 2.0}]
+    assert [e.privileged for e in classifier.examples()] == [{"s": 1.0}, {"s": 2.0}]
     assert [e.privileged for e in regressor.examples()] == [None, None]

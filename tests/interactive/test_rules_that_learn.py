@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes
 
-from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifier
+from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.query import EqualErrorAsk
 from tests.helpers.laws import examples
 from tests.interactive.stories import CUTS, Story, played_with_cuts
@@ -24,14 +24,7 @@ def skeptical(learner=GPClassifier):
     return SkepticalClassifier(learner(), EqualErrorAsk(at_least=0.2), warm_up=20, seed=3)
 
 
-def in_stages():
-    return StagedSkepticalClassifier(naive_bayes.GaussianNB(), theta=0.5, seed=3)
-
-
-MODELS = {
-    **{name: partial(skeptical, learner) for name, learner in LEARNERS.items()},
-    "stages": in_stages,
-}
+MODELS = {name: partial(skeptical, learner) for name, learner in LEARNERS.items()}
 
 
 @pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
@@ -39,15 +32,10 @@ MODELS = {
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_decision(build, seed, every):
     loop, _ = played_with_cuts(build, Story(seed, labels=LABELS), every)
-    learned = loop.model.state()
-    if build is in_stages:
-        assert learned["staged"]["recent"]
-    else:
-        assert learned["query"] != EqualErrorAsk().state()
+    assert loop.model.state()["query"] != EqualErrorAsk().state()
 
 
-@pytest.mark.parametrize("build", [skeptical, in_stages])
 @examples(2)
 @given(seed=st.integers(0, 10**6))
-def test_what_was_published_last_makes_the_loop_again(build, seed):
-    StateChangelog(build, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)
+def test_what_was_published_last_makes_the_loop_again(seed):
+    StateChangelog(skeptical, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)

@@ -15,14 +15,13 @@ from river import (
     preprocessing,
 )
 
-from streamgp import SkepticalClassifier, isgp, srf
+from streamgp import SkepticalClassifier, isgp
 from streamgp.datasets import WiFiRooms
 from streamgp.query import BestVersusSecond, RateBudget
 
 MODELS = {
     "isgp": lambda: isgp(seed=1),
     "isgp, paper": lambda: isgp("paper", seed=1),
-    "srf": lambda: srf(seed=1),
     "naive Bayes": lambda: SkepticalClassifier(
         naive_bayes.GaussianNB(), BestVersusSecond(0.0), budget=RateBudget(0.3, seed=1), seed=1
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from river.naive_bayes import GaussianNB
 
-from streamgp import EnsembleGPClassifier, GPClassifier, SkepticalClassifier, isgp, srf
+from streamgp import EnsembleGPClassifier, GPClassifier, SkepticalClassifier, isgp
 from streamgp.base import PendingQuestion, Posterior
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
@@ -84,9 +84,8 @@ def test_what_cannot_be_used_any_more_tells_nothing():
         learner(query=SkepticalAsk(pending=False)),
         SkepticalClassifier(GaussianNB(), seed=1),
         SkepticalClassifier(EnsembleGPClassifier(seed=1), seed=1),
-        srf(seed=1),
     ],
-    ids=["paper", "PaperAsk", "off", "bayes", "ensemble", "srf"],
+    ids=["paper", "PaperAsk", "off", "bayes", "ensemble"],
 )
 def test_others_count_none(model):
     assert model.pending_one({"u": 1.0}) is None

@@ -34,7 +34,6 @@ from streamgp import (
     SkepticalRegressor,
     TemporalFilter,
     isgp,
-    srf,
 )
 from streamgp.base import Decision, LearnerFailedError
 from streamgp.interactive import Answer, Event, InteractiveLoop, Prediction, Rejected
@@ -350,7 +349,7 @@ def test_a_transformer_that_learns_needs_a_warm_up():
 
 
 def test_transformers_in_front_of_an_active_learner_are_told_their_place():
-    for model in (isgp(), srf(), SkepticalRegressor(GPRegressor())):
+    for model in (isgp(), SkepticalRegressor(GPRegressor())):
         kind = type(model).__name__
         with pytest.raises(TypeError, match=rf"^model must be {kind}\(transformer \| estimator\)"):
             SkepticalClassifier(preprocessing.StandardScaler() | model)

@@ -1,8 +1,9 @@
 """All learners and all rules in conversation, over the same logs with the same annotator.
 
 Learners ask by the default rule, `SkepticalAsk(c)`; those with class probabilities only also *at a
-rate*, `BestVersusSecond(0.0)` with a `RateBudget`, and `srf()` in its stages. Query rules have the
-default learner, except for those that compare the experts of an ensemble; so have challenge rules.
+rate*, `BestVersusSecond(0.0)` with a `RateBudget`; SRF, the skeptical random forest, in its stages.
+Query rules have the default learner, except for those that compare the experts of an ensemble; so
+have challenge rules.
 The parameter of each (`c`, a rate, a threshold) is tuned, for each log, until the number of labels
 fits: 10 % of the events, for learners also 3 %; for *all questions*, label requests and challenges
 together, and also 5 and 20 %. Accuracies play no part in that. Where no setting fits, fewer labels

@@ -18,6 +18,7 @@ from benchmarks._logs import Labelled, Log
 from benchmarks.comparison import peer_learners as peers
 from benchmarks.comparison.conversation import Score, averaged, matched, played
 from benchmarks.comparison.strategies.rules import CAP, CONTENDERS, ERROR_RATE, Contender, Setting
+from benchmarks.papers.isgp.three_stage import StagedSkepticalClassifier, online_srf
 from streamgp import (
     ConfidenceBoostingClassifier,
     EnsembleGPClassifier,
@@ -27,10 +28,8 @@ from streamgp import (
     PrivilegedGPClassifier,
     SimulatedAnnotator,
     SkepticalClassifier,
-    StagedSkepticalClassifier,
     TiredAnnotator,
     isgp,
-    srf,
 )
 from streamgp.base import Features, Label
 from streamgp.interactive import Annotator
@@ -125,7 +124,7 @@ def _paper(s: Setting) -> SkepticalClassifier:
 
 
 def _staged(s: Setting) -> SkepticalClassifier:
-    found: StagedSkepticalClassifier = srf(theta=s.knob, seed=s.seed).clone(
+    found: StagedSkepticalClassifier = online_srf(theta=s.knob, seed=s.seed).clone(
         {"budget": _hard_limit(s)}
     )
     return found
@@ -140,7 +139,7 @@ def _ensemble(seed: int) -> EnsembleGPClassifier:
 
 
 def _forest(seed: int) -> OnlineForestClassifier:
-    # Trees that split early, as in `srf()`.
+    # Trees that split early, as in `online_srf`.
     return OnlineForestClassifier(n_models=100, min_weight=10, seed=seed)
 
 
@@ -179,7 +178,7 @@ LEARNERS: Mapping[str, Entry] = {
     **{f"{name} at a rate": _ranked(learner, warm_up=0) for name, learner in _TREES.items()},
     f"{ENSEMBLE} at a rate": _ranked(_ensemble),
     f"{PRIVILEGED} at a rate": _ranked(lambda _: PrivilegedGPClassifier()),
-    "srf()": Entry(build=_staged, start=0.6),
+    "SRF, online forest": Entry(build=_staged, start=0.6),
 }
 
 

@@ -23,12 +23,12 @@ from benchmarks.papers.isgp.game import (
     fold,
     play,
 )
+from benchmarks.papers.isgp.three_stage import online_srf
 from streamgp import (
     GPClassifier,
     SimulatedAnnotator,
     SkepticalClassifier,
     isgp,
-    srf,
 )
 from streamgp.base import Belief, Decision, Features, Posterior
 from streamgp.kernels import SquaredExponential
@@ -123,7 +123,7 @@ LEARNERS: dict[str, Callable[[float, int], Any]] = {
     DEFAULT: lambda c, seed: _default(seed, SkepticalAsk(c)),
     TRUSTED: lambda _, seed: _default(seed, AlwaysAsk(), NeverChallenge()),
     FOREST: _forest,
-    ONLINE: lambda theta, seed: srf(theta=theta, seed=seed),
+    ONLINE: lambda theta, seed: online_srf(theta=theta, seed=seed),
 }
 VARIANTS: dict[str, Callable[[float, int], Any]] = {
     _TRUTHFUL: LEARNERS[ISGP],

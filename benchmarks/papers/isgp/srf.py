@@ -1,8 +1,7 @@
 """Skeptical learning as it was before Gaussian processes: a random forest in three stages.
 
 The baseline of the ISGP paper ("SRF"), after Zeni et al., 2019, as far as the ISGP paper describes
-it. The stages are those of `streamgp.StagedSkepticalClassifier`; the forest is scikit-learn's,
-retrained as in the papers. `streamgp.srf` uses an online forest instead.
+it. The forest is scikit-learn's, retrained as in the papers.
 
 """
 
@@ -16,7 +15,7 @@ from river import base
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier
 
-from streamgp import StagedSkepticalClassifier
+from benchmarks.papers.isgp.three_stage import StagedSkepticalClassifier
 from streamgp.base import Array, FeatureName, Features, Label
 
 _GROWTH = 0.05

@@ -7,7 +7,7 @@ import json
 import pytest
 from river.naive_bayes import GaussianNB
 
-from streamgp import StagedSkepticalClassifier, srf
+from benchmarks.papers.isgp.three_stage import StagedSkepticalClassifier, online_srf
 from streamgp.budgets import AtMost
 
 FAR = {"x1": 1e6, "x2": -1e6}
@@ -44,7 +44,7 @@ def test_the_last_stage_begins_when_the_mean_confidence_exceeds_theta(theta, n):
 
 def test_it_stops_asking_after_one_class_however_far_away_the_event():
     """The failure that the paper on skeptical Gaussian processes describes."""
-    model = srf(theta=0.7, seed=1)
+    model = online_srf(theta=0.7, seed=1)
     teach(model, 10)
     assert not model.query_one(FAR).ask
     assert model.confidence_one(FAR) == pytest.approx(10 / 11)

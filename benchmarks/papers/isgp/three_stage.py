@@ -12,10 +12,10 @@ from typing import Any
 
 from river import base
 
+from streamgp import OnlineForestClassifier, SkepticalClassifier
 from streamgp.base import Belief, Budget, Decision, Example, Features, Label, State
 from streamgp.common.validation import check_rate
 from streamgp.query import criteria
-from streamgp.query.skeptical_classifier import SkepticalClassifier
 
 STAGES = ("train", "refine", "regime")
 # The paper on skeptical Gaussian processes also makes it ask for at least ten labels.
@@ -62,7 +62,6 @@ class StagedSkepticalClassifier(SkepticalClassifier):
     Examples
     --------
     >>> from river.naive_bayes import GaussianNB
-    >>> from streamgp import StagedSkepticalClassifier
     >>> model = StagedSkepticalClassifier(GaussianNB(), theta=0.8, seed=1)
     >>> for light in range(40):
     ...     model.learn_one({"light": light % 10}, "day" if light % 10 > 4 else "night")
@@ -199,3 +198,33 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     def _configuration(self) -> list[object]:
         return [*super()._configuration(), "staged", self.theta]
+
+
+def online_srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
+    """Return the skeptical random forest, with an online forest.
+
+    It has a hundred trees, as in the papers. As labels are few, they split their leaves early,
+    after ten labels; with 300 labels it is then as good as a forest trained on all at once.
+
+    Parameters
+    ----------
+    theta
+        Confidence that ends the stages that always ask; the larger, the more is asked.
+    seed
+        Seed of the forest. None draws one.
+
+    Examples
+    --------
+    >>> model = online_srf(seed=1)
+    >>> model.observe_one({"light": 0.3})
+    >>> model.query_one({"light": 0.3})
+    Decision(ask=True, score=1.0, threshold=0.0, criterion='staged, train', budget=None)
+
+    References
+    ----------
+    [^1]: Zeni, M., Zhang, W., Bignotti, E., Passerini, A. and Giunchiglia, F., 2019. Fixing
+        mislabeling by human annotators leveraging conflict resolution and prior knowledge. IMWUT 3.
+
+    """
+    learner = OnlineForestClassifier(n_models=100, min_weight=10, seed=seed)
+    return StagedSkepticalClassifier(learner, theta, seed=seed)
