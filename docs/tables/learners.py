@@ -108,8 +108,6 @@ TABLES = {
             "given": "{given_%:.1f}",
             "learned": "{learned_%:.1f}",
             "gain": "{gain_points:+.2f}",
-            '"leave_one_out"': "{left_out_learned_%:.1f}",
-            "its gain": "{left_out_gain_points:+.2f}",
         },
     ),
     "hyperparameters-waits": Table(

@@ -56,7 +56,7 @@ class Learner(Section, frozen=True, kw_only=True):
     length_scale: Positive | None = None
     noise_variance: Positive | None = None
     max_points: Count | Literal["all"] | None = None
-    learn_hyperparameters: bool | Literal["leave_one_out"] | None = None
+    learn_hyperparameters: bool | None = None
     window: Count | None = None
     drift: bool = False
     options: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -71,7 +71,6 @@ noise_variance = {noise_variance}
 max_points = {max_points}
 # Whether the learner finds length scale and noise by itself, starting from the two above, whenever
 # the number of its examples has doubled; the work is spread over the examples that follow.
-# "leave_one_out": likewise, judged by the prediction of each example from all others.
 learn_hyperparameters = {learn_hyperparameters}
 # Whether the learner forgets all examples when its predictions become wrong more often than
 # before: for a world that changes at times. For labels.

@@ -14,7 +14,6 @@ from streamgp.base import Array
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.marginal_likelihood import (
     EMBEDDED,
-    Criterion,
     Steps,
     at_once,
     covariance_factor_steps,
@@ -78,14 +77,13 @@ def fit_steps(
     X: Array,
     Y: Array,
     *,
-    criterion: Criterion = likelihood_steps,
     n_evaluations: int = 25,
 ) -> Steps[Hyperparameters]:
     """Find hyperparameters that explain targets better, near the prior.
 
-    The criterion is maximised together with a normal density of the logarithms around `prior`, so
-    that few data change little. Deterministic, with bounded numbers of evaluations, of O(n³) each,
-    and of their steps.
+    The marginal likelihood is maximised together with a normal density of the logarithms around
+    `prior`, so that few data change little. Deterministic, with bounded numbers of evaluations, of
+    O(n³) each, and of their steps.
 
     Parameters
     ----------
@@ -95,10 +93,8 @@ def fit_steps(
         The prior, expected without data.
     X, Y
         Points (n, d) and targets (n, m).
-    criterion
-        `likelihood_steps` or `leave_one_out_steps`.
     n_evaluations
-        Approximate upper limit of evaluations of the criterion.
+        Approximate upper limit of evaluations.
 
     Raises
     ------
@@ -132,7 +128,7 @@ def fit_steps(
     results: list[_Result] = []
     while True:
         # The optimiser cannot be suspended. It is run from the start each time, with the results
-        # so far, up to the first point where the criterion is not known: comparatively little work.
+        # so far, up to the first point of unknown likelihood: comparatively little work.
         yield _REPEATED * (len(results) + 1)
         try:
             found = maximum_a_posteriori(
@@ -147,7 +143,7 @@ def fit_steps(
             tried = start.moved_to(unknown.vector)
         else:
             return start.moved_to(found)
-        steps = criterion(tried.kernel, tried.noise_variance, X, Y)
+        steps = likelihood_steps(tried.kernel, tried.noise_variance, X, Y)
         try:
             result = yield from steps if len(results) >= _N_SLOWER else _slower(steps)
         except NotPositiveDefiniteError:

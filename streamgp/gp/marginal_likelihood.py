@@ -27,7 +27,6 @@ These are estimated from sizes, not measured, so that a computation is divided a
 machines.
 """
 
-Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], Steps[tuple[float, Array]]]
 """Takes kernel, noise variance, points (n, d) and targets (n, m); returns value and gradient."""
 
 _LOG_2_PI = math.log(2.0 * math.pi)
@@ -191,55 +190,6 @@ def likelihood_steps(
     del G  # its memory is reused for the derivatives
     by_kernel = yield from _products_steps(0.5, W, kernel.gradients(rows))  # GPML Eq. 5.9
     by_noise = 0.5 * noise_variance * float(np.trace(W))
-    return value, np.array([*by_kernel, by_noise])
-
-
-def leave_one_out_steps(
-    kernel: Kernel, noise_variance: float, X: Array, Y: Array
-) -> Steps[tuple[float, Array]]:
-    """Compute the summed log predictive density of each observation by all others, and a gradient.
-
-    It is less easily misled than the marginal likelihood if the kernel does not suit the data.
-    Parameters, returned values and errors are those of `likelihood_steps`.
-
-    Examples
-    --------
-    Points far from each other predict nothing about each other:
-
-    >>> from streamgp.kernels import SquaredExponential
-    >>> X, Y = np.array([[0.0], [1e3]]), np.array([[1.0], [1.0]])
-    >>> at_once(leave_one_out_steps(SquaredExponential(), 1.0, X, Y))[0]
-    -3.031...
-
-    References
-    ----------
-    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
-        Eqs. 5.10 to 5.13.
-
-    """
-    n, m = Y.shape
-    yield EMBEDDED * n
-    rows = embedded(kernel, X)
-    G, _ = yield from _inverse_steps(kernel, noise_variance, rows)
-    yield 0.5 * step_cost(n)
-    A = G @ Y
-    precision = np.diagonal(G)
-    # GPML Eqs. 5.10 to 5.12: the residual of an observation is A / precision.
-    squares = np.einsum("ij,ij->i", A, A) / precision
-    value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
-    # GPML Eq. 5.13 is linear in the derivative D of the covariance: from `Z = G D` it takes
-    # sum_i [A_i (Z A)_i - (m + A_i² / precision_i) (Z G)_ii / 2] / precision_i, which is the scalar
-    # product of D and this matrix. So one more hyperparameter costs O(n²), and not O(n³).
-    weights = (m + squares) / precision
-    weighted = G * weights
-    W = (G @ (A / precision[:, None])) @ A.T
-    for start in range(0, n, _BAND):
-        yield 0.5 * step_cost(n)
-        band = slice(start, start + _BAND)
-        W[band] -= 0.5 * weighted[band] @ G
-    del G, weighted  # their memory is reused for the derivatives
-    by_kernel = yield from _products_steps(1.0, W, kernel.gradients(rows))
-    by_noise = noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
 
 

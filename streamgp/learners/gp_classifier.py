@@ -26,7 +26,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
-from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn, PendingEvents
+from streamgp.learners.gp_core import FeatureGP, GPSettings, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
 from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import (
@@ -70,12 +70,11 @@ class GPClassifier(base.MiniBatchClassifier):
     learn_hyperparameters
         Fit the kernel's parameters and the noise variance to the latest 512 examples whenever the
         number of examples has doubled, from 32 on; the given values serve as the prior. The work is
-        spread over the examples that follow (docs/kernels.md). True maximises the marginal
-        likelihood, "leave_one_out" the prediction of each example from all others. Where classes
-        come one after another, the fit waits until they alternate: one class alone does not tell
-        what the next will be like. Off by default: with labels on request, it gains on some streams
-        what it loses on others (docs/choosing.md). It is on for privileged features, of which
-        nothing can be known beforehand.
+        spread over the examples that follow (docs/kernels.md). Where classes come one after
+        another, the fit waits until they alternate: one class alone does not tell what the next
+        will be like. Off by default: with labels on request, it gains on some streams what it loses
+        on others (docs/choosing.md). It is on for privileged features, of which nothing can be
+        known beforehand.
     single_precision
         Store the matrix of an exact process in half the memory and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
@@ -125,7 +124,7 @@ class GPClassifier(base.MiniBatchClassifier):
         kernel: Kernel | None = None,
         noise_variance: float = 0.5,
         max_points: int | None = None,
-        learn_hyperparameters: Learn = False,
+        learn_hyperparameters: bool = False,
         single_precision: bool = False,
         window: int | None = None,
         drift: bool = False,

@@ -8,10 +8,9 @@ change. What the targets mean is up to the learner around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -27,11 +26,6 @@ from streamgp.gp.cholesky import (
 )
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
 from streamgp.gp.joint_posterior import PendingPoints
-from streamgp.gp.marginal_likelihood import (
-    Criterion,
-    leave_one_out_steps,
-    likelihood_steps,
-)
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
@@ -45,14 +39,6 @@ from streamgp.learners.numbering import EventNumbers
 # features. Measured on four sensor logs, docs/decisions/scaling.md.
 LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
 
-Learn: TypeAlias = bool | Literal["leave_one_out"]
-"""Whether hyperparameters are learned, and by which criterion: True is marginal likelihood."""
-
-_CRITERIA: Mapping[Learn, Criterion] = {
-    True: likelihood_steps,
-    "leave_one_out": leave_one_out_steps,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GPSettings:
@@ -63,15 +49,15 @@ class GPSettings:
     TypeError
         If `kernel` is not a kernel.
     ValueError
-        If `noise_variance`, `max_points` or `window` is out of range, `learn_hyperparameters` is
-        not one of its values, or two arguments exclude each other.
+        If `noise_variance`, `max_points` or `window` is out of range, or two arguments exclude
+        each other.
 
     """
 
     kernel: Kernel | None
     noise_variance: float
     max_points: int | None
-    learn_hyperparameters: Learn
+    learn_hyperparameters: bool
     single_precision: bool
     window: int | None = None
 
@@ -80,11 +66,7 @@ class GPSettings:
         if self.kernel is not None:
             check_kernel(self.kernel)
         check_flag("single_precision", self.single_precision)
-        if self.learn_hyperparameters not in (False, *_CRITERIA):
-            raise ValueError(
-                "learn_hyperparameters must be True, False or 'leave_one_out', "
-                f"got {self.learn_hyperparameters!r}"
-            )
+        check_flag("learn_hyperparameters", self.learn_hyperparameters)
         if self.learn_hyperparameters and self.noise_variance == 0.0:
             raise ValueError(
                 "noise_variance must be positive to be learned, got 0.0; "
@@ -114,7 +96,7 @@ class GPSettings:
         """Return the state of the hyperparameter search, None if they stay fixed."""
         if not self.learn_hyperparameters:
             return None
-        return Tuning(self.bound, self._bounded_kind, _CRITERIA[self.learn_hyperparameters])
+        return Tuning(self.bound, self._bounded_kind)
 
     @property
     def min_noise_variance(self) -> float:

@@ -18,7 +18,7 @@ from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.gp_core import PROGRESS, FeatureGP, GPSettings, Learn
+from streamgp.learners.gp_core import PROGRESS, FeatureGP, GPSettings
 from streamgp.learners.river_adapters import (
     checked_target,
     feature_rows,
@@ -53,10 +53,9 @@ class GPRegressor(base.MiniBatchRegressor):
         forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
         Fit the kernel's parameters and the noise variance to the latest 512 examples whenever the
-        number of examples has doubled, from 32 on; the given values serve as the prior. True
-        maximises the marginal likelihood, "leave_one_out" the prediction of each example from all
-        others. False keeps the given values, and predicted distributions are those of the process,
-        not rescaled by past errors.
+        number of examples has doubled, from 32 on; the given values serve as the prior. False keeps
+        the given values, and predicted distributions are those of the process, not rescaled by past
+        errors.
     single_precision
         Store the matrix of an exact process in half the memory and read it in half the time.
 
@@ -95,7 +94,7 @@ class GPRegressor(base.MiniBatchRegressor):
         kernel: Kernel | None = None,
         noise_variance: float = 0.1,
         max_points: int | None = None,
-        learn_hyperparameters: Learn = True,
+        learn_hyperparameters: bool = True,
         single_precision: bool = False,
     ) -> None:
         self.kernel = kernel

@@ -1,4 +1,4 @@
-"""Fitting of a learner's hyperparameters: when, to which objective, and what is accepted.
+"""Fitting of a learner's hyperparameters: when, and what is accepted.
 
 For the fit itself see `streamgp.gp.hyperparameters`.
 
@@ -25,7 +25,7 @@ from streamgp.gp.hyperparameters import (
     fit_steps,
     prediction_steps,
 )
-from streamgp.gp.marginal_likelihood import Criterion, Spread, Steps, likelihood_steps
+from streamgp.gp.marginal_likelihood import Spread, Steps
 from streamgp.gp.sparse import SparseGP
 
 FIRST_FIT = 32
@@ -62,8 +62,6 @@ class Tuning:
         Largest number of examples that the learner retains, None for all.
     kind
         Class of its process if `max_points` is given.
-    criterion
-        What a fit maximises.
 
     Attributes
     ----------
@@ -81,13 +79,11 @@ class Tuning:
         self,
         max_points: int | None = None,
         kind: type[BoundedGP] = SparseGP,
-        criterion: Criterion = likelihood_steps,
     ) -> None:
         import scipy.optimize  # noqa: F401 - takes a tenth of a second; no example should wait
 
         self.vector: Array | None = None
         self._kind = kind
-        self._criterion = criterion
         self._max_points = max_points
         self._due = FIRST_FIT
         most = min(sys.maxsize, max(MOST_EXAMPLES, _TRIED_ON * int(max_points or 0)))
@@ -164,7 +160,6 @@ class Tuning:
             used=self.vector,
             X=X,
             Y=Y,
-            criterion=self._criterion,
             score=score,
             min_noise_variance=min_noise_variance,
             max_points=self._max_points,
@@ -218,7 +213,7 @@ class Search:
         Vector of those in use, None for the given ones.
     X, Y
         Points (n, d), and the targets (n, k) that hyperparameters refer to.
-    criterion, score, min_noise_variance, max_points, kind
+    score, min_noise_variance, max_points, kind
         As for `Tuning`.
 
     Attributes
@@ -239,7 +234,6 @@ class Search:
     used: Array | None
     X: Array
     Y: Array
-    criterion: Criterion
     score: Score
     min_noise_variance: float = MIN_NOISE_VARIANCE
     max_points: int | None
@@ -271,7 +265,6 @@ class Search:
             self.prior,
             self.X[latest],
             self.Y[latest],
-            criterion=self.criterion,
         )
         found = fitted.vector
         found[-1] = max(found[-1], math.log(self.min_noise_variance))

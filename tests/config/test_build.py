@@ -177,8 +177,8 @@ LEARNERS = [
     (Learner(window=90, drift=True), GPClassifier(window=90, drift=True)),
     (Learner(drift=True), GPClassifier(max_points=500, drift=True)),
     (
-        Learner(learn_hyperparameters="leave_one_out"),
-        GPClassifier(max_points=500, learn_hyperparameters="leave_one_out"),
+        Learner(learn_hyperparameters=True),
+        GPClassifier(max_points=500, learn_hyperparameters=True),
     ),
 ]
 

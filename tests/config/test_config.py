@@ -145,9 +145,8 @@ WRONG = {
         'learner.window belongs to the learner "gp", not to "river.tree.X"'
     ),
     '[learner]\nname = "river.tree.X"\ndrift = true': 'learner.drift belongs to the learner "gp"',
-    '[learner]\nlearn_hyperparameters = "loo"': (
-        'learner.learn_hyperparameters = "loo" is not allowed, expected true or false, or '
-        '"leave_one_out"'
+    '[learner]\nlearn_hyperparameters = "leave_one_out"': (
+        'learner.learn_hyperparameters = "leave_one_out" is not allowed, expected true or false'
     ),
     "[learner]\nwindow = 0": "learner.window = 0 is not allowed, expected a whole number >= 1",
     "[learner]\ndrift = 1": "learner.drift = 1 is not allowed, expected true or false",

@@ -74,7 +74,6 @@ LEARNERS: dict[str, Callable[[], Any]] = {
         window=4, drift=True, query=section("query", "skeptical")
     ),
     "gp, bounded": lambda: _configured(max_points=4, learn_hyperparameters=True),
-    "gp, leave one out": lambda: _configured(learn_hyperparameters="leave_one_out"),
     "gp, looking back": lambda: _configured(**_LOOKING_BACK),
     "ensemble": lambda: _configured("ensemble", options=_SMALL_ENSEMBLE),
     "ensemble, logistic": lambda: _configured(

@@ -40,9 +40,6 @@ LEARNERS = {
     "GPClassifier with a kernel of many parts": lambda: GPClassifier(COMPOSITE + White(0.1)),
     "GPClassifier of few points": lambda: GPClassifier(noise_variance=0.1, max_points=8),
     "GPClassifier that learns hyperparameters": lambda: GPClassifier(learn_hyperparameters=True),
-    "GPClassifier that leaves examples out": lambda: GPClassifier(
-        learn_hyperparameters="leave_one_out"
-    ),
     "GPClassifier in single precision": lambda: GPClassifier(single_precision=True),
     "GPClassifier of the latest examples": lambda: GPClassifier(window=30),
     "GPClassifier that watches for drifts": lambda: GPClassifier(drift=True),

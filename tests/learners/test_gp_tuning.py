@@ -22,12 +22,10 @@ from streamgp import (
 )
 from streamgp.datasets import WiFiRooms
 from streamgp.gp.hyperparameters import Hyperparameters, fit_steps
-from streamgp.gp.marginal_likelihood import at_once, leave_one_out_steps, likelihood_steps
+from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners import gp_core, gp_tuning
 from streamgp.learners.gp_tuning import Tuning
-
-aims = pytest.mark.parametrize("aim", [True, "leave_one_out"])
 
 
 def squares(n, seed=0):
@@ -53,11 +51,10 @@ def beliefs(model):
     return [model.predict_proba_one(x, with_dist=True) for x, _ in squares(5, seed=2)]
 
 
-@aims
 @pytest.mark.parametrize("max_points", [None, 60])
-def test_learned_hyperparameters_find_what_given_ones_do_not(max_points, aim):
+def test_learned_hyperparameters_find_what_given_ones_do_not(max_points):
     given = taught(300, learn_hyperparameters=False, max_points=max_points)
-    learned = taught(300, learn_hyperparameters=aim, max_points=max_points)
+    learned = taught(300, learn_hyperparameters=True, max_points=max_points)
     scale = learned.hyperparameters.kernel.length_scale
     assert scale < 0.7 * given.hyperparameters.kernel.length_scale
     assert accuracy(learned) > accuracy(given) + 0.08
@@ -84,10 +81,9 @@ def test_an_exact_learner_is_as_if_they_had_been_given():
     assert beliefs(model) == beliefs(other)
 
 
-@aims
-def test_they_survive_a_restart_bitwise(aim):
-    model = taught(70, learn_hyperparameters=aim)
-    again = GPClassifier(learn_hyperparameters=aim)
+def test_they_survive_a_restart_bitwise():
+    model = taught(70, learn_hyperparameters=True)
+    again = GPClassifier(learn_hyperparameters=True)
     again.load_state(json.loads(json.dumps(model.state())))
     for i, (x, y) in enumerate(squares(70)):
         again.learn_one(x, y, event_id=str(i))
@@ -98,11 +94,10 @@ def test_they_survive_a_restart_bitwise(aim):
     assert again.state() == model.state()
 
 
-@aims
 @pytest.mark.parametrize("max_points", [None, 40])
-def test_a_copy_of_one_that_searches_goes_on_with_the_same_bits(aim, max_points):
-    """Whatever the search has come to: the criterion, a trial or the process with the result."""
-    model = GPClassifier(learn_hyperparameters=aim, max_points=max_points)
+def test_a_copy_of_one_that_searches_goes_on_with_the_same_bits(max_points):
+    """Whatever the search has come to: the fit, a trial or the process with the result."""
+    model = GPClassifier(learn_hyperparameters=True, max_points=max_points)
     copies = []
     for i, (x, y) in enumerate(squares(90)):
         if 31 < i < 90 and i % 3 == 0:
@@ -134,9 +129,8 @@ def test_a_restart_in_the_middle_of_a_search_repeats_it(n, change):
     assert again.state() == model.state()
 
 
-@aims
-def test_the_same_examples_lead_to_the_same_bits(aim):
-    one, other = (taught(300, learn_hyperparameters=aim) for _ in range(2))
+def test_the_same_examples_lead_to_the_same_bits():
+    one, other = (taught(300, learn_hyperparameters=True) for _ in range(2))
     assert one.state() == other.state()
     assert one.state()["vector"] is not None
     assert beliefs(one) == beliefs(other)
@@ -162,15 +156,12 @@ def nearest(means, _, Y):
 @settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from([None, 20]),
-    st.sampled_from([likelihood_steps, leave_one_out_steps]),
     st.lists(st.tuples(st.floats(0.0, 5e3), st.booleans()), min_size=1, max_size=5),
 )
-def test_a_search_cut_anywhere_ends_bitwise_where_one_does_that_runs_through(
-    max_points, criterion, cuts
-):
+def test_a_search_cut_anywhere_ends_bitwise_where_one_does_that_runs_through(max_points, cuts):
     """Also if copied meanwhile, and if examples come."""
     prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
-    tuner = Tuning(max_points=max_points, criterion=criterion)
+    tuner = Tuning(max_points=max_points)
     examples = list(squares(60))
     for i, (x, y) in enumerate(examples[:40]):
         tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
@@ -186,35 +177,26 @@ def test_a_search_cut_anywhere_ends_bitwise_where_one_does_that_runs_through(
     assert search.taken.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("criterion", [likelihood_steps, leave_one_out_steps])
-def test_what_is_found_is_the_fit_by_the_criterion(criterion):
+def test_what_is_found_is_the_fit():
     prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
-    tuner, examples = Tuning(criterion=criterion), list(squares(64))
+    tuner, examples = Tuning(), list(squares(64))
     X = np.array([[x["a"], x["b"]] for x, _ in examples])
     Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         tuner.note(i, x, y)
     found = searched(tuner, prior, lambda means, *_: np.zeros(len(means)))
     assert found is not None
-    expected = at_once(fit_steps(prior, prior, X, Y, criterion=criterion))
+    expected = at_once(fit_steps(prior, prior, X, Y))
     assert found.tolist() == expected.vector.tolist()
 
 
-def test_leaving_one_out_finds_other_hyperparameters_than_the_marginal_likelihood():
-    one, other = taught(300), taught(300, learn_hyperparameters="leave_one_out")
-    assert one.state()["due"] == other.state()["due"]
-    assert None not in (one.state()["vector"], other.state()["vector"])
-    assert one.state() != other.state()
-
-
 @pytest.mark.parametrize("learner", [GPClassifier, GPRegressor])
-@pytest.mark.parametrize("aim", ["evidence", "loo", None, 2])
-def test_there_are_two_aims_and_none(learner, aim):
+@pytest.mark.parametrize("value", ["leave_one_out", None, 2])
+def test_learning_them_is_true_or_false(learner, value):
     with pytest.raises(
-        ValueError,
-        match=rf"learn_hyperparameters must be True, False or 'leave_one_out', got {aim!r}$",
+        TypeError, match=rf"learn_hyperparameters must be True or False, got {value!r}$"
     ):
-        learner(learn_hyperparameters=aim)
+        learner(learn_hyperparameters=value)
 
 
 def test_forgetting_and_learning_again_does_not_fit_again():
@@ -342,9 +324,8 @@ def test_scaling_that_is_renewed_keeps_what_was_learned(monkeypatch):
     assert due[-1] == 32  # also after the last event, with which all are learned again
 
 
-@aims
-def test_where_classes_come_one_after_another_what_was_given_stays(aim):
-    model, waiting = GPClassifier(learn_hyperparameters=aim), []
+def test_where_classes_come_one_after_another_what_was_given_stays():
+    model, waiting = GPClassifier(learn_hyperparameters=True), []
     for i, (x, y) in enumerate(sorted(squares(130), key=lambda pair: pair[1])):
         model.learn_one(x, y)
         if i + 1 in (31, 32, 64, 128):
@@ -353,9 +334,8 @@ def test_where_classes_come_one_after_another_what_was_given_stays(aim):
     assert model.hyperparameters.noise_variance == 0.5
 
 
-@aims
-def test_what_was_learned_stays_until_classes_alternate_again(aim):
-    model = taught(82, learn_hyperparameters=aim)
+def test_what_was_learned_stays_until_classes_alternate_again():
+    model = taught(82, learn_hyperparameters=True)
     found = model.state()["vector"]
     assert found is not None
     for x, _ in squares(64, seed=5):
@@ -363,10 +343,9 @@ def test_what_was_learned_stays_until_classes_alternate_again(aim):
     assert model.state() == {"due": 256, "vector": found}
 
 
-@aims
-def test_waiting_survives_a_restart_bitwise(aim):
+def test_waiting_survives_a_restart_bitwise():
     events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(140, seed=4))
-    model, again = (GPClassifier(learn_hyperparameters=aim) for _ in range(2))
+    model, again = (GPClassifier(learn_hyperparameters=True) for _ in range(2))
     for x, y in events[:40]:
         model.learn_one(x, y)
     again.load_state(json.loads(json.dumps(model.state())))
@@ -393,10 +372,9 @@ def test_a_conversation_over_rooms_one_after_another_does_not_go_silent():
     assert results[0][0] > 0.7
 
 
-@aims
-def test_there_is_no_noise_to_learn_if_there_is_none(aim):
+def test_there_is_no_noise_to_learn_if_there_is_none():
     with pytest.raises(ValueError, match="noise_variance must be positive to be learned"):
-        GPClassifier(noise_variance=0.0, learn_hyperparameters=aim)
+        GPClassifier(noise_variance=0.0, learn_hyperparameters=True)
 
 
 def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
