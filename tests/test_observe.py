@@ -7,12 +7,14 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
+from connectors.wire.record_lines import input_of
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.worker.observe import FAMILIES, PREFIX
 from tests.helpers.page_server import Served
@@ -277,13 +279,17 @@ def prometheus(directory, target):
 @needs_prometheus
 def test_prometheus_scrapes_a_worker_and_evaluates_the_alerts(tmp_path):
     config = tmp_path / "w.toml"
-    config.write_text('broker = "memory://"\n')
+    config.write_text(
+        f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n'
+    )
+    topics = EmbeddedTopics(tmp_path / "topics")
+    topics.create()
     worker = Process(config, "--observe", "127.0.0.1:0")
     worker.wait_for("started")
     target = worker.url.removeprefix("http://")
-    for _ in range(7):
-        worker.process.stdin.write(b'{"key":"ann","x":{"light":0.5},"y":"home"}\n')
-    worker.process.stdin.flush()
+    with closing(topics.writer("test")) as writer:
+        for _ in range(7):
+            writer.send(input_of(b'{"key":"ann","x":{"light":0.5},"y":"home"}'))
     until = time.monotonic() + 60.0
     with prometheus(tmp_path, target) as ask:
 
@@ -304,5 +310,5 @@ def test_prometheus_scrapes_a_worker_and_evaluates_the_alerts(tmp_path):
         assert {(rule["name"], rule["health"], rule["state"]) for rule in rules} == {
             (name, "ok", "inactive") for name in re.findall(r"- alert: (\w+)", ALERTS)
         }
-    worker.process.stdin.close()
+    worker.process.terminate()
     assert worker.end()[0] == 0

@@ -64,19 +64,15 @@ def run(
     exits. A second signal ends it at once; even then nothing is lost. The log goes to stderr, with
     at most one line a second about batches. It never contains observations or answers.
 
-    With memory:// the worker reads events and answers from standard input, one JSON object a line,
-    writes its messages to standard output, and exits at the end of the input.
-
     \b
     Examples:
       streamgp init --worker > worker.toml
       streamgp run worker.toml --create-topics
       streamgp run worker.toml --broker file://./topics --create-topics
-      echo '{"key": "ann", "x": {"light": 0.5}}' | streamgp run worker.toml --broker memory://
 
     \b
     Exit status:
-       0  stopped by a signal, or at the end of standard input
+       0  stopped by a signal
        2  wrong usage, configuration or topics: starting again does not help
       65  too many inputs could not be used: look at the dead letters
       70  a bug in streamgp, or memory ran out; the current batch was not committed

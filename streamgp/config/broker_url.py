@@ -1,4 +1,4 @@
-"""Addresses of brokers: `kafka://host:9092,host2:9092`, `file://DIR` and `memory://`.
+"""Addresses of brokers: `kafka://host:9092,host2:9092` and `file://DIR`.
 
 `SCHEMES` has a row for each kind of address, which parses it and opens the topics there. Connectors
 are imported only then, so that no client of an unused broker is loaded.
@@ -107,16 +107,6 @@ class FileAddress:
         return EmbeddedTopics(self.directory)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAddress:
-    """Topics that last as long as the process."""
-
-    def open(self, config: WorkerConfig) -> Topics:  # noqa: ARG002
-        from connectors.memory import MemoryTopics
-
-        return MemoryTopics()
-
-
 def _kafka(rest: str) -> KafkaAddress | None:
     servers = [_server(f"kafka://{rest}", part.strip()) for part in rest.split(",") if rest]
     return KafkaAddress(",".join(servers)) if servers else None
@@ -124,10 +114,6 @@ def _kafka(rest: str) -> KafkaAddress | None:
 
 def _file(rest: str) -> FileAddress | None:
     return FileAddress(Path(rest)) if rest and "\0" not in rest else None
-
-
-def _memory(rest: str) -> MemoryAddress | None:
-    return None if rest else MemoryAddress()
 
 
 class Scheme(NamedTuple):
@@ -149,12 +135,10 @@ class Scheme(NamedTuple):
 SCHEMES: dict[str, Scheme] = {
     "kafka": Scheme("kafka://HOST:PORT,HOST:PORT", _kafka),
     "file": Scheme("file://DIR", _file),
-    "memory": Scheme("memory://", _memory),
 }
 """The kinds of addresses by their prefix; a new kind is a new row."""
 
-*_FORMS, _LAST = (f'"{scheme.form}"' for scheme in SCHEMES.values())
-ALLOWED = f"{', '.join(_FORMS)} or {_LAST}"
+ALLOWED = " or ".join(f'"{scheme.form}"' for scheme in SCHEMES.values())
 """The forms of addresses, for messages and help texts."""
 
 

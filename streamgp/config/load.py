@@ -170,8 +170,8 @@ def parse_worker(text: str, *, source: str, target: Target | None = None) -> Wor
 
     Examples
     --------
-    >>> parse_worker('broker = "memory://"', source="my.toml").broker.url
-    'memory://'
+    >>> parse_worker('broker = "file://topics"', source="my.toml").broker.url
+    'file://topics'
 
     """
     try:

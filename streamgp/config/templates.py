@@ -288,8 +288,7 @@ _WORKER_HEAD = """\
 
 _BROKER = """\
 [broker]
-# Some servers of the cluster. "file://DIR" keeps the topics in a directory (for one worker),
-# "memory://" only as long as the worker runs.
+# Some servers of the cluster. "file://DIR" keeps the topics in a directory (for one worker).
 url = "kafka://localhost:9092"
 
 # Credentials of the worker, and the certificates that it trusts. Passwords are read from

@@ -231,7 +231,7 @@ class InMemory(Stage):
     """A worker in this process that is interrupted where it commits."""
 
     def __init__(self, home, n_keys, n_events, seed):
-        super().__init__(home, "memory://", 2, n_keys, n_events, seed)
+        super().__init__(home, "file://unused", 2, n_keys, n_events, seed)
         self.now = time.time()
         self.topics = MemoryTopics(n_partitions=2, clock=lambda: self.now)
         self._client, self.topics.client = self.topics.client, self._interrupted_client

@@ -29,8 +29,7 @@ WRONG = {
     "[broker]": 'broker.url is missing, expected an address, as in "kafka://host:9092"',
     'broker = ""': 'broker.url is not allowed, expected an address, as in "kafka://host:9092"',
     'broker = "http://a"': (
-        'broker = "http://a" is not allowed, expected "kafka://HOST:PORT,HOST:PORT", '
-        '"file://DIR" or "memory://"'
+        'broker = "http://a" is not allowed, expected "kafka://HOST:PORT,HOST:PORT" or "file://DIR"'
     ),
     'broker = "kafka://a"\n[broker.security]\nprotocol = "SSL"': (
         "not valid TOML: Cannot overwrite a value (at line 2, column 17); with a section "
@@ -165,11 +164,11 @@ def test_topics_begin_with_the_prefix_and_are_found_by_role() -> None:
 
 
 def test_replay_takes_no_notice_of_the_sections_for_workers() -> None:
-    text = 'broker = "memory://"\nseed = 9\n[topics]\npartitions = 2\n[worker]\nbatch = 7'
+    text = 'broker = "file://d"\nseed = 9\n[topics]\npartitions = 2\n[worker]\nbatch = 7'
     assert parse(text, source="my.toml") == Config(seed=9)
     config = parse_worker(text, source="my.toml")
     assert config == WorkerConfig(
-        seed=9, broker=Broker(url="memory://"), topics=Topics(partitions=2), worker=Worker(batch=7)
+        seed=9, broker=Broker(url="file://d"), topics=Topics(partitions=2), worker=Worker(batch=7)
     )
     assert replay_part(config) == replay_part(replace(config, worker=Worker())) == Config(seed=9)
 

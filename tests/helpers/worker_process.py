@@ -24,7 +24,7 @@ _PATIENCE_S = 60.0
 
 
 class Process:
-    """A worker in a process of its own, between two pipes."""
+    """A worker in a process of its own."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Process:
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"{code}\n{MAIN}", "run", *map(str, arguments)],
             env={**ENVIRONMENT, **environment},
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -65,7 +65,7 @@ class Process:
         with self._killed_if_in_vain():
             status = self.process.wait(_PATIENCE_S)
         log = self._log + self.process.stderr.read()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
         return status, [json.loads(line) for line in log.splitlines()]

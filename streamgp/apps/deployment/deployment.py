@@ -22,7 +22,6 @@ from streamgp.config.broker_url import (
     Address,
     FileAddress,
     KafkaAddress,
-    MemoryAddress,
     parse_address,
 )
 from streamgp.config.build import build_model, build_total_budget, build_windows
@@ -223,17 +222,12 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If topics are missing, or in memory, where no other process can see them.
+        If topics are missing.
     BrokerError
         If the broker cannot be used.
 
     """
     config = load_deployed(config_file, broker=broker)
-    if isinstance(address_of(config), MemoryAddress):
-        raise click.ClickException(
-            'topics at "memory://" exist only within the process that made them; write '
-            'broker = "kafka://HOST:PORT" or "file://DIR"'
-        )
     topics = open_topics(config)
     try:
         # These commands need fewer rights than a worker, but the topics must exist.

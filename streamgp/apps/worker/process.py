@@ -6,22 +6,16 @@ import logging
 import re
 import secrets
 import socket
-import sys
-import threading
-import time
 import traceback
 from collections.abc import Iterable
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-import msgspec
 from msgspec.structs import replace
 
 from connectors.storage.snapshots import InUseError, StateDirectory
-from connectors.topics import BrokerError, FencedError, Record, RefusedError, TopicName, Topics
-from connectors.wire.record_lines import input_of
+from connectors.topics import BrokerError, FencedError, RefusedError, Topics
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import say
@@ -30,7 +24,6 @@ from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (
-    address_of,
     broker_of,
     build_loops,
     damage,
@@ -42,7 +35,6 @@ from streamgp.apps.deployment.deployment import (
 from streamgp.apps.gc_tuning import collect_seldom
 from streamgp.apps.release import release
 from streamgp.apps.worker.observe import observed
-from streamgp.config.broker_url import MemoryAddress
 from streamgp.config.load import check_bind, check_name
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -156,115 +148,6 @@ def _host() -> str:
     return re.sub(r"[^a-zA-Z0-9._-]+", "-", socket.gethostname())[:150].strip(".-") or "worker"
 
 
-# --- A worker between two pipes: it reads lines of standard input and writes to standard output.
-#
-# Only for `memory://`, to try a configuration without a broker. A line is an event or an answer in
-# the form of a record's value; its `key` becomes the record's key. Lines that cannot be used are
-# written out as `{"type":"dead-letter", ...}`.
-
-
-_SHOWN: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
-_MOST_WAITING = 5000
-_PAUSE_S = 0.01
-_LONGEST_WAIT_S = 0.1
-
-
-class Pipes:
-    """Feeds lines to a worker of this process, and writes its outputs.
-
-    Attributes
-    ----------
-    trouble
-        Why reading or writing ended early, None if it did not.
-
-    """
-
-    # _all_in    set once all input has been read
-    # _unwanted  set once the reader of the output has gone
-    def __init__(self, topics: Topics, group: str, lines: Iterable[bytes], out: BinaryIO) -> None:
-        self._topics = topics
-        self._group = group
-        self._lines = lines
-        self._out = out
-        self.trouble: str | None = None
-        self._reader = topics.reader(_SHOWN)
-        self._all_in = threading.Event()
-        self._unwanted = threading.Event()
-        self._closing = threading.Event()
-        self._stdin_writer = threading.Thread(target=self._feed, name="stdin", daemon=True)
-        self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
-
-    def start(self) -> None:
-        self._stdin_writer.start()
-        self._printer.start()
-
-    def is_through(self) -> bool:
-        """Whether all input is processed, or the reader of the output has gone."""
-        if self._unwanted.is_set():
-            return True
-        return self._all_in.is_set() and self._n_waiting() == 0
-
-    def close(self) -> None:
-        self._closing.set()
-        self._printer.join()
-        self._reader.close()
-
-    def _n_waiting(self) -> int:
-        return sum(self._topics.lags(self._group).values())
-
-    def _feed(self) -> None:
-        writer = self._topics.writer("stdin")
-        try:
-            for line in self._lines:
-                if not line.strip():
-                    continue
-                record = input_of(line.rstrip(b"\r\n"))
-                # A worker takes waiting answers first; here they must come after what they answer.
-                self._wait_for(0 if record.topic == "answers" else _MOST_WAITING)
-                writer.send(record)
-                writer.flush()
-        except OSError as error:
-            self.trouble = str(error)
-        self._all_in.set()
-
-    def _wait_for(self, n_waiting: int) -> None:
-        while self._n_waiting() > n_waiting and not self._closing.is_set():
-            time.sleep(_PAUSE_S)
-
-    def _print_on(self) -> None:
-        try:
-            while not self._closing.is_set():
-                self._print(self._reader.poll(_LONGEST_WAIT_S))
-            while records := self._reader.poll(0.0):
-                self._print(records)
-        except BrokenPipeError:
-            self._unwanted.set()  # `| head`: not an error
-        except OSError as error:
-            self.trouble = str(error)
-            self._unwanted.set()
-
-    def _print(self, records: Iterable[Record]) -> None:
-        for record in records:
-            if record.value is not None:
-                self._out.write(line_of(record) + b"\n")
-        self._out.flush()
-
-
-def line_of(record: Record) -> bytes:
-    value = record.value or b""
-    if record.topic != "dead-letters":
-        return value
-    said = {name: text.decode("utf-8", "replace") for name, text in record.headers}
-    return msgspec.json.encode(
-        {
-            "type": "dead-letter",
-            "stage": said.get("dlq.stage"),
-            "error": said.get("dlq.error"),
-            "line": value.decode("utf-8", "replace"),
-        }
-    )
-
-
 # --- The process.
 
 
@@ -371,8 +254,7 @@ def _run(
 def _work(
     config: WorkerConfig, topics: Topics, loops: LoopSettings, stop: Stop, *, strict: bool
 ) -> None:
-    is_memory = isinstance(address_of(config), MemoryAddress)
-    slot = _slot(config, topics, is_memory=is_memory)
+    slot = _slot(config, topics)
     bind, names_annotators = config.observe.bind, config.observe.annotators
     with (
         nullcontext() if slot.state is None else closing(slot.state),
@@ -399,10 +281,7 @@ def _work(
             metrics=None if observation is None else observation.metrics,
         )
         try:
-            if is_memory:
-                _work_between_pipes(worker, topics, config, stop)
-            else:
-                worker.run(stop)
+            worker.run(stop)
         except UnfitTopicsError as error:
             if isinstance(error.__cause__, HistoryError | SnapshotError):
                 raise UnfitTopicsError(damage(error, config)) from error
@@ -430,11 +309,9 @@ def _check_topics(topics: Topics, config: WorkerConfig) -> None:
         raise ConfigError(problems[-1])
 
 
-def _slot(config: WorkerConfig, topics: Topics, *, is_memory: bool) -> Slot:
-    """Take this worker's slot; with topics in memory, snapshots would be useless."""
+def _slot(config: WorkerConfig, topics: Topics) -> Slot:
+    """Take this worker's slot."""
     settings = config.worker
-    if is_memory:
-        return Slot(settings.instance or "memory")
     slot = take_slot(
         Path(settings.state),
         settings.instance,
@@ -453,24 +330,3 @@ def _slot(config: WorkerConfig, topics: Topics, *, is_memory: bool) -> Slot:
             consequence="continues without; a restart reads the topics from the start",
         )
     return slot
-
-
-def _work_between_pipes(worker: Worker, topics: Topics, config: WorkerConfig, stop: Stop) -> None:
-    pipes = Pipes(topics, config.worker.group, *_standard_streams())
-    pipes.start()
-
-    def is_done() -> bool:
-        return stop() or pipes.is_through()
-
-    try:
-        worker.run(is_done)
-    finally:
-        pipes.close()
-    if pipes.trouble is not None:
-        raise ConfigError(f"cannot continue with standard input and output: {pipes.trouble}")
-
-
-def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    if sys.stdin is None or sys.stdout is None:  # closed by the shell: `<&-`
-        raise ConfigError("memory:// needs standard input and output, which are closed")
-    return sys.stdin.buffer, sys.stdout.buffer

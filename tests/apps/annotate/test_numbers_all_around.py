@@ -61,7 +61,7 @@ def test_numbers_are_sent_asked_about_answered_and_learned(config: Path) -> None
 def test_a_configuration_without_keys_has_no_budget_for_all_of_them(tmp_path: Path) -> None:
     path = tmp_path / "worker.toml"
     path.write_text(
-        'broker = "memory://"\n[worker]\nkeyed = false\n[total_budget]\nrule = "at_most"\nn = 3\n'
+        'broker = "file://t"\n[worker]\nkeyed = false\n[total_budget]\nrule = "at_most"\nn = 3\n'
     )
     with pytest.raises(ValueError, match=r"total_budget needs a learner for each key"):
         build_loops(load_deployed(path), source="worker.toml")

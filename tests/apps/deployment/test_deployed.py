@@ -13,7 +13,6 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.kafka.settings import Security
-from connectors.memory import MemoryTopics
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.config import settings
 from streamgp.config.load import parse_worker
@@ -50,9 +49,9 @@ def test_broker_of_the_command_line_replaces_the_address_and_keeps_the_security(
 
 
 def test_broker_may_come_from_the_command_line_alone(tmp_path: Path) -> None:
-    config = load_deployed(written(tmp_path / "my.toml", "seed = 3"), broker="memory://")
+    config = load_deployed(written(tmp_path / "my.toml", "seed = 3"), broker="file://d")
     assert config.broker is not None
-    assert (config.broker.url, config.seed) == ("memory://", 3)
+    assert (config.broker.url, config.seed) == ("file://d", 3)
 
 
 def test_missing_broker_is_reported_with_what_to_write(tmp_path: Path) -> None:
@@ -80,7 +79,6 @@ def test_wrong_address_on_the_command_line_is_reported(tmp_path: Path) -> None:
 
 
 def test_address_says_which_topics_there_are(tmp_path: Path) -> None:
-    assert isinstance(open_topics(config_of('broker = "memory://"')), MemoryTopics)
     embedded = open_topics(config_of(f'broker = "file://{tmp_path / "topics"}"'))
     assert isinstance(embedded, EmbeddedTopics)
     assert embedded.directory == tmp_path / "topics"
@@ -165,21 +163,20 @@ def test_invalid_certificate_is_reported(tmp_path: Path) -> None:
 
 def test_secrets_are_not_looked_for_where_no_kafka_is() -> None:
     text = (
-        '[broker]\nurl = "memory://"\n[broker.security]\nprotocol = "SASL_SSL"\nusername = "a"\n'
+        '[broker]\nurl = "file:///none"\n[broker.security]\nprotocol = "SASL_SSL"\nusername = "a"\n'
         'mechanism = "PLAIN"\npassword_env = "STREAMGP_TEST_NOT_SET"'
     )
-    assert isinstance(open_topics(config_of(text)), MemoryTopics)
+    assert isinstance(open_topics(config_of(text)), EmbeddedTopics)
 
 
-@pytest.mark.parametrize("url", ["memory://", "file:///nowhere"])
-def test_client_of_kafka_is_not_loaded_where_no_kafka_is(url: str) -> None:
+def test_client_of_kafka_is_not_loaded_where_no_kafka_is() -> None:
     code = (
         "import sys\n"
         "from streamgp.config.load import parse_worker\n"
         "from streamgp.apps.deployment.deployment import open_topics\n"
         "heavy = {'numpy', 'river', 'rich', 'kafka'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
-        f"open_topics(parse_worker('broker = \"{url}\"', source='my.toml'))\n"
+        "open_topics(parse_worker('broker = \"file:///nowhere\"', source='my.toml'))\n"
         "print('kafka' in sys.modules)\n"
     )
     result = subprocess.run(

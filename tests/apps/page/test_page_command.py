@@ -72,7 +72,6 @@ def refused(result: Result) -> str:
         (["--host", ""], "expected a host name"),
         (["--bind", "203.0.113.1:0", "--plain-http"], "cannot listen at 203.0.113.1:0"),
         (["--invites", ""], "expected a file"),
-        (["--broker", "memory://"], "exist only within the process"),
     ],
 )
 def test_what_is_unsafe_or_means_nothing_is_refused(

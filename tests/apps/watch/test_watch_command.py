@@ -241,13 +241,6 @@ def test_desk_is_cleared_once_a_minute(small: Small, monkeypatch: pytest.MonkeyP
 # --- what can be wrong
 
 
-def test_topics_in_memory_cannot_be_watched(small: Small) -> None:
-    assert small.wrong("watch", "--broker", "memory://") == (
-        'topics at "memory://" exist only within the process that made them; '
-        'write broker = "kafka://HOST:PORT" or "file://DIR"'
-    )
-
-
 def test_missing_topics_are_named(small: Small) -> None:
     small.topics.said = [
         "topics events, answers are missing; --create-topics makes them",

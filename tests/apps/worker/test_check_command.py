@@ -196,7 +196,7 @@ def test_wrong_configuration_is_all_there_is_to_say(config: Path) -> None:
 
 
 def test_learner_that_cannot_be_built_is_wrong(config: Path) -> None:
-    config.write_text('broker = "memory://"\n[learner]\nname = "river.none.X"')
+    config.write_text('broker = "file://topics"\n[learner]\nname = "river.none.X"')
     status, found = checked(config)
     assert (status, found["configuration"][0]) == (2, "wrong")
     assert "river.none.X" in found["configuration"][1]
@@ -224,7 +224,7 @@ def test_password_that_crosses_the_network_as_it_is_is_warned_of(
     status, found = checked(config)
     assert (status, found["security"][0]) == (0, "warning")
     # Nothing is sent to topics that are elsewhere.
-    assert "security" not in checked(config, "--broker", "memory://")[1]
+    assert "security" not in checked(config, "--broker", "file://topics")[1]
 
 
 def test_secret_that_is_missing_is_wrong(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

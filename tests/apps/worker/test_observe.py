@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.error import HTTPError
@@ -17,6 +17,8 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.wire.record_lines import input_of
 from connectors.worker.metrics import WorkerMetrics
 from streamgp.apps.worker import observe
 from streamgp.apps.worker.observe import (
@@ -32,7 +34,7 @@ from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import Process
 
 DOCS = Path(__file__).parents[3] / "docs"
-EVENTS = b"".join(b'{"key":"secret-key","x":{"light":0.%d},"y":"home"}\n' % i for i in range(1, 8))
+EVENTS = [b'{"key":"secret-key","x":{"light":0.%d},"y":"home"}' % i for i in range(1, 8)]
 
 
 def read(url: str) -> tuple[int, str]:
@@ -181,7 +183,7 @@ def test_an_address_that_cannot_be_served_is_refused() -> None:
         with pytest.raises(ConfigError, match=expected), observed(bind):
             pass
     with pytest.raises(ConfigError, match=r"w: observe.bind: expected HOST:PORT, .* got '9464'"):
-        parse_worker('broker = "memory://"\n[observe]\nbind = "9464"', source="w")
+        parse_worker('broker = "file://topics"\n[observe]\nbind = "9464"', source="w")
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,16 +201,20 @@ def test_a_worker_that_serves_nothing_does_not_load_prometheus_client() -> None:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "w.toml"
-    path.write_text('broker = "memory://"\n[observe]\nbind = "127.0.0.1:1"\n')
+    path.write_text(
+        f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n'
+        '[observe]\nbind = "127.0.0.1:1"\n'
+    )
+    EmbeddedTopics(tmp_path / "topics").create()
     return path
 
 
 def test_a_running_worker_counts_what_it_has_predicted(config: Path) -> None:
     worker = Process(config, "--observe", "127.0.0.1:0")
     worker.wait_for("assigned")
-    assert worker.process.stdin is not None
-    worker.process.stdin.write(EVENTS)
-    worker.process.stdin.flush()
+    with closing(EmbeddedTopics(config.parent / "topics").writer("test")) as writer:
+        for line in EVENTS:
+            writer.send(input_of(line))
     worker.wait_for("batch")
     url = worker.url
     assert read(f"{url}/readyz")[0] == 200
@@ -219,7 +225,7 @@ def test_a_running_worker_counts_what_it_has_predicted(config: Path) -> None:
     assert values["batch_duration_seconds_count", "commit"] >= 1.0
     assert values["process_resident_memory_bytes",] > 0.0
     assert "secret" not in text
-    worker.process.stdin.close()
+    worker.process.terminate()
     status, _ = worker.end()
     assert status == 0
 

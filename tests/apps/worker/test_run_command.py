@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import BrokerError, FencedError
+from connectors.topics import BrokerError, FencedError, Record
+from connectors.wire.record_lines import input_of
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import TooManyBadError, WorkerSettings
+from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp.apps import console
 from streamgp.apps.worker import process as running
 from streamgp.cli import worker as run
 from streamgp.cli.main import cli
 from tests.helpers import exit_statuses
+from tests.helpers.topics import everything, wait_until
 from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 KEYED = '{"key":"ann","x":{"light":0.5},"y":"home"}'
@@ -362,21 +365,29 @@ def test_help_lists_every_exit_status() -> None:
 
 
 @pytest.fixture
-def between_pipes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
-    """Return a function that runs a worker on lines, and returns what it said."""
+def worked(
+    topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Result, list[Record]]]:
+    """Return a function that lets a worker process lines, and returns what it wrote."""
 
-    def play(config: Path, *given: str) -> tuple[Result, list[Any]]:
-        out = io.BytesIO()
-        data = "".join(line + "\n" for line in given).encode()
-        monkeypatch.setattr(running, "_standard_streams", lambda: (io.BytesIO(data), out))
-        result = started(config, "--broker", "memory://")
-        return result, [json.loads(line) for line in out.getvalue().splitlines()]
+    class Brief(Worker):
+        def run(self, should_stop: Callable[[], bool]) -> None:
+            super().run(lambda: should_stop() or not any(topics.lags("streamgp").values()))
+
+    def play(config: Path, *given: str) -> tuple[Result, list[Record]]:
+        monkeypatch.setattr(running, "Worker", Brief)
+        monkeypatch.setattr(topics, "close", lambda: None)  # they are read afterwards
+        with closing(topics.writer("test")) as writer:
+            for line in given:
+                writer.send(input_of(line.encode()))
+        result = started(config)
+        return result, everything(topics, "predictions", "consensus", "dead-letters")
 
     return play
 
 
-def test_lines_in_are_lines_out(config: Path, tmp_path: Path, between_pipes: Any) -> None:
-    result, said = between_pipes(
+def test_inputs_become_predictions_labels_and_dead_letters(config: Path, worked: Any) -> None:
+    result, said = worked(
         config,
         KEYED,
         '{"key":"ann","event_id":"e2","x":{"light":0.6}}',
@@ -384,18 +395,15 @@ def test_lines_in_are_lines_out(config: Path, tmp_path: Path, between_pipes: Any
         '{"key":"ann","event_id":"e2","annotator":"bob","y":"home"}',
     )
     assert result.exit_code == console.DONE, result.stderr
-    kinds = [line["type"] for line in said]
-    assert kinds.count("prediction") == 2, said
-    assert kinds.count("dead-letter") == 1
-    assert kinds.count("consensus") == 2
-    assert [line["line"] for line in said if line["type"] == "dead-letter"] == ["hello"]
+    topics = [record.topic for record in said]
+    assert topics.count("predictions") == 2, said
+    assert topics.count("consensus") == 2
+    assert [record.value for record in said if record.topic == "dead-letters"] == [b"hello"]
     assert lines(result)[-1]["event"] == "stopped"
-    # Nothing outlives topics in memory: no snapshots of them either.
-    assert not (tmp_path / "state").exists()
 
 
-def test_log_holds_nothing_that_was_observed_or_said(config: Path, between_pipes: Any) -> None:
-    result, said = between_pipes(
+def test_log_holds_nothing_that_was_observed_or_said(config: Path, worked: Any) -> None:
+    result, said = worked(
         config,
         '{"key":"kim-secret","event_id":"id-secret","x":{"light-secret":0.125},"y":"y-secret"}',
         '{"key":"kim-secret","event_id":"id-secret","y":"label-secret","annotator":"bob-secret"}',
@@ -408,7 +416,7 @@ def test_log_holds_nothing_that_was_observed_or_said(config: Path, between_pipes
 
 
 def test_inputs_over_which_a_learner_raises_are_dead_letters_and_the_worker_goes_on(
-    config: Path, between_pipes: Any, monkeypatch: pytest.MonkeyPatch
+    config: Path, worked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from streamgp.query import SkepticalClassifier
 
@@ -416,62 +424,59 @@ def test_inputs_over_which_a_learner_raises_are_dead_letters_and_the_worker_goes
         raise ArithmeticError("no root")
 
     monkeypatch.setattr(SkepticalClassifier, "predict_proba_one", broken)
-    result, said = between_pipes(config, KEYED, KEYED)
+    result, said = worked(config, KEYED, KEYED)
     assert result.exit_code == console.DONE
     assert said
-    for line in said:
-        assert (line["type"], line["stage"]) == ("dead-letter", "predict")
-        assert line["error"] == "ArithmeticError: no root"
+    for record in said:
+        headers = dict(record.headers)
+        assert (record.topic, headers["dlq.stage"]) == ("dead-letters", b"predict")
+        assert headers["dlq.error"] == b"ArithmeticError: no root"
 
 
 def test_an_error_of_the_worker_itself_stops_it_and_commits_nothing(
-    config: Path, between_pipes: Any, monkeypatch: pytest.MonkeyPatch
+    config: Path, worked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ArithmeticError("no root")
 
     monkeypatch.setattr("connectors.worker.batch.read", broken)
-    result, said = between_pipes(config, KEYED, KEYED)
+    result, said = worked(config, KEYED, KEYED)
     assert result.exit_code == console.INTERNAL_ERROR
     assert failure(result) == "ArithmeticError: no root"
     assert said == []
 
 
-def without(redirection: str, config: Path) -> list[str]:
-    """Return the command that runs a worker without one of its streams."""
-    start = ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-c", MAIN]
-    return [*start, "run", str(config), "--broker", "memory://"]
-
-
-def test_closed_standard_input_is_reported(config: Path) -> None:
-    process = subprocess.run(
-        without("<&-", config),
-        capture_output=True,
-        check=False,
-        env=ENVIRONMENT,
+@pytest.fixture
+def embedded(config: Path) -> Path:
+    """A configuration whose topics are in a directory, and there."""
+    config.write_text(
+        config.read_text().replace("kafka://nowhere", f"file://{config.parent}/topics")
     )
-    assert process.returncode == console.WRONG_USE
-    assert b"memory:// needs standard input and output, which are closed" in process.stderr
+    EmbeddedTopics(config.parent / "topics").create()
+    return config
 
 
-def test_closed_standard_error_is_no_reason_to_fail(config: Path) -> None:
-    process = subprocess.run(
-        without("2>&-", config),
-        input=KEYED.encode(),
-        stdout=subprocess.PIPE,
-        check=False,
-        env=ENVIRONMENT,
-    )
-    assert process.returncode == console.DONE
-    assert b'"type":"prediction"' in process.stdout
+def test_closed_standard_error_is_no_reason_to_fail(embedded: Path) -> None:
+    topics = EmbeddedTopics(embedded.parent / "topics")
+    with closing(topics.writer("test")) as writer:
+        writer.send(input_of(KEYED.encode()))
+    start = ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", MAIN]
+    process = subprocess.Popen([*start, "run", str(embedded)], env=ENVIRONMENT)
+    try:
+        wait_until(lambda: bool(everything(topics, "predictions")))
+        process.terminate()
+        assert process.wait(60.0) == console.DONE
+    finally:
+        process.kill()
+        process.wait()
 
 
 # --- signals, in a process of its own
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_ends_it_with_0(number: signal.Signals, config: Path) -> None:
-    process = Process(config, "--broker", "memory://")
+def test_signal_ends_it_with_0(number: signal.Signals, embedded: Path) -> None:
+    process = Process(embedded)
     process.wait_for("assigned")
     process.process.send_signal(number)
     status, log = process.end()
@@ -489,9 +494,9 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 """
 
 
-def test_signals_ignored_from_the_start_do_not_end_it(config: Path) -> None:
+def test_signals_ignored_from_the_start_do_not_end_it(embedded: Path) -> None:
     """As under `nohup`, and as the background job of a script."""
-    process = Process(config, "--broker", "memory://", code=NOHUP)
+    process = Process(embedded, code=NOHUP)
     process.wait_for("assigned")
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         process.process.send_signal(number)
@@ -522,8 +527,8 @@ Worker.run = busy
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 )
-def test_second_signal_ends_it_at_once(number: signal.Signals, status: int, config: Path) -> None:
-    process = Process(config, "--broker", "memory://", code=BUSY)
+def test_second_signal_ends_it_at_once(number: signal.Signals, status: int, embedded: Path) -> None:
+    process = Process(embedded, code=BUSY)
     process.wait_for("started")
     process.process.send_signal(signal.SIGTERM)
     process.wait_for("busy")
@@ -543,7 +548,7 @@ Worker.run = lost
 """
 
 
-def test_threads_and_exit_handlers_of_a_client_do_not_hold_it_up(config: Path) -> None:
-    status, log = Process(config, "--broker", "memory://", code=STUCK).end()
+def test_threads_and_exit_handlers_of_a_client_do_not_hold_it_up(embedded: Path) -> None:
+    status, log = Process(embedded, code=STUCK).end()
     assert status == console.LOST_BROKER
     assert log[-1]["reason"] == "broker is gone"
