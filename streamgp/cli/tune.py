@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from streamgp.apps.console import tell
-from streamgp.apps.tune import MOST
 from streamgp.cli.options import (
     GivenPath,
     Number,
@@ -77,7 +76,7 @@ def _numbers(
     "--seed",
     type=WholeNumber(0, 2**32 - 1),
     metavar="N",
-    help="Seed of the annotator and of --random.  [default: 1]",
+    help="Seed of the annotator.  [default: 1]",
 )
 @click.option(
     "--limit",
@@ -97,13 +96,6 @@ def _numbers(
     callback=_numbers,
     metavar="A,B,...",
     help="Noise variances to try.  [default: 0.02,0.1,0.25,0.5,1]",
-)
-@click.option(
-    "--random",
-    "n_random",
-    type=WholeNumber(1, MOST),
-    metavar="N",
-    help="Try N random pairs between the smallest and largest values, instead of all pairs.",
 )
 @click.option(
     "--by",
@@ -139,7 +131,6 @@ def tune(
     config_file: Path | None,
     length_scales: tuple[float, ...],
     noise_variances: tuple[float, ...],
-    n_random: int | None,
     by: str,
     output: Path | None,
     is_comparison: bool,
@@ -163,7 +154,7 @@ def tune(
       streamgp tune rooms.csv --label room
       streamgp tune rooms.csv --label room --annotator error_rate=0.2 --output best.toml
       streamgp replay rooms.csv --config best.toml
-      streamgp tune rooms.csv --label room --noise-variances 0.01,1 --random 20
+      streamgp tune rooms.csv --label room --noise-variances 0.01,0.1,1
       streamgp tune rooms.csv --label room --annotator error_rate=0.2 \\
           --compare old.toml best.toml --picture both.png
     """
@@ -171,7 +162,6 @@ def tune(
         "--config": config_file,
         "--length-scales": length_scales,
         "--noise-variances": noise_variances,
-        "--random": n_random,
         "--output": output,
     }
     _check_together(is_comparison, configs, picture, [name for name, v in searching.items() if v])
@@ -184,7 +174,6 @@ def tune(
             options,
             length_scales=length_scales,
             noise_variances=noise_variances,
-            n_random=n_random,
             by=by,
             output=output,
         )

@@ -57,7 +57,7 @@ def test_everything_written_is_its_owners_alone_and_a_strict_umask_stays_strict(
     replay = ["replay", log, "--label", "room", "--state", top / "state" / "deep"]
     with umask(mask):
         done(*replay, "--out", top / "a" / "out", "--report", top / "b" / "page.html")
-        done("tune", log, "--label", "room", "--random", "1", "--output", best)
+        done("tune", log, "--label", "room", "--length-scales", "1", "--output", best)
         compare = ["tune", log, "--label", "room", "--compare", best]
         done(*compare, "--picture", top / "curves.svg")
     found = modes(top)

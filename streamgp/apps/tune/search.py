@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +34,7 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.query.skeptical_base import scaling_for
 
-# --- Grid and random search: all pairs of the given values, or pairs drawn between them.
+# --- Grid search: all pairs of the given values.
 
 
 # Factors of the length scale if no values are given.
@@ -49,21 +48,17 @@ def candidates(
     *,
     length_scales: Sequence[float] = (),
     noise_variances: Sequence[float] = (),
-    n_random: int | None = None,
 ) -> list[Learner]:
     """Return the learners to try; the configured one is the first.
 
     Parameters
     ----------
     config
-        The configuration; its seed is used for random draws.
+        The configuration.
     default_scale
         The length scale of a learner without a given one.
     length_scales, noise_variances
         Values to try; by default some around those of the configuration.
-    n_random
-        Number of pairs to draw, uniformly in their logarithms, between the smallest and largest
-        values; None for all pairs.
 
     Raises
     ------
@@ -80,18 +75,12 @@ def candidates(
     given = resolved(config).learner
     scales: Sequence[float | None] = length_scales or _around(given.length_scale, default_scale)
     noises = noise_variances or _NOISE_VARIANCES
-    if n_random is None:
-        if len(scales) * len(noises) > MOST:
-            raise click.UsageError(
-                f"{len(scales)} length scales and {len(noises)} noise variances are "
-                f"{len(scales) * len(noises)} pairs, expected {MOST} at most; name fewer, or draw "
-                "some with --random N"
-            )
-        pairs = [(scale, noise) for scale in scales for noise in noises]
-    else:
-        numbers = [default_scale if scale is None else scale for scale in scales]
-        draw = random.Random(config.seed)
-        pairs = [(_between(numbers, draw), _between(noises, draw)) for _ in range(n_random)]
+    if len(scales) * len(noises) > MOST:
+        raise click.UsageError(
+            f"{len(scales)} length scales and {len(noises)} noise variances are "
+            f"{len(scales) * len(noises)} pairs, expected {MOST} at most; name fewer"
+        )
+    pairs = [(scale, noise) for scale in scales for noise in noises]
     tried = [given, *(changed(given, length_scale=s, noise_variance=v) for s, v in pairs)]
     return [learner for i, learner in enumerate(tried) if learner not in tried[:i]]
 
@@ -105,11 +94,6 @@ def _around(given: float | None, default: float) -> list[float | None]:
     middle = default if given is None else given
     # A length scale that is not given grows with the number of features: keep it that way.
     return [given if factor == 1.0 else rounded(factor * middle) for factor in _FACTORS]
-
-
-def _between(values: Sequence[float], draw: random.Random) -> float:
-    """Draw a value, uniformly in its logarithm."""
-    return rounded(math.exp(draw.uniform(math.log(min(values)), math.log(max(values)))))
 
 
 # --- Result of a search: ranked trials, the best one, and the tables.
@@ -303,7 +287,6 @@ def search(
     source: str,
     length_scales: Sequence[float],
     noise_variances: Sequence[float],
-    n_random: int | None,
     by: By,
     output: Path | None,
 ) -> int:
@@ -331,7 +314,6 @@ def search(
         bench.default_scale,
         length_scales=length_scales,
         noise_variances=noise_variances,
-        n_random=n_random,
     )
     trials, interrupted = _trials(bench, tried)
     if interrupted:

@@ -39,18 +39,6 @@ def test_values_lie_around_the_length_scale_of_the_configuration() -> None:
     assert {learner.max_points for learner in tried} == {"all"}
 
 
-def test_draws_stay_between_the_values_and_follow_the_seed() -> None:
-    values = {"length_scales": [0.5, 8.0], "noise_variances": [0.01, 1.0], "n_random": 40}
-    tried = candidates(Config(seed=3), 2.0, **values)[1:]
-    assert len(tried) == 40
-    assert all(0.5 <= learner.length_scale <= 8.0 for learner in tried)
-    assert all(0.01 <= learner.noise_variance <= 1.0 for learner in tried)
-    # Evenly in the logarithms: half of them below the geometric mean, give or take.
-    assert 10 < sum(learner.length_scale < 2.0 for learner in tried) < 30
-    assert candidates(Config(seed=3), 2.0, **values)[1:] == tried
-    assert candidates(Config(seed=4), 2.0, **values)[1:] != tried
-
-
 def test_too_many_pairs_are_refused() -> None:
     many = [float(i) for i in range(1, 22)]
     with pytest.raises(click.UsageError, match=f"441 pairs, expected {MOST} at most"):
