@@ -20,9 +20,8 @@ from connectors.wire.codec import decode
 from connectors.wire.signatures import signature
 from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence
 from streamgp.apps.annotate.commands import Command, line_of
-from streamgp.apps.annotate.line_ui import LineFace, Lines
+from streamgp.apps.annotate.line_ui import LineFace, Lines, Stopwatch
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.stopwatch import Stopwatch
 from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 

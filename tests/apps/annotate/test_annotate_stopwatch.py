@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.apps.annotate import stopwatch
+from streamgp.apps.annotate import line_ui
 from streamgp.apps.annotate.commands import COMMANDS, Command
-from streamgp.apps.annotate.stopwatch import Stopwatch
+from streamgp.apps.annotate.line_ui import Stopwatch
 from tests.helpers.deskwork import Clock, challenge, label_request
 
 REQUESTS = [label_request("e1"), label_request("e2"), label_request("e1", key="other"), None]
@@ -103,7 +103,7 @@ def test_handler_of_before_is_back_afterwards() -> None:
 def test_times_of_the_last_questions_alone_are_kept(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopwatch, "N_KEPT", 2)
+    monkeypatch.setattr(line_ui, "N_KEPT", 2)
     watch = Stopwatch(clock)
     found: dict[str, Any] = {}
     for event_id in ("e1", "e2", "e3", "e1", "e3"):
