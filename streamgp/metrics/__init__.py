@@ -9,13 +9,7 @@ do not import `river.metrics`, which is slow to load.
 from __future__ import annotations
 
 from streamgp.metrics.agreement import AnnotatorAgreement
-from streamgp.metrics.conversation import (
-    AnnotatorError,
-    ChallengePrecision,
-    ChallengeRecall,
-    LabelRate,
-    WrongLabelsKept,
-)
+from streamgp.metrics.conversation import ChallengePrecision, LabelRate
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
 from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
@@ -33,16 +27,13 @@ __all__ = [
     "NMSE",
     "NPLL",
     "AnnotatorAgreement",
-    "AnnotatorError",
     "Brier",
     "CalibrationError",
     "ChallengePrecision",
-    "ChallengeRecall",
     "IntervalCoverage",
     "LabelRate",
     "Overconfidence",
     "PredictionSets",
     "RightWrongAUC",
     "Underconfidence",
-    "WrongLabelsKept",
 ]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from streamgp.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from streamgp.base import Label
 
 
 class ConversationMetric(Metric):
@@ -77,8 +74,21 @@ class LabelRate(_Share):
         self._count(asked, -1)
 
 
-class _ChallengeShare(_Share):
-    """A share of some of the first answers."""
+class ChallengePrecision(_Share):
+    """Share of the challenged answers that were wrong; the other answers are ignored.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import ChallengePrecision
+    >>> metric = ChallengePrecision()
+    >>> for challenged, wrong in [(True, True), (True, False), (False, True), (True, True)]:
+    ...     metric.update(challenged, wrong)
+    >>> metric
+    ChallengePrecision: 66.67%
+
+    """
+
+    found_in = "challenge_precision of the result"
 
     @property
     def bigger_is_better(self) -> bool:
@@ -95,141 +105,10 @@ class _ChallengeShare(_Share):
             Whether it was wrong.
 
         """
-        self._note(challenged, wrong, 1)
+        if challenged:
+            self._count(wrong)
 
     def revert(self, challenged: bool, wrong: bool) -> None:
         """Uncount one answer."""
-        self._note(challenged, wrong, -1)
-
-    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
-        raise NotImplementedError
-
-
-class ChallengePrecision(_ChallengeShare):
-    """Share of the challenged answers that were wrong; the other answers are ignored.
-
-    Examples
-    --------
-    >>> from streamgp.metrics import ChallengePrecision
-    >>> metric = ChallengePrecision()
-    >>> for challenged, wrong in [(True, True), (True, False), (False, True), (True, True)]:
-    ...     metric.update(challenged, wrong)
-    >>> metric
-    ChallengePrecision: 66.67%
-
-    """
-
-    found_in = "challenge_precision of the result"
-
-    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
         if challenged:
-            self._count(wrong, step)
-
-
-class ChallengeRecall(_ChallengeShare):
-    """Share of the wrong answers that were challenged; the other answers are ignored.
-
-    Examples
-    --------
-    >>> from streamgp.metrics import ChallengeRecall
-    >>> metric = ChallengeRecall()
-    >>> for challenged, wrong in [(True, True), (True, False), (False, True), (False, False)]:
-    ...     metric.update(challenged, wrong)
-    >>> metric
-    ChallengeRecall: 50.00%
-
-    """
-
-    found_in = "challenge_recall of the result"
-
-    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
-        if wrong:
-            self._count(challenged, step)
-
-
-class WrongLabelsKept(_Share):
-    """Share of the kept labels that are wrong.
-
-    Examples
-    --------
-    >>> from streamgp.metrics import WrongLabelsKept
-    >>> metric = WrongLabelsKept()
-    >>> metric.update("hall", "hall")
-    >>> metric.update("hall", "den")
-    >>> metric
-    WrongLabelsKept: 50.00%
-    >>> metric.revert("hall", "den")  # the label was corrected
-    >>> metric.update("hall", "hall")
-    >>> metric
-    WrongLabelsKept: 0.00%
-
-    """
-
-    found_in = "wrong_kept of the result"
-
-    def update(self, y_true: Label, y_kept: Label) -> None:
-        """Count a label.
-
-        Parameters
-        ----------
-        y_true
-            The true label.
-        y_kept
-            The label that the learner holds.
-
-        """
-        self._count(y_true != y_kept)
-
-    def revert(self, y_true: Label, y_kept: Label) -> None:
-        """Uncount a label, for one that was corrected or withdrawn."""
-        self._count(y_true != y_kept, -1)
-
-
-class AnnotatorError(ConversationMetric):
-    """Distance of the estimated error rate of an annotator from the observed one.
-
-    Examples
-    --------
-    >>> from streamgp.metrics import AnnotatorError
-    >>> metric = AnnotatorError()
-    >>> for estimate, wrong in [(0.2, False), (0.17, False), (0.14, True), (0.24, False)]:
-    ...     metric.update(estimate, wrong)
-    >>> round(metric.get(), 3)
-    0.01
-    >>> metric
-    AnnotatorError: 1.00% (estimated 24.00%, observed 25.00%)
-
-    """
-
-    found_in = "annotators of streamgp.evaluation.RunStatistics"
-
-    # _estimate  the last estimate
-    # _observed  share of wrong answers
-
-    def __init__(self) -> None:
-        self._estimate = 0.0
-        self._observed = _Share()
-
-    def update(self, estimate: float, wrong: bool) -> None:
-        """Count one first answer.
-
-        Parameters
-        ----------
-        estimate
-            Error rate that the learner now assumes, this answer included.
-        wrong
-            Whether the answer was wrong.
-
-        """
-        self._estimate = estimate
-        self._observed._count(wrong)
-
-    def get(self) -> float:
-        """Return `|estimate - observed share|` as of the last answer; 0 before the first."""
-        return abs(self._estimate - self._observed.get())
-
-    def __repr__(self) -> str:
-        return (
-            f"{super().__repr__()} "
-            f"(estimated {self._estimate:.2%}, observed {self._observed.get():.2%})"
-        )
+            self._count(wrong, -1)
