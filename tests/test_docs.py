@@ -300,26 +300,26 @@ def test_a_scaler_in_front_of_the_model_costs_what_two_pages_say():
 def test_counts_below_the_example_of_metrics_are_those_of_its_run():
     text = (DOCS / "metrics.md").read_text(encoding="utf-8")
     [code, below] = re.search(
-        r"^### Five of them in one run\n.*?```python\n(.*?)```.*?```text\n.*?```\n(.*?)^###",
+        r"^## Metrics of a conversation\n.*?```python\n(.*?)```.*?```text\n.*?```\n(.*?)\n\n`",
         text,
         re.M | re.S,
     ).groups()
     run: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(code, "metrics.md", "exec"), run)
-    wrong, held, rooms = run["wrong"], run["held"], run["rooms"]
-    n_wrong, n_asked = sum(wrong.values()), len(wrong)
-    assert run["recall"].get() == 1.0
-    n_challenged = round(n_wrong / run["precision"].get())
-    n_kept = sum(label != rooms[event] for event, label in held.items())
-    n_corrected = sum(held[event] == rooms[event] for event, is_wrong in wrong.items() if is_wrong)
-    assert below.split("* Bob's")[0].replace("\n  ", " ") == (
-        f"\n* It asked for a label in {n_asked} of {len(rooms)} events.\n"
-        f"* {n_challenged} answers were challenged, and {n_wrong} of these were wrong: one "
-        "challenge was in vain.\n"
-        f"* {n_wrong} answers were wrong, and all of them were challenged.\n"
-        f"* {n_kept} of the {len(held)} labels are wrong in the end. Of the {n_wrong} wrong "
-        f"answers, {n_corrected} were corrected; for the other {n_wrong - n_corrected} the "
-        "annotator was wrong again.\n"
+    found = run["found"]
+    assert found.challenge_recall == 1.0
+    n_wrong = round(found.challenge_precision * found.n_challenges)
+    n_kept = round(found.wrong_kept * found.n_asked)
+    assert n_wrong == found.n_challenges - 1
+    assert " ".join(below.split()) == (
+        f"* It asked for a label in {found.n_asked} of {found.n_events} events. "
+        f"* {found.n_challenges} answers were challenged, and {n_wrong} of these were wrong: one "
+        "challenge was in vain. "
+        f"* {n_wrong} answers were wrong, and all of them were challenged. First answers count, "
+        "not those to a challenge. "
+        f"* {n_kept} of the {found.n_asked} labels are wrong in the end. Of the {n_wrong} wrong "
+        f"answers, {found.n_repaired} were corrected; for the other {n_wrong - found.n_repaired} "
+        "the annotator was wrong again."
     )
 
 
