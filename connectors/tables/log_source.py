@@ -48,7 +48,7 @@ class LogSource(Source):
     Parameters
     ----------
     path
-        The file, plain or compressed with gzip or zstd.
+        The file, plain or compressed with gzip.
     label
         Column of the labels; an empty cell means no label. None: no event has one.
     time

@@ -1,4 +1,4 @@
-"""Raw rows of a file: CSV, JSON lines and Parquet; plain, gzip or zstd.
+"""Raw rows of a file: CSV, JSON lines and Parquet; plain or gzip.
 
 A table is read once, from the start, in constant memory. An unusable row becomes a `BadRow`; an
 unusable file raises `TableError`. `connectors.tables.columns` interprets the cells.
@@ -11,7 +11,6 @@ import csv
 import gzip
 import json
 import re
-import sys
 import tempfile
 import zlib
 from collections import Counter
@@ -22,13 +21,8 @@ from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 _BUFFER = 1 << 17
-DAMAGES: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
+DAMAGES: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 """Errors raised while reading a damaged or unreadable file."""
 
 
@@ -37,7 +31,7 @@ class TableError(ValueError):
 
 
 class BinaryFile:
-    """A file opened for reading, with any compression.
+    """A file opened for reading, plain or compressed with gzip.
 
     Attributes
     ----------
@@ -61,14 +55,12 @@ class BinaryFile:
         self._size = self.path.stat().st_size
         self._inner: Any = None
         try:
-            magic = self._raw.peek(4)[:4]
+            magic = self._raw.peek(2)[:2]
         except OSError as error:
             self._raw.close()
             raise TableError(f"{path} cannot be read: {error.strerror}") from None
-        if magic.startswith(b"\x1f\x8b"):
+        if magic == b"\x1f\x8b":
             self._inner = gzip.GzipFile(fileobj=self._raw, mode="rb")
-        elif magic == b"\x28\xb5\x2f\xfd":
-            self._inner = zstd.ZstdFile(self._raw, mode="rb")
         self.stream: BufferedReader[Any] = self._raw
         if self._inner is not None:
             self.stream = BufferedReader(_Unpacked(self._inner), _BUFFER)
@@ -76,7 +68,7 @@ class BinaryFile:
     @property
     def names_json(self) -> bool:
         """Whether the name says that the file holds JSON."""
-        suffixes = [s for s in self.path.suffixes if s not in (".gz", ".zst")]
+        suffixes = [s for s in self.path.suffixes if s != ".gz"]
         return suffixes[-1:] in ([".json"], [".jsonl"], [".ndjson"])
 
     @property
@@ -610,7 +602,7 @@ def _open_by_content(file: BinaryFile, head: bytes) -> Table:
         return ParquetTable(file)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{file.path} is UTF-16 text; {_SAVE_AS.format('UTF-16')}")
-    kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
+    kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip"
     # A text file may contain null bytes after its first line, if a crash truncated it.
     if b"\0" in head.lstrip().partition(b"\n")[0]:
         raise TableError(f"{file.path} is binary, or UTF-16 text; expected {kinds}, in UTF-8")

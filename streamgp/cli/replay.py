@@ -140,7 +140,7 @@ def replay(
     the table of results to stdout.
 
     LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow), plain or
-    compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be read is
+    compressed with gzip. An empty cell is a missing value. A row that cannot be read is
     counted and written to rejected.jsonl, and the run continues.
 
     \b
