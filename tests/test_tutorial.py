@@ -53,7 +53,7 @@ def test_every_command_is_run_here():
 def test_table_of_the_demo_is_what_it_prints():
     [(command, promised)] = [(c, out) for c, out in TUTORIAL.outputs() if c == "streamgp demo\n"]
     # In this process: it has loaded River and what that needs.
-    done = CliRunner().invoke(cli, [*command.split()[1:], "--no-picture"])
+    done = CliRunner().invoke(cli, command.split()[1:])
     assert (done.exit_code, done.stderr) == (0, "")
     printed = done.stdout
     assert max(map(cell_len, printed.splitlines())) <= 80

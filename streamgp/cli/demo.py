@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import webbrowser
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from streamgp.report.charts import Curve
 
 
-DEFAULT_PICTURE = Path("streamgp-demo.png")
 INTRODUCTION = """\
 2000 readings of 7 WiFi signal strengths in 4 rooms, one room after the other;
 labels come from an annotator who is wrong 20 % of the time.
@@ -51,9 +49,8 @@ SkepticalClassifier.
     type=GivenPath(),
     metavar="FILE",
     help="Draw the learning curves to this file: .png, .svg or .pdf. Needs matplotlib "
-    f"(pip install matplotlib).  [default: {DEFAULT_PICTURE}, if matplotlib is installed]",
+    "(pip install matplotlib).",
 )
-@click.option("--no-picture", is_flag=True, help="Do not draw the learning curves.")
 @click.option(
     "--write",
     type=GivenPath("file"),
@@ -88,7 +85,6 @@ SkepticalClassifier.
 def demo(
     seed: int,
     picture: Path | None,
-    no_picture: bool,
     write: Path | None,
     on_page: bool,
     raw: bool,
@@ -131,8 +127,6 @@ def demo(
         write_room_log(write)
         return
     if picture is not None:
-        if no_picture:
-            raise click.UsageError("--picture and --no-picture contradict each other; choose one")
         check_picture(picture, read=())
     from streamgp.apps.console import INTERRUPTED, progress
     from streamgp.apps.replay.demo import LEARNERS, run_learners
@@ -143,7 +137,7 @@ def demo(
     click.echo(INTRODUCTION)
     click.echo(table([played.row(name) for name, played in runs.items()]))
     click.echo(EXPLANATION)
-    if not no_picture and runs:
+    if picture is not None and runs:
         _draw([played.points.curve(name) for name, played in runs.items()], picture)
     if len(runs) < len(LEARNERS) or any(played.result.interrupted for played in runs.values()):
         click.echo("interrupted; the last learner did not see the whole log", err=True)
@@ -195,19 +189,11 @@ def _check_unused(*names: str) -> None:
             raise click.UsageError(f"{parameter.opts[0]} can be used only with --page")
 
 
-def _draw(curves: list[Curve], picture: Path | None) -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        click.echo("For a picture of the learning curves: pip install matplotlib")
-        return
+def _draw(curves: list[Curve], path: Path) -> None:
     from streamgp.report.charts import draw_curves
 
-    path = DEFAULT_PICTURE if picture is None else picture
     try:
         draw_curves(curves, path, title="WiFi rooms, an annotator wrong 20 % of the time")
     except OSError as error:
-        message = f"cannot draw {path}: {error.strerror or error}"
-        if picture is not None:
-            raise click.ClickException(message) from None
-        click.echo(f"No picture: {message}", err=True)  # this picture was not requested
-        return
+        raise click.ClickException(f"cannot draw {path}: {error.strerror or error}") from None
     click.echo(f"Learning curves: {path}")

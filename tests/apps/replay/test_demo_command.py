@@ -49,7 +49,7 @@ def hide_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short")  # that of the whole log is in the tutorial
 def test_table_fits_80_columns_and_cuts_no_name() -> None:
-    result = demo("--no-picture")
+    result = demo()
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert max(map(cell_len, lines)) <= 80
@@ -116,26 +116,8 @@ def test_picture_is_drawn_where_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_picture_is_drawn_unasked_if_matplotlib_is_there(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+def test_nothing_is_written_unasked(tmp_path: Path) -> None:
     assert demo().exit_code == 0
-    assert (tmp_path / "streamgp-demo.png").exists()
-
-
-@pytest.mark.usefixtures("short")
-def test_no_picture_writes_nothing(tmp_path: Path) -> None:
-    assert demo("--no-picture").exit_code == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("short")
-def test_without_matplotlib_one_line_says_how_to_get_the_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hide_matplotlib(monkeypatch)
-    result = demo()
-    assert result.exit_code == 0
-    assert "pip install matplotlib" in result.stdout.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -156,12 +138,6 @@ def test_picture_of_unknown_format_is_refused_before_the_work() -> None:
     assert "--picture must end in one of .png, .svg, .pdf, got 'curves.gif'" in result.stderr
 
 
-def test_picture_and_no_picture_contradict() -> None:
-    result = demo("--picture", "curves.png", "--no-picture")
-    assert result.exit_code == 2
-    assert "--picture and --no-picture contradict each other; choose one" in result.stderr
-
-
 def test_picture_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     result = demo("--picture", "missing/curves.png")
@@ -169,15 +145,6 @@ def test_picture_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pat
     assert result.stderr == (
         f"Error: cannot write missing/curves.png: there is no directory {tmp_path / 'missing'}\n"
     )
-
-
-@pytest.mark.usefixtures("short")
-def test_picture_that_nobody_asked_for_may_fail(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    (tmp_path / "streamgp-demo.png").mkdir()
-    result = demo()
-    assert result.exit_code == 0
-    assert result.stderr == "No picture: cannot draw streamgp-demo.png: Is a directory\n"
 
 
 def test_raw_rows_are_played_as_windows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +167,7 @@ def test_raw_rows_are_played_as_windows(monkeypatch: pytest.MonkeyPatch) -> None
     assert re.search(rf"^skeptical GP +[\d.]+ +[\d.]+ +{n_asked} ", result.stdout, re.M)
 
 
-@pytest.mark.parametrize("option", ["--picture=x.png", "--no-picture", "--write=x.csv"])
+@pytest.mark.parametrize("option", ["--picture=x.png", "--write=x.csv"])
 def test_what_the_raw_demo_has_not_is_refused(option: str) -> None:
     result = demo("--raw", option)
     assert result.exit_code == 2
@@ -229,7 +196,7 @@ def test_ctrl_c_shows_what_was_done_and_ends_with_130(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(rooms, "room_events", lambda _n: events)
     monkeypatch.setattr(rooms, "EventSource", Interrupting)
-    result = demo("--no-picture")
+    result = demo()
     assert result.exit_code == 130
     names = list(LEARNERS)
     assert names[1] in result.stdout
@@ -274,8 +241,8 @@ def test_the_log_is_written_once_and_whose_it_is_is_said(tmp_path: Path) -> None
             "--write only writes the log; leave out --seed (see `cli demo --help`)",
         ),
         (
-            ("rooms.csv", "--no-picture"),
-            "--write only writes the log; leave out --no-picture (see `cli demo --help`)",
+            ("rooms.csv", "--picture=x.png"),
+            "--write only writes the log; leave out --picture (see `cli demo --help`)",
         ),
     ],
 )
