@@ -19,8 +19,8 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
-"""Invisible, but parts of emoji and of words in some scripts."""
+# Invisible, but parts of emoji and of words in some scripts.
+_JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
 _SELECTORS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
 _EMOJI_SELECTOR = "\N{VARIATION SELECTOR-16}"
 # Punctuation and a letter that can be emoji, too.

@@ -14,11 +14,12 @@ from connectors.annotation.label_text import shown_label
 from connectors.wire.explain import one_line
 from streamgp.apps.replay.engine import row_of
 from streamgp.apps.worker.logging import TextLines
-from streamgp.common.printable import JOINERS, HiddenLabels, hidden_characters, printable
+from streamgp.common.printable import HiddenLabels, hidden_characters, printable
 from streamgp.interactive import RunStatistics
 from streamgp.report.html import foreign
 from streamgp.report.tables import table
 
+JOINERS = ("\u200c", "\u200d")
 INVISIBLE = [
     *("\x00", "\x07", "\x1b", "\x7f", "\x9b", "\t", "\n", "\r", "\x85"),
     *("\u00a0", "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200e", "\u200f"),
