@@ -42,6 +42,15 @@ class Notes:
             tell(f"note: {line}")
 
 
+def check_rereadable(log: Path, *, needed_by: str) -> None:
+    """Refuse a log that cannot be read a second time, such as a pipe."""
+    # The reader of the log reports a missing file or a directory.
+    if log.exists() and not (log.is_file() or log.is_dir()):
+        raise click.ClickException(
+            f"{log} cannot be read a second time, which {needed_by} needs; save it to a file first"
+        )
+
+
 def open_log(path: Path, config: Config, notes: Notes, *, source: str) -> LogSource | WindowedLog:
     """Open the log of a configuration: its rows, or windows over them.
 

@@ -219,8 +219,9 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
 
 def _refuse_numbers(log: Path, config: Config) -> None:
     """Refuse a log whose every number would be a class: that takes minutes and says nothing."""
-    from streamgp.apps.recorded_logs import Notes, open_rows
+    from streamgp.apps.recorded_logs import Notes, check_rereadable, open_rows
 
+    check_rereadable(log, needed_by="tune")
     with closing(open_rows(log, config, Notes())) as rows:
         if rows.n_numbers:
             raise click.UsageError(

@@ -309,15 +309,6 @@ class Keeper:
         self._directory.close()
 
 
-def check_log(log: Path) -> None:
-    """Refuse a log that cannot be read a second time."""
-    # The reader of the log reports a missing file or a directory.
-    if log.exists() and not (log.is_file() or log.is_dir()):
-        raise click.ClickException(
-            f"{log} cannot be read a second time, which --state needs; save it to a file first"
-        )
-
-
 def open_store(directory: StateDirectory, config: Config) -> SqliteStore | None:
     """Open the store of evicted loops, if loops can be evicted.
 

@@ -28,8 +28,14 @@ from streamgp.apps.console import (
     tell,
 )
 from streamgp.apps.gc_tuning import seldom_collected
-from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log, tell_rejected
-from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
+from streamgp.apps.recorded_logs import (
+    N_REASONS_SHOWN,
+    Notes,
+    check_rereadable,
+    open_log,
+    tell_rejected,
+)
+from streamgp.apps.replay.checkpoint import Cut, Keeper, in_words
 from streamgp.apps.replay.engine import Game, Played, drifts_of, reliability_of
 from streamgp.apps.replay.results import (
     FILE_NAMES,
@@ -200,7 +206,7 @@ def replay_log(
 
     """
     if state is not None:
-        check_log(path)
+        check_rereadable(path, needed_by="--state")
     with ExitStack() as stack:
         notes = Notes()
         # First, so that an unreadable log leaves no directory behind.

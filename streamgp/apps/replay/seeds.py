@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scipy.special import stdtrit
 
 from streamgp.apps.console import DONE, INTERRUPTED, number, progress, tell
-from streamgp.apps.recorded_logs import Notes
+from streamgp.apps.recorded_logs import Notes, check_rereadable
 from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.results import learner_name
 from streamgp.apps.replay.run import play_log
@@ -47,9 +47,10 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     ConfigError
         If the learner cannot be built.
     click.ClickException
-        If the log cannot be read to its end.
+        If the log cannot be read to its end, or only once.
 
     """
+    check_rereadable(path, needed_by="--seeds")
     runs: dict[str, list[RunStatistics]] = {}
     n_drifts: list[int] = []
     for n in range(n_seeds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -105,3 +106,14 @@ def test_seeds_write_no_files(log: Path, tmp_path: Path) -> None:
         result = replay(log, "--label", "room", "--seeds", "2", option, tmp_path / "there")
         assert result.exit_code == 2
         assert "leave out --out, --report and --state" in result.output
+
+
+def test_a_log_that_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = replay(pipe, "--label", "room", "--seeds", "2")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: {pipe} cannot be read a second time, which --seeds needs; save it to a file "
+        "first\n"
+    )

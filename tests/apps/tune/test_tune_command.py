@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.resources
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -464,3 +465,15 @@ def test_a_limit_of_questions_a_day_is_proposed_with_what_it_costs(tmp_path: Pat
     assert "rounded up" not in limited.stdout
     assert [accuracy, n_questions] in [row[2:4] for row in replays(limited)]
     assert "a day" not in tune(log, "--label", "room", *options[4:], *one).stdout
+
+
+@pytest.mark.parametrize("others", [[], ["--compare", "as-it-is.toml"]])
+def test_a_log_that_can_be_read_only_once_is_refused(
+    others: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("as-it-is.toml").touch()
+    os.mkfifo("pipe")
+    assert wrong("pipe", "--label", "room", *others) == (
+        "pipe cannot be read a second time, which tune needs; save it to a file first"
+    )
