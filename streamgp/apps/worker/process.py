@@ -135,12 +135,14 @@ def _first_free(root: Path) -> StateDirectory:
 
 def _claim(state: StateDirectory, origin: str) -> None:
     """Make sure that everything in a directory belongs to the topics."""
-    if state.read(_ORIGIN) == origin.encode():
+    # The address may hold a path whose bytes are not UTF-8.
+    written = origin.encode(errors="surrogateescape")
+    if state.read(_ORIGIN) == written:
         return
     for name in state.names():
         with suppress(FileNotFoundError):
             state.file(name).unlink()
-    state.write(_ORIGIN, origin.encode())
+    state.write(_ORIGIN, written)
 
 
 def _host() -> str:

@@ -98,6 +98,16 @@ def test_snapshots_of_other_topics_are_removed(tmp_path: Path) -> None:
         state_of(slot).close()
 
 
+def test_snapshots_of_topics_in_a_path_that_is_not_unicode_are_kept(tmp_path: Path) -> None:
+    origin = origin_of_state("file:///data/\udcff/topics", ["events"], "one", "1")
+    slot = take(tmp_path, origin=origin)
+    state_of(slot).write("partition-0.snapshot", b"mine")
+    state_of(slot).close()
+    slot = take(tmp_path, origin=origin)
+    assert state_of(slot).read("partition-0.snapshot") == b"mine"
+    state_of(slot).close()
+
+
 def test_place_that_cannot_be_written_is_told_and_done_without(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     slots = [take(tmp_path / "file") for _ in range(2)]
