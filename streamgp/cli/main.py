@@ -149,6 +149,8 @@ def _message_of(error: OSError) -> str:
     if not error.strerror:
         return str(error)
     if error.filename is None:
+        if isinstance(error, FileNotFoundError):  # only the working directory has no name
+            return "the working directory has been removed; change to another one"
         return f"cannot write the results: {error.strerror}"
     return f"cannot use {error.filename}: {error.strerror}; name another file"
 

@@ -189,6 +189,23 @@ def test_a_name_that_no_file_can_have_is_reported_with_the_name(tmp_path: Path) 
     )
 
 
+def test_a_removed_working_directory_is_reported_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, gone = tmp_path / "log.csv", tmp_path / "gone"
+    log.write_text("a,room\n1,x\n2,y\n")
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = CliRunner().invoke(
+        cli, ["replay", str(log), "--label", "room", "--report", "report.html"]
+    )
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: the working directory has been removed; change to another one\n"
+    )
+
+
 def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_context: object) -> None:
         raise ZeroDivisionError
