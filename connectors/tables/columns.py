@@ -168,6 +168,8 @@ class FeatureColumns:
         Whether text columns are features without being named.
     typed
         Whether cells have types; else all are text.
+    unnamed
+        Columns without a name in the header, which are left out.
     notes
         Called with a line about columns that are left out, or are text.
 
@@ -186,6 +188,7 @@ class FeatureColumns:
         named: bool,
         texts: bool,
         typed: bool,
+        unnamed: Sequence[str],
         notes: Callable[[str], None],
     ) -> None:
         self._named = named
@@ -194,7 +197,7 @@ class FeatureColumns:
         self._notes = notes
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
-        said: dict[str, list[str]] = {}
+        said = {"left out without a name": [*unnamed]} if unnamed else {}
         with_commas, with_thousands, with_units, with_texts = [], [], [], []
         meters: list[str] = []
         parts: list[str] = []
@@ -219,22 +222,26 @@ class FeatureColumns:
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         for what, columns in said.items():
             notes(f"{what}: {', '.join(columns)}")
-        self._advice = "name the columns that are features"
+        advice = []
         if parts:
-            self._advice = (
+            advice.append(
                 "values within lists and objects are features only in fields of their own, such as "
                 f"{parts[0]!r:.60}"
             )
-            notes(self._advice)
         if with_commas:
-            notes(
+            advice.append(
                 "not numbers, because decimal commas need semicolons between the cells of a table: "
                 + ", ".join(with_commas)
             )
         if with_thousands:
-            notes(f"not numbers, because thousands are separated: {', '.join(with_thousands)}")
+            advice.append(
+                f"not numbers, because thousands are separated: {', '.join(with_thousands)}"
+            )
         if with_units:
-            notes(f"not numbers, because something follows them: {', '.join(with_units)}")
+            advice.append(f"not numbers, because something follows them: {', '.join(with_units)}")
+        for line in advice:
+            notes(line)
+        self._advice = "; ".join(advice) or "name the columns that are features"
         if meters:
             notes(
                 "features that rise with every row; if these are meters, leave them out or take "
@@ -249,6 +256,11 @@ class FeatureColumns:
     def empty(self) -> bool:
         """Whether no column is or may become a feature."""
         return not self._plan and not self._undecided
+
+    @property
+    def undecided(self) -> list[str]:
+        """Columns that have been empty so far."""
+        return sorted(self._undecided)
 
     def why_empty(self) -> str:
         """Return why there are no features, and what to do."""
@@ -473,8 +485,6 @@ class RowReader:
         self._patterns = [name for name in roles.ignore if "*" in name]
         roles = self._roles = roles.among(columns)
         check_columns(columns, roles.named(), path)
-        if table.unnamed:
-            notes(f"left out without a name: {', '.join(table.unnamed)}")
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = list(roles.features or (c for c in columns if c not in apart))
@@ -486,6 +496,7 @@ class RowReader:
             named=roles.features is not None,
             texts=texts,
             typed=table.typed,
+            unnamed=table.unnamed,
             notes=notes,
         )
         if self._features.empty:
@@ -521,6 +532,11 @@ class RowReader:
             yield _hint_of_both_signs(numbers, given)
         if roles.time is not None:
             yield _hint_of_times(roles.time, rows)
+
+    @property
+    def without_values(self) -> list[str]:
+        """Names of features that have been empty so far."""
+        return self._features.undecided
 
     def read(self, row: Row | BadRow) -> Received:
         """Convert a row to an event, or to a rejection."""

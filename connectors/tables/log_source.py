@@ -162,8 +162,8 @@ class LogSource(Source):
         if self._table.columns is None and len(unread) == len(first):
             # Rows name the columns, but no row has named any.
             raise TableError(
-                f"none of the first {len(first)} rows of {path} could be read, expected JSON "
-                f"objects; {place_of(unread[0])}: {unread[0].reason}"
+                f"none of the first {len(first)} rows of {path} could be read, expected one "
+                f"JSON object on each line; {place_of(unread[0])}: {unread[0].reason}"
             )
         return first
 
@@ -188,8 +188,11 @@ class LogSource(Source):
             self._table.close()
             if self._error is not None and not received:
                 raise self._error
+            ended_before = self._ended
             self._ended = self._error is None or self._n_polled == self._limit
             self._say_order()
+            if self._ended and not ended_before:
+                self._say_without_values()
         return received
 
     def _say_order(self) -> None:
@@ -201,6 +204,11 @@ class LogSource(Source):
                 f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
                 f"time{local}, because answers and deadlines depend on it"
             )
+
+    def _say_without_values(self) -> None:
+        names = self._reader.without_values
+        if names:
+            self._notes(f"without a value in any of {self._n_polled} rows: {', '.join(names)}")
 
     @property
     def exhausted(self) -> bool:

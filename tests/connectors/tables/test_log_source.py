@@ -574,6 +574,32 @@ def test_columns_without_a_name_are_left_out_with_a_note(tmp_path):
     assert notes == ["left out without a name: column 1"]
 
 
+def test_columns_without_any_value_are_noted_once_at_the_end(tmp_path):
+    notes = []
+    log = source(tmp_path, rows(*["1,,,p"] * 300, header="a,b,c,room"), notes=notes.append)
+    log.poll()
+    assert notes == []
+    drain(log)
+    log.poll()
+    assert notes == ["without a value in any of 300 rows: b, c"]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "why"),
+    [
+        (",,room", "2,1,x", "left out without a name: column 1, column 2"),
+        ("a,room", "{}%,x", "not numbers, because something follows them: a (for example '0%')"),
+        ("a,room", '"{},5",x', "not numbers, because decimal commas need semicolons"),
+        ("a,room", '"{},000.5",x', "not numbers, because thousands are separated: a"),
+    ],
+)
+def test_a_log_without_features_says_why_no_column_is_one(tmp_path, header, cells, why):
+    text = rows(*(cells.format(n) for n in range(40)), header=header)
+    with pytest.raises(TableError) as raised:
+        source(tmp_path, text)
+    assert why in str(raised.value)
+
+
 def test_json_keeps_its_types(tmp_path):
     lines = [
         {"a": 1, "b": True, "room": "1"},
@@ -627,7 +653,10 @@ def test_json_that_cannot_be_used_is_rejected(tmp_path, row, reason):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("1\n[2]\n", r"of the first 2 rows .* expected JSON objects; line 1: is not a JSON object"),
+        (
+            "1\n[2]\n",
+            r"of the first 2 rows .* one JSON object on each line; line 1: is not a JSON object",
+        ),
         ('{"room": ' + "9" * 5000 + "}\n", r"of the first 1 rows .*; line 1: "),
         ('{"a":' + "[" * 10**5 + "]" * 10**5 + "}\n", r"of the first 1 rows .*; line 1: "),
     ],
