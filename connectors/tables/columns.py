@@ -484,12 +484,16 @@ class RowReader:
             columns = table.columns
         self._patterns = [name for name in roles.ignore if "*" in name]
         roles = self._roles = roles.among(columns)
-        check_columns(columns, roles.named(), path)
+        # Rows that name their columns may name others later.
+        owner = f"the first {len(rows)} rows of {path} have"
+        if table.columns is not None:
+            owner = f"{path} has"
+        check_columns(columns, roles.named(), owner)
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = list(roles.features or (c for c in columns if c not in apart))
         if not self._open:  # otherwise a column may appear later
-            check_columns(names, [("windows", name) for name in roles.channels], path)
+            check_columns(names, [("windows", name) for name in roles.channels], owner)
         self._features = FeatureColumns(
             dict.fromkeys(names),
             rows,
@@ -535,8 +539,8 @@ class RowReader:
 
     @property
     def without_values(self) -> list[str]:
-        """Names of features that have been empty so far."""
-        return self._features.undecided
+        """Columns that were empty in all valid rows so far; none if no row was valid."""
+        return self._features.undecided if self._last_of else []
 
     def read(self, row: Row | BadRow) -> Received:
         """Convert a row to an event, or to a rejection."""
@@ -719,8 +723,8 @@ def _n_numbers(labels: Iterable[Any]) -> int:
     return 0 if repeat or len(different) < _LEAST_DIFFERENT else len(different)
 
 
-def check_columns(columns: list[str], named: list[tuple[str, str]], path: object) -> None:
-    """Refuse roles whose column is missing."""
+def check_columns(columns: list[str], named: list[tuple[str, str]], owner: str) -> None:
+    """Refuse roles whose column is missing; `owner` begins the message, as in "log.csv has"."""
     for role, name in named:
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
@@ -733,7 +737,7 @@ def check_columns(columns: list[str], named: list[tuple[str, str]], path: object
             there = ", ".join(columns[:MOST_NAMED])
             more = len(columns) - MOST_NAMED
             there += f" and {more} more" if more > 0 else ""
-            raise TableError(f"{path} has no column {name!r} ({role}); columns: {there}{hint}")
+            raise TableError(f"{owner} no column {name!r} ({role}); columns: {there}{hint}")
 
 
 def _required(cells: dict[str, Any], name: str, role: str, parse: Callable[[Any], Any]) -> Any:

@@ -208,7 +208,7 @@ class LogSource(Source):
     def _say_without_values(self) -> None:
         names = self._reader.without_values
         if names:
-            self._notes(f"without a value in any of {self._n_polled} rows: {', '.join(names)}")
+            self._notes(f"without a value in every row that could be read: {', '.join(names)}")
 
     @property
     def exhausted(self) -> bool:

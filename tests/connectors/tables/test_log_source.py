@@ -581,7 +581,13 @@ def test_columns_without_any_value_are_noted_once_at_the_end(tmp_path):
     assert notes == []
     drain(log)
     log.poll()
-    assert notes == ["without a value in any of 300 rows: b, c"]
+    assert notes == ["without a value in every row that could be read: b, c"]
+
+
+def test_columns_of_rows_that_cannot_be_read_are_not_called_empty(tmp_path):
+    notes = []
+    assert len(reasons(drain(source(tmp_path, rows("1,2", "3,4"), notes=notes.append)))) == 2
+    assert notes == []
 
 
 @pytest.mark.parametrize(
@@ -665,6 +671,14 @@ def test_a_file_none_of_whose_rows_name_columns_says_what_is_wrong_with_them(
     tmp_path, text, reason
 ):
     with pytest.raises(TableError, match=reason):
+        source(tmp_path, text, "log.jsonl")
+
+
+def test_a_json_column_that_comes_too_late_for_its_role_is_not_said_to_be_missing(tmp_path):
+    text = '{"a": 1}\n' * 100 + '{"a": 1, "room": "p"}\n'
+    with pytest.raises(
+        TableError, match=r"^the first 100 rows of .*log\.jsonl have no column 'room'"
+    ):
         source(tmp_path, text, "log.jsonl")
 
 
