@@ -170,10 +170,7 @@ def _in_words(error: OSError) -> ValueError:
         return ValueError(
             f"messages must go to a directory, but {what_is_there(error)}; name another one"
         )
-    return ValueError(
-        f"cannot write messages to {error.filename}: {error.strerror}; "
-        "name a directory that is writable"
-    )
+    return ValueError(str(state_error(f"cannot write messages to {error.filename}", error)))
 
 
 def _create(path: Path) -> IO[bytes]:

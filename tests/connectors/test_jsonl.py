@@ -159,7 +159,7 @@ def test_a_place_where_nobody_can_be_alone_is_named(tmp_path):
     ):
         pass
     with (
-        pytest.raises(ValueError, match=r"^cannot write messages to .*: File name too long; name"),
+        pytest.raises(ValueError, match=r"^cannot write .*: File name too long; choose a shorter"),
         alone_in(tmp_path / ("d" * 300)),
     ):
         pass
@@ -167,7 +167,7 @@ def test_a_place_where_nobody_can_be_alone_is_named(tmp_path):
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "requests.jsonl").mkdir()
-    match = r"^cannot write messages to .*requests\.jsonl: Is a directory; name a directory that"
+    match = r"^cannot write messages to .*requests\.jsonl: Is a directory; name another place$"
     with pytest.raises(ValueError, match=match):
         MessageFiles(tmp_path)
 
