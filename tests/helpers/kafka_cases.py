@@ -81,7 +81,7 @@ def read(topics, *names):
 
 
 @contextmanager
-def linked(topics, group, instance="a", max_records=500, wait=True):
+def linked(topics, group, instance="a", max_records=500, wait=True, leave=False):
     """Provide a client that has its partitions; it is closed in any case."""
     link = topics.client(group=group, instance=instance, max_records=max_records)
     try:
@@ -89,7 +89,7 @@ def linked(topics, group, instance="a", max_records=500, wait=True):
             settle(link)
         yield link
     finally:
-        link.close()
+        link.close(leave=leave)
 
 
 def settle(link, *, n=None, timeout_s=PATIENCE_S):

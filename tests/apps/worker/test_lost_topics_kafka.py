@@ -157,7 +157,7 @@ def deployed(kafka: str, kafka_prefix: str, tmp_path: Path) -> Deployed:
     path.write_text(
         f'broker = "kafka://{kafka}"\nwarm_up = 0\n'
         f'[topics]\nprefix = "{kafka_prefix}"\npartitions = 2\nreplication = 1\n'
-        f'[worker]\ngroup = "{kafka_prefix}group"\nstate = {state}\n'
+        f'[worker]\ngroup = "{kafka_prefix}group"\nstate = {state}\nleave = true\n'
     )
     found = Deployed(path, kafka, kafka_prefix)
     with closing(open_topics(load_deployed(path))) as topics:

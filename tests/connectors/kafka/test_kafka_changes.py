@@ -150,7 +150,8 @@ def test_a_topic_that_was_created_anew_is_read_from_its_beginning(
 def test_a_position_of_a_topic_that_was_deleted_is_refused(topics, group, admin, kafka_prefix):
     """A worker that commits at the very moment may leave one: nothing is skipped by it."""
     write(topics, *numbered("events", 5))
-    with linked(topics, group) as link:
+    # Positions of a group at work cannot be set.
+    with linked(topics, group, leave=True) as link:
         copy_all(link, 5)
     place = TopicPartition(kafka_prefix + "events", 0)
 
@@ -161,7 +162,6 @@ def test_a_position_of_a_topic_that_was_deleted_is_refused(topics, group, admin,
     committed = position()
     made_again(admin, topics, kafka_prefix + "events")
     write(topics, *numbered("events", 30))
-    time.sleep(QUICK["session_s"] + 1.0)  # positions of a group at work cannot be set
     admin.alter_group_offsets(group, {place: committed})
     text = "events was deleted and made again, and group .* has a position of the former one"
     with pytest.raises(RefusedError, match=text):
@@ -225,18 +225,17 @@ def test_a_position_that_another_program_has_set_is_told_once(
         return [record.fields for record in caplog.records if record.message == "position-set"]
 
     write(topics, *numbered("events", 20))
-    with linked(topics, group) as link:
+    # Positions of a group at work cannot be set.
+    with linked(topics, group, leave=True) as link:
         copy_all(link, 5)
-    time.sleep(QUICK["session_s"] + 1.0)  # positions of a group at work cannot be set
     place = TopicPartition(kafka_prefix + "events", 0)
     admin.alter_group_offsets(group, {place: committed_at(12)})
-    with linked(topics, group) as link:
+    with linked(topics, group, leave=True) as link:
         [warning] = told(link)
         assert (warning["topic"], warning["partition"]) == (kafka_prefix + "events", 0)
         assert (warning["offset"], warning["was"], warning["n"]) == (12, 5, 7)
         assert told(link) == []
         copy_all(link, 8)
-    time.sleep(QUICK["session_s"] + 1.0)
     topics.set_positions(group, {("answers", 0): 0})  # by a command of streamgp
     with linked(topics, group) as link:
         assert told(link) == []
