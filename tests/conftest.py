@@ -116,9 +116,14 @@ LONG = re.compile(
 )
 
 
-def start_order(item: pytest.Item) -> tuple[bool, bool]:
-    """Put first what would keep one worker busy after the others have finished."""
-    return not needs_broker(item), not LONG.match(item.nodeid)
+def start_order(item: pytest.Item) -> tuple[bool, bool, bool]:
+    """Put first what would keep one worker busy after the others have finished.
+
+    The longest file is one of the page, whose browser is a program of its own.
+
+    """
+    in_browser = item.nodeid.startswith("tests/page/")
+    return not needs_broker(item), not in_browser, not LONG.match(item.nodeid)
 
 
 def mark_quick(items: list[pytest.Item]) -> None:
@@ -177,7 +182,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start two more workers than cores: two mostly wait for their brokers."""
+    """With `-n auto`, start two more workers than cores: three mostly wait for their brokers."""
     return len(os.sched_getaffinity(0)) + 2
 
 
@@ -185,8 +190,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """With `-n`, give each file as a whole to one worker, and so the Kafka tests of a folder.
 
-    The tests of a file share fixtures, and the Kafka tests in apps and in connectors a broker.
-    While they wait for it, the other workers have the cores.
+    The tests of a file share fixtures, and the Kafka tests in apps, in connectors/kafka and in the
+    rest of connectors a broker: in one group, the latter two would outlast everything else. While
+    they wait for it, the other workers have the cores.
 
     """
     if config.getvalue("dist") != "load":  # the user chose another one
@@ -198,7 +204,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class FilesAndBrokers(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            folder = re.search(r"(?:^|/)(apps|connectors)/", file)
+            folder = re.search(r"(?:^|/)(apps|connectors(?:/kafka)?)/", file)
             return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
 
     return FilesAndBrokers(config, log)
