@@ -105,7 +105,13 @@ def test_card_fits_and_is_accessible(
 @pytest.mark.parametrize(
     ("locale", "opens", "take_back", "taken"),
     [
-        ("en-GB", "Answers of others", "Take back hall of bob", "taken back"),
+        pytest.param(
+            "en-GB",
+            "Answers of others",
+            "Take back hall of bob",
+            "taken back",
+            marks=pytest.mark.nightly,
+        ),
         ("de-DE", "Antworten anderer", "hall von bob zurücknehmen", "zurückgenommen"),
     ],
 )

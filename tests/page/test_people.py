@@ -238,11 +238,12 @@ def test_refusals_outside_of_questions_are_in_the_language_of_the_page(
     ("locale", "mine", "of_others", "rest"),
     [
         ("en-GB", "Your answers are set aside for now", "answers of eve", "No questions for now"),
-        (
+        pytest.param(
             "de-DE",
             "Die eigenen Antworten sind vorerst",
             "Antworten von eve",
             "Vorerst keine Fragen",
+            marks=pytest.mark.nightly,
         ),
     ],
 )
