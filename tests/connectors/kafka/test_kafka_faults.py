@@ -154,7 +154,9 @@ def proxied(broker_and_proxy):
     broker_and_proxy[1].go_on()
 
 
-@pytest.mark.parametrize("step", ["put", "send_positions", "begin_commit"])
+@pytest.mark.parametrize(
+    "step", ["put", pytest.param("send_positions", marks=pytest.mark.nightly), "begin_commit"]
+)
 def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
     proxied, kafka_prefix, step, monkeypatch
 ):
