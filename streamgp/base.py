@@ -369,6 +369,8 @@ class SettledAnswer:
     second
         Another annotator's answer to a second question, given without knowing the first; None if
         there is none.
+    was_asked
+        Whether the answer was asked for.
 
     """
 
@@ -376,6 +378,7 @@ class SettledAnswer:
     annotator: str | None = None
     upheld: bool | None = None
     second: SettledAnswer | None = None
+    was_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

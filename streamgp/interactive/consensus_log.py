@@ -190,14 +190,14 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     --------
     >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
     >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
-    SettledAnswer(y='home', annotator='ann', upheld=None, second=None)
+    SettledAnswer(y='home', annotator='ann', upheld=None, second=None, was_asked=True)
     >>> settled_answer(
     ...     LabelledExample(
     ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
     ...         given_by="ann",
     ...     )
     ... )
-    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None)
+    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None, was_asked=True)
 
     """
     if line.probability_wrong is None or line.y is None:
@@ -205,11 +205,16 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     if line.challenged:
         upheld = line.given is None
         y = line.y if upheld else line.given
-        return SettledAnswer(y=y, annotator=line.given_by, upheld=upheld)
+        return SettledAnswer(
+            y=y, annotator=line.given_by, upheld=upheld, was_asked=not line.volunteered
+        )
     if line.origin == "revised":
         return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
     upheld_then = True if line.origin == "upheld" else None
-    return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
+    was_asked = line.origin != "volunteered"
+    return SettledAnswer(
+        y=line.y, annotator=line.annotator, upheld=upheld_then, was_asked=was_asked
+    )
 
 
 def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer | None:
@@ -326,14 +331,20 @@ class Consensus:
         `n_since` is the number of events observed after it.
         """
         event = record.event
+        # A rule that learns is not told of labels that a reservoir has requested: they are selected
+        # in another way. As evidence on their annotator they count like those of the rule.
+        answer = None
+        if record.was_asked_back:
+            y = final.y if final.y == given.y else given.y
+            upheld = final.y == given.y if challenged else None
+            answer = SettledAnswer(y=y, annotator=given.annotator, upheld=upheld)
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,
-            # A rule that learns is not told of labels that a reservoir has requested: they are
-            # selected in another way.
             asked=given.origin == "asked" and not record.was_asked_back,
             privileged=final.privileged,
             n_since=n_since,
+            answer=answer,
         )
         try:
             w = self._journal.call(
@@ -535,6 +546,7 @@ class Consensus:
             given=None if first is None or first.y == label.y else first.y,
             challenged=first is not None,
             given_by=None if first is None else first.annotator,
+            volunteered=first is not None and first.origin == "volunteered",
         )
 
     def _added(self, line: LabelledExample) -> LabelledExample:

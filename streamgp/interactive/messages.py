@@ -261,7 +261,8 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
 
     `challenged` is whether the first answer was challenged and answered again, if that answer was
     learned here for the first time. In that case `given_by` is the annotator of the first answer,
-    and `given` is what it said, None if that was `y`.
+    and `given` is what it said, None if that was `y`. `volunteered` is whether it was given without
+    being asked for; where no first answer was challenged, `origin` says so.
 
     If `origin` is `aggregated`, `y` is the result of weighing the answers to the first and the
     second question. `annotator` gave the second one, None if that answer was taken back, and
@@ -288,6 +289,7 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     given: Label | None = None
     challenged: bool = False
     given_by: str | None = None
+    volunteered: bool = False
 
     def said_by(self, annotator: str | None) -> Label | None:
         """Return the last label that an annotator gave in an answer of this line, None for none.

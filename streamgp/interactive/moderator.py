@@ -69,6 +69,9 @@ _IMPROBABLE: Final = 0.9
 # Number of labels learned before an annotator is asked about an event again: by then the answer is
 # one of many.
 LATER: Final = 20
+# Number of open second questions beyond which there is none about a label that was not asked for:
+# nothing else bounds them if no one answers.
+_MOST_WAITING: Final = 10
 # Inputs that end an open question without an answer to it.
 _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
 # Inputs that tell whether the annotator was there for a label request.
@@ -212,16 +215,17 @@ class Moderator(SavedModerator):
         lines = [line for line in messages if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
             return None
-        is_first = record.was_asked and lines[-1].probability_wrong is not None
+        is_first = lines[-1].probability_wrong is not None
         is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
-        barred = self._barred(label.annotator) if is_first and self._may_verify else None
+        barred = self._barred(record, label.annotator) if is_first and self._may_verify else None
         if barred is not None:
             record.second = SecondQuestion(barred=barred)
             return self._ask_second(record, now)
         if not people.asks_twice:
             return None
         event_id = record.event.event_id
-        draw = self._comparing.draw_one(event_id, "second") if is_first else 1.0
+        is_drawn = is_first and record.was_asked
+        draw = self._comparing.draw_one(event_id, "second") if is_drawn else 1.0
         if is_improbable or draw < people.overlap:
             record.second = SecondQuestion()
             return self._ask_second(record, now)
@@ -242,13 +246,20 @@ class Moderator(SavedModerator):
         n_second = sum(record.state == "compared" for record in self.memory.open_ones())
         return 2 * (n_second + 1) <= self._open_at_most
 
-    def _barred(self, annotator: str) -> tuple[str, ...] | None:
-        """Return who is no witness of an annotator who is suspected; see `Quarantine.barred`."""
+    def _barred(self, record: Conversation, annotator: str) -> tuple[str, ...] | None:
+        """Return who is not asked about a first label; None if no one is to be asked."""
         if self._knows_names is None or not self._people.may_be_quarantined(annotator):
             return None
         names = self._knows_names.annotators()
         among = [name for name in names if name is not None and name not in self.quarantined]
-        return self.quarantine.barred(annotator, among)
+        if record.was_asked:
+            return self.quarantine.barred(annotator, among)
+        waiting = sum(each.state == "compared" for each in self.memory.open_ones())
+        if waiting >= _MOST_WAITING:
+            return None
+        assert self._comparing is not None  # it compares
+        draw = self._comparing.draw_one(record.event.event_id, "unasked")
+        return self.quarantine.barred(annotator, among, draw)
 
     def ask_later(self, record: Conversation, now: float) -> LabelRequest | None:
         """Ask the same annotator about an event again; return None if that is no longer useful."""

@@ -12,17 +12,29 @@ the inputs in their order. What the annotator has taught before is then retracte
 Before that, an annotator with more evidence against them than before the first answer is suspected:
 the events that they label are also put to an annotator with less (`Quarantine.barred`).
 
+Labels that were not asked for are evidence on their annotator only where another one has answered,
+too: what the others have taught may be long out of date where only one annotator labels. The first
+of them are therefore put to another annotator, and a share of the later ones. An annotator who
+floods a learner with lies would otherwise make it so sure that it asks no one else.
+
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD, WITNESSES
 from streamgp.interactive.learner import KnowsNames
 from streamgp.interactive.people import People
+
+# Number of answers that are evidence on an annotator until which each label that was not asked for
+# is checked, unless the evidence is less than before the first of them; and the share afterwards. A
+# liar from the start is named by about 12; an honest annotator costs 20 second questions, and 20
+# more in 400 labels.
+_CHECKED: Final = 20
+_SHARE_CHECKED: Final = 0.05
 
 
 @runtime_checkable
@@ -65,13 +77,19 @@ class Quarantine:
         # Fewer than last time if labels were retracted.
         return n_answers >= FEWEST and abs(n_answers - last) >= max(1, last // 8)
 
-    def barred(self, annotator: str, among: Collection[str]) -> tuple[str, ...] | None:
-        """Return who is not asked about the labels of an annotator; None if no one is to be asked.
+    def barred(
+        self, annotator: str, among: Collection[str], unasked_draw: float | None = None
+    ) -> tuple[str, ...] | None:
+        """Return who is not asked about a label of an annotator; None if no one is to be asked.
 
         A second annotator is asked if there is more evidence against the first one than before the
         first answer. Of the annotators `among` whom to choose, only those with less evidence
         against them are asked: an annotator who misleads must not be the witness against one who
         does not.
+
+        About a label that was not asked for, any other annotator is asked, too, if there is no one
+        with less evidence, or no evidence on the first one yet; after the first 20 answers only if
+        `unasked_draw`, uniform in [0, 1), is below .05. It is None for a label that was asked for.
 
         Examples
         --------
@@ -80,14 +98,22 @@ class Quarantine:
         ('eve',)
         >>> quarantine.barred("bob", among=["ann", "bob", "eve"]) is None
         True
+        >>> quarantine.barred("cyd", among=["ann", "bob", "cyd"], unasked_draw=0.9)
+        ()
 
         """
         most = self.against.get(annotator, 0.0)
         others = [name for name in among if name != annotator]
-        if most <= HEAD_START or len(others) < WITNESSES:
+        if len(others) < WITNESSES:
             return None
         barred = tuple(name for name in others if not 0.0 < self.against.get(name, 0.0) < most)
-        return None if len(barred) == len(others) else barred
+        is_suspected = most > HEAD_START and len(barred) < len(others)
+        if unasked_draw is None:
+            return barred if is_suspected else None
+        is_cleared = 0.0 < most <= HEAD_START or self.judged.get(annotator, 0) >= _CHECKED
+        if is_cleared and unasked_draw >= _SHARE_CHECKED:
+            return None
+        return barred if is_suspected else ()
 
     def in_force(self, people: People) -> tuple[str, ...]:
         """Return those in quarantine whom the rules do not exempt by now, in the order named."""

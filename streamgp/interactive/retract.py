@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from streamgp.common.printable import printable
 from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
 from streamgp.interactive.learner import SkepticalLearner
-from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
+from streamgp.interactive.messages import Cancel, LabelledExample, Message, Origin, Retraction
 from streamgp.interactive.rollback import ResettableLearner
 from streamgp.interactive.state.serialize import HEAD, record_of
 from streamgp.interactive.teaching import teach
@@ -441,12 +441,13 @@ def _line_without(line: LabelledExample, annotator: str) -> LabelledExample | No
         return line
     if is_last and (is_first or not line.challenged):
         return None
-    alone = replace(_as_first(line), challenged=False, given=None, given_by=None)
+    alone = replace(_as_first(line), challenged=False, given=None, given_by=None, volunteered=False)
     if is_first:
         return alone
     # What came with the last answer tells nothing about the first one.
     y = line.y if line.given is None else line.given
-    return replace(alone, y=y, annotator=line.given_by, privileged=None, std=None)
+    origin: Origin = "volunteered" if line.volunteered else "asked"
+    return replace(alone, y=y, origin=origin, annotator=line.given_by, privileged=None, std=None)
 
 
 def _as_first(line: LabelledExample) -> LabelledExample:
@@ -574,6 +575,7 @@ def _restated(
         challenged=False,
         given=None,
         given_by=None,
+        volunteered=False,
     )
 
 

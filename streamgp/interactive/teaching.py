@@ -161,6 +161,6 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
         privileged=example.privileged,
         # What came with a correction says nothing about the answer that it corrects.
         given_privileged=line.privileged or {},
-        asked=line.origin != "volunteered" and not line.asked_back,
+        asked=not (line.origin == "volunteered" or line.volunteered or line.asked_back),
         answer=example.answer,
     )

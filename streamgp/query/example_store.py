@@ -785,9 +785,10 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         Returns
         -------
-        The answers of the annotator and the belief about each, those of the others, and all labels
-        of the others. `second` of an answer of the annotator is what someone else has said about
-        the same event without knowing that answer, whichever of the two was asked first.
+        The answers of the annotator and the belief about each, those of the others, and all labels:
+        those of the others, and those that the annotator has given to events about which another
+        has answered. `second` of an answer of the annotator is what someone else has said about the
+        same event without knowing that answer, whichever of the two was asked first.
 
         """
         own, others = self._own_and_others(annotator, without)
@@ -804,7 +805,9 @@ class ClassExampleStore(ExampleStore[Belief]):
                 beliefs[key] = self._believed(learner, seen)
             except (ValueError, TypeError, *_FOREIGN):
                 continue  # it cannot be used with the present statistics
-        labels = list({example.y: None for example in others.values()})
+        said = (example.answer for example in own.values())
+        new = (one.y for one in said if one and one.y is not None and witness_of(one, without))
+        labels = list(dict.fromkeys((*(example.y for example in others.values()), *new)))
         heard = _with_answers(own, beliefs, labels)
         return heard, _with_answers(others, found, labels), labels
 
@@ -814,6 +817,9 @@ class ClassExampleStore(ExampleStore[Belief]):
         """Return the latest examples that one annotator has answered, and those of the others.
 
         See `answered_by`. An example of the others has the label that they alone have given it.
+        What others believe may be long out of date where only one annotator labels: labels that
+        were not asked for count only if another one has answered. They are no evidence on that one,
+        as their annotator could choose what to accuse others of.
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
@@ -821,13 +827,17 @@ class ClassExampleStore(ExampleStore[Belief]):
             first = example.answer or SettledAnswer(y=None)
             second = first.second
             if first.annotator == annotator:
-                own.append((key, example))
+                witness = witness_of(first, (annotator, *without))
+                if witness is not None and witness.y is not None:
+                    others.append((key, replace(example, y=witness.y, answer=witness)))
+                if witness is not None or first.was_asked:
+                    own.append((key, example))
                 continue
             if first.annotator in without:
                 continue
             if second is not None and second.annotator in (annotator, *without):
                 word = _before_second(example.y, first, second)
-                if second.annotator == annotator:
+                if second.annotator == annotator and first.was_asked:
                     turned = replace(second, second=replace(first, y=word, second=None))
                     own.append((key, replace(example, answer=turned)))
                 if word is None:
@@ -835,6 +845,18 @@ class ClassExampleStore(ExampleStore[Belief]):
                 example = replace(example, y=word)
             others.append((key, example))
         return dict(own), dict(others)
+
+    def n_unheard(self, annotator: str | None) -> int:
+        """Return the number of answers of an annotator that are no evidence on this one.
+
+        They are those that were not asked for if no one else has answered, else that one's.
+        """
+        firsts = (each.answer for each in self._examples.values())
+        return sum(
+            (first.second or first).annotator == annotator
+            for first in firsts
+            if first is not None and not first.was_asked
+        )
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
@@ -982,6 +1004,14 @@ def _with_answers(
         answers.append(answer)
         found.append(beliefs[key])
     return answers, found
+
+
+def witness_of(answer: SettledAnswer, without: Collection[str | None]) -> SettledAnswer | None:
+    """Return what another annotator has said about an event; None if that is not known."""
+    second = answer.second
+    if second is None or second.y is None or second.annotator in without:
+        return None
+    return second
 
 
 def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:

@@ -396,8 +396,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return estimate_mean(answers, _shares(beliefs, labels), labels, are_shares=are_shares)
 
     def n_answers(self, annotator: str | None) -> int:
-        """Return the number of first answers of an annotator that were learned or corrected."""
-        return self._error_estimate(annotator).n
+        """Return the number of answers of an annotator that were learned and are evidence.
+
+        See `evidence_against`.
+        """
+        return self._error_estimate(annotator).n - self._store.n_unheard(annotator)
 
     def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the evidence that an annotator misleads; changes nothing.
@@ -408,8 +411,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         count no more than they agree with the one of the others whom they contradict least. If one
         of the others has answered about the same event without seeing this answer, as first or
         second answer, that counts with the error rate that the beliefs show for that annotator
-        (`streamgp.common.annotator_em.witnessed`). Answers with a label that none of the others has
-        given have no effect. There is a head start if these answers are all that the annotator has
+        (`streamgp.common.annotator_em.witnessed`). Where none of the others has answered about the
+        event, labels that were not asked for have no effect, nor have labels that none of the
+        others has ever given. There is a head start if these answers are all that the annotator has
         given, or all since the last drift. The evidence is 0 unless two of the others have five
         answers each on record.
 
@@ -612,7 +616,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             upheld = y == given if challenged else None
             # As a log tells it: one of two equal labels, True and 1, is the final one.
             first = y if y == given else given
-            answer = SettledAnswer(y=first, annotator=annotator, upheld=upheld)
+            answer = SettledAnswer(y=first, annotator=annotator, upheld=upheld, was_asked=asked)
         self._store.teach(x, y, event_id, privileged=privileged, answer=answer)
         if challenged:
             self._outcomes.note(wrong, y != given)

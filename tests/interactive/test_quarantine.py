@@ -230,8 +230,11 @@ def told(n, *, liar=EVE, names=NAMES):
     return Event(event_id=f"e{n}", x=x, occurred_at=float(n)), by, y
 
 
-def play(loop, numbers, **who):
-    """Let all events be answered, challenges by what was said first; return all messages."""
+def play(loop, numbers, *, seconds=True, **who):
+    """Let all events be answered, challenges by what was said first; return all messages.
+
+    Second questions are answered if `seconds`.
+    """
     messages = []
     for n in numbers:
         given, by, y = told(n, **who)
@@ -243,7 +246,7 @@ def play(loop, numbers, **who):
         for challenge in [m for m in said if isinstance(m, Challenge)]:
             said += loop.on_answer(answer(n, by, challenge.given, "challenge/1"), float(n))
         for second in [m for m in said if isinstance(m, LabelRequest) and m.is_second]:
-            if second.event_id == f"e{n}":
+            if seconds and second.event_id == f"e{n}":
                 said += loop.on_answer(second_answer(n, second, **who), float(n))
         messages += said
     return messages
@@ -267,12 +270,19 @@ def log_of(messages, log=()):
     return sorted(log, key=lambda line: line.sequence)
 
 
+def asking():
+    """A learner by which all labels have been asked for."""
+    return SkepticalClassifier(
+        GPClassifier(), query=AlwaysAsk(), drift_test=DriftTest(), rescale=True, seed=1
+    )
+
+
 @cache
 def named():
     """A loop that has named a liar: its log, when and what was taken back, and the log before."""
-    loop, log = InteractiveLoop(isgp(seed=1)), []
+    loop, log = InteractiveLoop(asking()), []
     for n in range(150):
-        messages = play(loop, [n])
+        messages = play(loop, [n], seconds=False)
         found = [m for m in messages if isinstance(m, Retraction)]
         if found:
             return loop, log_of(messages, log), (n, *found), log
@@ -282,6 +292,26 @@ def named():
 
 def restarted(loop, lines):
     return InteractiveLoop.from_parts(loop.parts(), lines, isgp(seed=1))
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(("liar", "named"), [(EVE, [EVE]), (None, [])])
+def test_who_labels_everything_unasked_is_named_soon_if_it_is_lies(liar, named, restarts):
+    loop, log = InteractiveLoop(isgp(seed=1)), []
+    log = log_of(play(loop, range(6)))
+    for n in range(6, 66):
+        log = log_of(play(loop, [n], names=(EVE,), liar=liar), log)
+        if restarts:
+            loop = (
+                restarted(loop, log)
+                if n % 2
+                else InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
+            )
+        if loop.quarantined:
+            break
+    assert loop.quarantined == named
+    # The last of 40 labels, those among the first six events included.
+    assert not named or n < 40
 
 
 def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
@@ -344,8 +374,8 @@ def test_what_a_liar_has_taught_is_taken_back_as_if_it_had_never_been_said():
         line.event_id for line in log if line.y is not None
     ]
     # It is what `retract` does, of a loop that did not know.
-    other, untaught = InteractiveLoop(isgp(seed=1), people=People(quarantine=False)), []
-    untaught = log_of(play(other, range(n)))
+    other, untaught = InteractiveLoop(asking(), people=People(quarantine=False)), []
+    untaught = log_of(play(other, range(n), seconds=False))
     assert untaught == before
     other.on_event(its_event, float(n))
     done = other.retract(EVE, before, float(n))
@@ -357,7 +387,7 @@ def test_what_a_liar_has_taught_is_taken_back_as_if_it_had_never_been_said():
 def test_what_was_taken_back_can_be_put_back_for_an_annotator_who_is_trusted():
     loop, log, [_, retraction], before = named()
     trusting = People(trusted=frozenset([EVE]))
-    again = InteractiveLoop.from_parts(loop.parts(), log, isgp(seed=1), people=trusting)
+    again = InteractiveLoop.from_parts(loop.parts(), log, asking(), people=trusting)
     done = again.reinstate(retraction, log, 200.0)
     first_words = {line.event_id: line.y for line in before}
     assert first_words.items() <= {e.event_id: e.y for e in again.model.examples()}.items()
@@ -368,9 +398,9 @@ def test_what_was_taken_back_can_be_put_back_for_an_annotator_who_is_trusted():
 
 def test_a_loop_that_lacks_lines_of_its_log_keeps_what_it_has_learned():
     _, _, [n, _], before = named()
-    other = InteractiveLoop(isgp(seed=1))
+    other = InteractiveLoop(asking())
     play(other, range(n))
-    other = InteractiveLoop.from_parts(other.parts(), before[1:], isgp(seed=1))
+    other = InteractiveLoop.from_parts(other.parts(), before[1:], asking())
     messages = play(other, range(n, 150))
     assert other.quarantined == [EVE]
     assert not [m for m in messages if isinstance(m, Retraction)]

@@ -103,9 +103,9 @@ def words_without(log, annotator):
             line = first[3]
             if challenged and line.given is None:
                 y = last[1]  # it was upheld, and counts as that whatever it was corrected to
-            # The log does not tell of what was left or challenged that it was not asked for.
-            was_alone = first is spoken[0] and first[2] == "alone"
-            asked = not (was_alone and line.origin == "volunteered") and not line.asked_back
+            # The log does not tell of what was left that it was not asked for.
+            unasked = line.volunteered if first[2] == "contested" else line.origin == "volunteered"
+            asked = not (first is spoken[0] and unasked) and not line.asked_back
             found.append(
                 (line.sequence, event_id, line.x, (first[0], y), last[1], challenged, last[4],
                  asked)

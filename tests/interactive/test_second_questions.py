@@ -334,9 +334,9 @@ def test_a_second_question_is_sent_again_without_the_supervisor_who_has_answered
     assert (line.y, conversation.state("e")) == ("c", "compared")
 
 
-def suspecting(people=None, open_at_most=None, **against):
+def suspecting(people=None, open_at_most=None, n=8, **against):
     conversation = judging(people or People(), open_at_most=open_at_most)
-    conversation.learner.n, conversation.learner.against = 8, {BOB: 5.0, **against}
+    conversation.learner.n, conversation.learner.against = n, {BOB: 5.0, **against}
     for n, name in enumerate((BOB, EVE, ANN)):
         conversation.event(f"{n}")
         messages = conversation.answer(f"{n}", "a", "label", annotator=name)
@@ -377,12 +377,49 @@ def test_who_is_not_suspected_is_asked_alone(people, against):
     assert requests == []
 
 
-def test_labels_of_who_is_suspected_that_came_unasked_are_not_compared():
-    conversation, _ = suspecting(ann=900.0)
+def unasked(conversation, name="f"):
+    """Let ann label an event that is not asked about; return the second questions."""
     conversation.learner.asks = False
-    conversation.event("f")
-    [line] = conversation.answer("f", "a", annotator=ANN)
+    conversation.event(name)
+    line, *requests = conversation.answer(name, "a", annotator=ANN)
     assert isinstance(line, LabelledExample)
+    return requests
+
+
+@pytest.mark.parametrize(
+    ("n", "drawn", "against", "excluded"),
+    [
+        (19, 0.99, {ANN: 0.0}, (ANN,)),  # there is no evidence yet
+        (24, 0.05, {ANN: 0.0}, None),
+        (24, 0.04, {ANN: 0.0}, (ANN,)),
+        (8, 0.05, {ANN: HEAD_START}, None),
+        (8, 0.04, {ANN: HEAD_START}, (ANN,)),
+        (8, 0.99, {ANN: 900.0, EVE: 5.0}, (ANN, BOB)),  # as for labels that were asked for
+        (8, 0.99, {ANN: 900.0, EVE: 4000.0}, (ANN,)),  # no one with less evidence is left
+        (24, 0.04, {ANN: 900.0, EVE: 5.0}, (ANN, BOB)),
+        (24, 0.05, {ANN: 900.0, EVE: 5.0}, None),
+    ],
+)
+def test_the_first_labels_that_came_unasked_are_compared_and_a_share_of_the_later_ones(
+    n, drawn, against, excluded
+):
+    conversation, _ = suspecting(n=n, **{BOB: 2000.0, **against})
+    conversation.learner.drawn = drawn
+    requests = unasked(conversation)
+    assert [request.excluded for request in requests] == ([] if excluded is None else [excluded])
+
+
+@pytest.mark.parametrize("people", [People(quarantine=False), People(trusted=frozenset({ANN}))])
+def test_unasked_labels_of_who_cannot_be_in_quarantine_are_not_compared(people):
+    conversation, _ = suspecting(people, ann=0.0)
+    assert unasked(conversation) == []
+
+
+def test_only_so_many_unasked_labels_wait_for_a_second_annotator():
+    conversation, _ = suspecting(ann=0.0)
+    assert [len(unasked(conversation, f"f{n}")) for n in range(12)] == [1] * 10 + [0] * 2
+    conversation.answer("f0", "a", "label/second", annotator=BOB)
+    assert len(unasked(conversation)) == 1
 
 
 def test_a_question_from_which_some_are_barred_ends_when_another_is_in_quarantine():

@@ -293,3 +293,63 @@ def test_a_second_word_that_has_prevailed_is_not_taught_to_the_learner_of_the_ot
         learner.settle_one(x, 0, given=1, challenged=True, annotator="ann", event_id="e")
         learner.note_second("e", 0, annotator="eve")
     assert one.evidence_against("eve") == other.evidence_against("eve")
+
+
+def volunteered(truths, *, n, says, unasked, second=None, place=0.0):
+    """Teach labels that were asked for, of ann and bob, then those that one annotator volunteers.
+
+    Of these each is put to `second`, if given; `truths` are the rooms of both parts.
+    """
+    learner = model()
+    for i in range(2 * n):
+        late = i >= n
+        rooms = truths[late]
+        room = rooms[i % len(rooms)]
+        by = unasked if late else ("ann", "bob")[i % 2]
+        y = says(room) if late else room
+        x = {"a": place * (room == 1) + i % 5 / 5, "b": place * (room == 2) + i % 4 / 4}
+        learner.settle_one(
+            x, y, given=y, challenged=False, annotator=by, event_id=str(i), asked=not late
+        )
+        if late and second is not None:
+            learner.note_second(str(i), room, annotator=second)
+    return learner
+
+
+@pytest.mark.parametrize("is_challenged", [False, True])
+def test_labels_that_were_not_asked_for_are_evidence_only_where_others_have_answered(is_challenged):
+    rooms = [0, 1, 2]
+    told = {"n": 40, "says": lie, "unasked": "eve", "place": 9.0}
+    alone = volunteered([rooms, rooms], **told)
+    # Which ones are challenged depends on what they say.
+    x = {"a": 0.5, "b": 0.5}
+    alone.settle_one(
+        x, 1, given=1, challenged=is_challenged, annotator="eve", event_id="e", asked=False
+    )
+    assert (alone.n_answers("eve"), alone.evidence_against("eve")) == (0, 0.0)
+    both = volunteered([rooms, rooms], second="bob", **told)
+    assert both.n_answers("eve") == 40
+    assert both.evidence_against("eve") > THRESHOLD
+    # One who is left out is no witness; with ann alone there is no judgement either.
+    assert both.evidence_against("eve", without=["bob"]) == 0.0
+
+
+def test_lies_in_labels_that_no_other_has_given_count_where_others_have_answered():
+    told = {"n": 20, "says": lie, "unasked": "eve"}
+    assert volunteered([[0], [0]], second="bob", **told).evidence_against("eve") > THRESHOLD
+
+
+def test_who_gives_labels_unasked_is_no_evidence_against_who_is_asked_about_them():
+    rooms = [0, 1, 2]
+    found = volunteered([rooms, rooms], n=40, says=lie, unasked="eve", second="dot", place=9.0)
+    assert found.evidence_against("eve") > THRESHOLD
+    assert (found.n_answers("dot"), found.evidence_against("dot")) == (0, 0.0)
+
+
+def test_second_answers_teach_the_learner_of_the_others():
+    """What changes is known to it from answers to second questions alone."""
+    told = {"n": 40, "says": lambda room: room, "unasked": "dot", "place": 9.0}
+    found = volunteered([[0, 1], [2]], second="bob", **told)
+    (answers, _), others, labels = found._store.answered_by("dot")
+    assert (len(answers), len(others[0]), labels) == (40, 80, [0, 1, 2])
+    assert found.evidence_against("dot") < 1.0

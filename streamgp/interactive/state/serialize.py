@@ -400,6 +400,9 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
             ]
             for a in (e.answer for e in examples)
         ]
+    unasked = [n for n, e in enumerate(examples) if e.answer and not e.answer.was_asked]
+    if unasked:
+        body["unasked"] = unasked
     names = _common_names(examples)
     if names is None:
         return {**body, "x": [plain_features(e.x) for e in examples]}, b""
@@ -428,25 +431,26 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
         xs = [features_of(x) for x in body["x"]]
     privileged = body.get("privileged", [None] * len(xs))
     answers = body.get("answers", [None] * len(xs))
+    unasked = set(body.get("unasked", ()))  # earlier versions do not tell
     return [
         Example(
             event_id=event_id,
             x=x,
             y=y,
             privileged=known and features_of(known),
-            answer=answer and _answer_of(*answer),
+            answer=answer and _answer_of(*answer, was_asked=n not in unasked),
         )
-        for event_id, x, y, known, answer in zip(
-            body["ids"], xs, body["labels"], privileged, answers, strict=True
+        for n, (event_id, x, y, known, answer) in enumerate(
+            zip(body["ids"], xs, body["labels"], privileged, answers, strict=True)
         )
     ]
 
 
 def _answer_of(
-    y: Label | None, annotator: str | None, upheld: bool | None, *second: Any
+    y: Label | None, annotator: str | None, upheld: bool | None, *second: Any, was_asked: bool
 ) -> SettledAnswer:
     found = SettledAnswer(y=second[0], annotator=second[1]) if second else None
-    return SettledAnswer(y=y, annotator=annotator, upheld=upheld, second=found)
+    return SettledAnswer(y=y, annotator=annotator, upheld=upheld, second=found, was_asked=was_asked)
 
 
 class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -472,6 +476,7 @@ class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     asked_back: bool = False
     privileged: dict[str, Any] | None = None
     std: _Number | None = None
+    volunteered: bool = False
 
 
 def plain_lines(lines: Iterable[LabelledExample], examples: Sequence[Example]) -> list[list[Any]]:

@@ -156,6 +156,7 @@ def messages():
             given=st.none() | labels,
             challenged=st.booleans(),
             given_by=maybe_text,
+            volunteered=st.booleans(),
         ),
         st.builds(Expired, request_id=texts, event_id=texts, key=maybe_text, at=floats),
         st.builds(Rejected, subject=texts, key=maybe_text, fault=faults, reason=texts, at=floats),
