@@ -334,7 +334,7 @@ class Consensus:
         # A rule that learns is not told of labels that a reservoir has requested: they are selected
         # in another way. As evidence on their annotator they count like those of the rule.
         answer = None
-        if record.was_asked_back:
+        if given.origin == "asked" and record.was_asked_back:
             y = final.y if final.y == given.y else given.y
             upheld = final.y == given.y if challenged else None
             answer = SettledAnswer(y=y, annotator=given.annotator, upheld=upheld)

@@ -15,7 +15,14 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample, LabelRequest
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    LabelledExample,
+    LabelRequest,
+)
 from streamgp.interactive.people import People
 from streamgp.query import AlwaysAsk, NeverChallenge
 from tests.connectors.test_topics_contract import FACTORIES
@@ -98,7 +105,7 @@ def test_many_answers_in_quarantine_do_not_count_as_failed_records(topics, caplo
 
 
 def test_what_a_liar_has_taught_leaves_the_topics_and_a_restart_changes_nothing(topics):
-    model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
+    model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), NeverChallenge(), seed=1)
     step, loop, log = 30, InteractiveLoop(model.clone()), []
     for first in range(0, 90, step):
         lied = [told(n) for n in range(first, first + step)]
@@ -123,6 +130,48 @@ def test_what_a_liar_has_taught_leaves_the_topics_and_a_restart_changes_nothing(
     [retraction] = history.retractions("k")
     assert {line.annotator for line in retraction.taken} == {"eve"}
     assert history.parts("k")["head"]["model"] == loop.parts()["head"]["model"]
+
+
+@pytest.mark.parametrize("topics", ["memory", "embedded"], indirect=True)
+def test_who_floods_a_learner_with_lies_is_named_and_a_restart_changes_nothing(topics):
+    model = SkepticalClassifier(GPClassifier(), seed=1)
+    loop, replies = InteractiveLoop(model.clone()), []
+    for first in range(0, 60, 10):
+        names = ("ann", "bob") if first == 0 else ("eve",)
+        lied = [told(n, names=names) for n in range(first, first + 10)]
+        events = [replace(given, key="k") for given, _, _ in lied]
+        answers = [answer(given.event_id, y, by) for given, by, y in lied]
+        messages = [m for e in events for m in loop.on_event(e, e.occurred_at)]
+        for given in (replies, answers):
+            messages += [m for a in given for m in loop.on_answer(a, 2.0)]
+        for topic, said_now in (("events", events), ("answers", [*replies, *answers])):
+            send(topics, topic, *said_now)
+            work(topics, People(), learner=model)  # each worker begins with the topics
+        if loop.quarantined:
+            break
+        replies = [reply(m) for m in messages if isinstance(m, Challenge) or is_second(m)]
+    assert loop.quarantined == ["eve"]
+    history = History()
+    for record in everything(topics, "state", "consensus"):
+        history.take(record)
+    assert {e.annotator for e in history.lines("k") if e.y is not None} == {"ann", "bob"}
+    assert history.parts("k")["head"]["model"] == loop.parts()["head"]["model"]
+    assert history.parts("k")["head"]["quarantine"]["names"] == ["eve"]
+
+
+def is_second(message):
+    return isinstance(message, LabelRequest) and message.is_second
+
+
+def reply(request):
+    """Insist on a challenged label, or answer a second question."""
+    question = request.request_id.removeprefix(f"{request.event_id}/")
+    if isinstance(request, Challenge):
+        return answer(request.event_id, request.given, request.annotator, request=question)
+    n = int(request.event_id.removeprefix("e"))
+    by = [name for name in ("ann", "bob") if name not in request.excluded][n % 2 :][:1]
+    _, by, y = told(n, names=by or ("ann",))
+    return answer(request.event_id, y, by, request=question)
 
 
 def letters(topics):
