@@ -31,10 +31,10 @@ from streamgp.interactive.people import People
 
 # Number of answers that are evidence on an annotator until which each label that was not asked for
 # is checked, unless the evidence is less than before the first of them; and the share afterwards. A
-# liar from the start is named by about 12; an honest annotator costs 20 second questions, and 20
-# more in 400 labels.
-_CHECKED: Final = 20
-_SHARE_CHECKED: Final = 0.05
+# liar from the start is named by 10 to 30; an honest annotator costs up to 40 second questions in
+# 500 labels.
+_CHECKED: Final = 30
+_SHARE_CHECKED: Final = 0.03
 
 
 @runtime_checkable
@@ -88,8 +88,8 @@ class Quarantine:
         does not.
 
         About a label that was not asked for, any other annotator is asked, too, if there is no one
-        with less evidence, or no evidence on the first one yet; after the first 20 answers only if
-        `unasked_draw`, uniform in [0, 1), is below .05. It is None for a label that was asked for.
+        with less evidence, or no evidence on the first one yet; after the first 30 answers only if
+        `unasked_draw`, uniform in [0, 1), is below .03. It is None for a label that was asked for.
 
         Examples
         --------

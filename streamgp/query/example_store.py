@@ -817,27 +817,28 @@ class ClassExampleStore(ExampleStore[Belief]):
         """Return the latest examples that one annotator has answered, and those of the others.
 
         See `answered_by`. An example of the others has the label that they alone have given it.
-        What others believe may be long out of date where only one annotator labels: labels that
-        were not asked for count only if another one has answered. They are no evidence on that one,
-        as their annotator could choose what to accuse others of.
+        Of a label that was not asked for, only what another annotator has said about the event
+        counts as such, and is evidence on the first one: whoever labels much could otherwise accuse
+        others, and what others believe may be long out of date where only one annotator labels.
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=MOST_OWN)
         others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
         for key, example in self._current().items():
             first = example.answer or SettledAnswer(y=None)
             second = first.second
-            if first.annotator == annotator:
+            was_asked = first.was_asked or first.annotator is None
+            if first.annotator == annotator or not was_asked:
                 witness = witness_of(first, (annotator, *without))
                 if witness is not None and witness.y is not None:
                     others.append((key, replace(example, y=witness.y, answer=witness)))
-                if witness is not None or first.was_asked:
+                if first.annotator == annotator and (was_asked or witness is not None):
                     own.append((key, example))
                 continue
             if first.annotator in without:
                 continue
             if second is not None and second.annotator in (annotator, *without):
                 word = _before_second(example.y, first, second)
-                if second.annotator == annotator and first.was_asked:
+                if second.annotator == annotator:
                     turned = replace(second, second=replace(first, y=word, second=None))
                     own.append((key, replace(example, answer=turned)))
                 if word is None:

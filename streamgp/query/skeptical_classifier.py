@@ -470,7 +470,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _has_witnesses(self, without: set[str | None]) -> bool:
         """Whether enough annotators except these have enough answers on record to judge others."""
-        counts = Counter(answer.annotator for answer in answers_about(self._store.examples()))
+        answers = answers_about(self._store.examples())
+        counts = Counter(answer.annotator for answer in answers if answer.was_asked)
         others = counts.keys() - without
         return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
 

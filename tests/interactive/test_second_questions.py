@@ -389,15 +389,15 @@ def unasked(conversation, name="f"):
 @pytest.mark.parametrize(
     ("n", "drawn", "against", "excluded"),
     [
-        (19, 0.99, {ANN: 0.0}, (ANN,)),  # there is no evidence yet
-        (24, 0.05, {ANN: 0.0}, None),
-        (24, 0.04, {ANN: 0.0}, (ANN,)),
-        (8, 0.05, {ANN: HEAD_START}, None),
-        (8, 0.04, {ANN: HEAD_START}, (ANN,)),
+        (29, 0.99, {ANN: 0.0}, (ANN,)),  # there is no evidence yet
+        (32, 0.03, {ANN: 0.0}, None),
+        (32, 0.02, {ANN: 0.0}, (ANN,)),
+        (8, 0.03, {ANN: HEAD_START}, None),
+        (8, 0.02, {ANN: HEAD_START}, (ANN,)),
         (8, 0.99, {ANN: 900.0, EVE: 5.0}, (ANN, BOB)),  # as for labels that were asked for
         (8, 0.99, {ANN: 900.0, EVE: 4000.0}, (ANN,)),  # no one with less evidence is left
-        (24, 0.04, {ANN: 900.0, EVE: 5.0}, (ANN, BOB)),
-        (24, 0.05, {ANN: 900.0, EVE: 5.0}, None),
+        (32, 0.02, {ANN: 900.0, EVE: 5.0}, (ANN, BOB)),
+        (32, 0.03, {ANN: 900.0, EVE: 5.0}, None),
     ],
 )
 def test_the_first_labels_that_came_unasked_are_compared_and_a_share_of_the_later_ones(

@@ -327,6 +327,8 @@ def test_labels_that_were_not_asked_for_are_evidence_only_where_others_have_answ
         x, 1, given=1, challenged=is_challenged, annotator="eve", event_id="e", asked=False
     )
     assert (alone.n_answers("eve"), alone.evidence_against("eve")) == (0, 0.0)
+    # Nor is who gives them a witness against others.
+    assert alone.evidence_against("ann") == 0.0
     both = volunteered([rooms, rooms], second="bob", **told)
     assert both.n_answers("eve") == 40
     assert both.evidence_against("eve") > THRESHOLD
