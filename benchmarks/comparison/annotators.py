@@ -14,8 +14,8 @@ Giving in: annotators of 20 %, some of whom accept what a challenge suggests, ri
 
 Quarantine: two honest annotators of 5 and 20 %, and one who lies by a fixed rule: always, with and
 without quarantine, and with a share of the questions put to a second annotator as well; about one
-class only; and after 30 honest answers. The same without the liar. Accuracy is that of the whole
-run, and of its second half.
+class only; after 30 honest answers; and about every event, asked or not. The same without the liar.
+Accuracy is that of the whole run, and of its second half.
 
 Second questions: three annotators of 5, 20 and 40 %, without and with a share of the questions put
 to a second one as well, or to the same one again: over the whole log, and with a fixed total number
@@ -53,7 +53,19 @@ from streamgp import (
     isgp,
 )
 from streamgp.base import Features, Label
-from streamgp.interactive import Answer, Challenge, LabelRequest, People, Request
+from streamgp.interactive import (
+    Answer,
+    AnswerQueue,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    LabelRequest,
+    Message,
+    People,
+    Prediction,
+    Request,
+    Retraction,
+)
 from streamgp.query import criteria
 from streamgp.simulation import Annotator
 
@@ -133,6 +145,10 @@ class Liar(SimulatedAnnotator):
         if self._n_honest > 0:
             self._n_honest -= not isinstance(request, Challenge)
             return truth
+        return self.lie_about(truth)
+
+    def lie_about(self, truth: Label) -> Label:
+        """Return the label given instead of the true one."""
         if truth not in self._lied_about:
             return truth
         return self._labels[(self._labels.index(truth) + 1) % len(self._labels)]
@@ -315,6 +331,8 @@ def _quarantines(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
         for log, runs in zip(logs, by_log, strict=True):
             yield _lying(people, runs, log.name)
         yield _lying(people, [one for runs in by_log for one in runs], "all")
+    progress("flooding")
+    yield _lying("flooding", [flooded(log, seed) for log in logs for seed in seeds], "all")
 
 
 def _second_questions(logs: Sequence[Log], seeds: Sequence[int]) -> Iterator[Row]:
@@ -384,6 +402,60 @@ def play(
         witness=witness,
         quarantined=result.quarantined,
         n_lies=result.n_taken_back or model.n_answers(_LIAR),
+    )
+
+
+def flooded(log: Log, seed: int) -> Played:
+    """Run a log once with an additional annotator who lies about every event, asked or not."""
+    order = "recorded" if "recorded" in log.orders else "random"
+    liar = Liar(log.classes)
+    honest = [
+        SimulatedAnnotator(error_rate=rate, classes=log.classes, seed=seed, name=f"{i}")
+        for i, (rate, _) in enumerate(_HONEST)
+    ]
+    model = isgp(seed=seed)
+    witness = Witness(AnnotatorPanel([*honest, liar], seed=seed), model)
+    loop, queue = InteractiveLoop(model), AnswerQueue(witness)
+    truths: dict[str, Label] = {}
+    right: list[bool] = []
+    seen: list[Message] = []
+
+    def follow(messages: Sequence[Message], now: float) -> None:
+        seen.extend(messages)
+        for message in messages:
+            if isinstance(message, LabelRequest | Challenge):
+                queue.ask(message, now)
+        for answer in queue.due(now):
+            follow(loop.on_answer(answer, now), now)
+
+    for n, (x, y) in enumerate(log.played(order, seed)):
+        event, now = Event(event_id=f"{n}", x=x, occurred_at=float(n), truth=y), float(n)
+        queue.see(event)
+        prediction, *messages = loop.on_event(event, now)
+        truths[event.event_id] = y
+        right.append(isinstance(prediction, Prediction) and prediction.y == y)
+        follow(messages, now)
+        if not messages:
+            lie = Answer(
+                answer_id=f"{n}/lie",
+                event_id=f"{n}",
+                y=liar.lie_about(y),
+                annotator=_LIAR,
+                answered_at=now,
+            )
+            follow(loop.on_answer(lie, now), now)
+    retracted = [message for message in seen if isinstance(message, Retraction)]
+    return Played(
+        accuracy=mean(right),
+        second_half=mean(right[-(len(right) // 2) :]),
+        n_asked=sum(isinstance(one, LabelRequest) and not one.is_second for one in seen),
+        n_learned=model.n_learned,
+        n_challenges=sum(isinstance(one, Challenge) for one in seen),
+        n_spoiled=0,  # none of them gives in
+        wrong_kept=mean(one.y != truths[str(one.event_id)] for one in model.examples()),
+        witness=witness,
+        quarantined=loop.quarantined,
+        n_lies=sum(len(one.taken) for one in retracted) or model.n_answers(_LIAR),
     )
 
 

@@ -32,6 +32,7 @@ def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_name
         "lies about one class",
         "lies about one class, overlap .2",
         "lies after 30 answers",
+        "flooding",
     ]
     assert lying["without the liar"]["named"] == 0
     twice = [row for row in result["rows"] if "answers at most" in row]
