@@ -852,11 +852,10 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         They are those that were not asked for if no one else has answered, else that one's.
         """
-        firsts = (each.answer for each in self._examples.values())
         return sum(
-            (first.second or first).annotator == annotator
-            for first in firsts
-            if first is not None and not first.was_asked
+            (each.answer.second or each.answer).annotator == annotator
+            for each in self._examples.values()
+            if each.answer is not None and not each.answer.was_asked
         )
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
