@@ -31,7 +31,7 @@ from streamgp.budgets import AtMost
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import ASKED_AGAIN, Answer, Event
 from streamgp.interactive.people import People
-from streamgp.query import NeverChallenge
+from streamgp.query import AlwaysAsk, NeverChallenge
 from streamgp.query.budgets import AvailabilityBudget
 from tests.connectors.worker.test_deletions import stubborn
 from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
@@ -409,7 +409,7 @@ def test_limits_of_corrections_and_of_early_answers_hold_as_on_a_worker(people, 
 
 
 def test_what_a_liar_has_taught_is_taken_back_and_asked_again_as_on_a_worker():
-    model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
+    model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), NeverChallenge(), seed=1)
     steps = []
     for n in range(90):
         event, by, y = told(n)
