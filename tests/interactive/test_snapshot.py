@@ -17,6 +17,7 @@ from streamgp import (
     isgp,
     query,
 )
+from streamgp.base import Example, SettledAnswer
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -30,6 +31,7 @@ from streamgp.interactive import (
     SnapshotError,
     examples_in,
 )
+from streamgp.interactive.state.serialize import examples_of, plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
@@ -393,3 +395,12 @@ def test_no_more_questions_fall_into_any_span_than_the_budget_allows(seed):
     asked_at.sort()
     assert len(asked_at) > 3
     assert all(later - at >= 20.0 for at, later in zip(asked_at, asked_at[3:], strict=False))
+
+
+def test_answers_of_earlier_versions_count_as_asked_for():
+    answers = [SettledAnswer(y="a", annotator="ann", was_asked=asked) for asked in (True, False)]
+    held = [Example(event_id=f"e{n}", x={"f": 1.0}, y="a", answer=a) for n, a in enumerate(answers)]
+    body, blob = plain_examples(held)
+    assert examples_of(body, blob) == held
+    del body["unasked"]
+    assert [e.answer.was_asked for e in examples_of(body, blob)] == [True, True]
