@@ -42,7 +42,7 @@ class JudgesAnnotators(KnowsNames, Protocol):
     """A learner that returns the evidence against an annotator."""
 
     def n_answers(self, annotator: str | None) -> int:
-        """Return the number of first answers of an annotator that were learned."""
+        """Return the number of answers of an annotator on record that are evidence."""
 
     def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the evidence that an annotator misleads; pure.

@@ -806,7 +806,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             except (ValueError, TypeError, *_FOREIGN):
                 continue  # it cannot be used with the present statistics
         said = (example.answer for example in own.values())
-        new = (one.y for one in said if one and one.y is not None and witness_of(one, without))
+        new = (one.y for one in said if one and one.y is not None and _witness_of(one, without))
         labels = list(dict.fromkeys((*(example.y for example in others.values()), *new)))
         heard = _with_answers(own, beliefs, labels)
         return heard, _with_answers(others, found, labels), labels
@@ -828,7 +828,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             second = first.second
             was_asked = first.was_asked or first.annotator is None
             if first.annotator == annotator or not was_asked:
-                witness = witness_of(first, (annotator, *without))
+                witness = _witness_of(first, (annotator, *without))
                 if witness is not None and witness.y is not None:
                     others.append((key, replace(example, y=witness.y, answer=witness)))
                 if first.annotator == annotator and (was_asked or witness is not None):
@@ -847,15 +847,21 @@ class ClassExampleStore(ExampleStore[Belief]):
             others.append((key, example))
         return dict(own), dict(others)
 
-    def n_unheard(self, annotator: str | None) -> int:
-        """Return the number of answers of an annotator that are no evidence on this one.
+    def n_heard(self, annotator: str | None) -> int:
+        """Return the number of answers of an annotator on record that are evidence on this one.
 
-        They are those that were not asked for if no one else has answered, else that one's.
+        A label that was not asked for is evidence if another annotator has answered, too, whose
+        answer is none. What was taken back is not on record.
         """
+        firsts = (each.answer for each in self._examples.values())
         return sum(
-            (each.answer.second or each.answer).annotator == annotator
-            for each in self._examples.values()
-            if each.answer is not None and not each.answer.was_asked
+            (first.was_asked or first.second is not None)
+            if first.annotator == annotator
+            else first.was_asked
+            and first.second is not None
+            and first.second.annotator == annotator
+            for first in firsts
+            if first is not None
         )
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
@@ -1006,7 +1012,7 @@ def _with_answers(
     return answers, found
 
 
-def witness_of(answer: SettledAnswer, without: Collection[str | None]) -> SettledAnswer | None:
+def _witness_of(answer: SettledAnswer, without: Collection[str | None]) -> SettledAnswer | None:
     """Return what another annotator has said about an event; None if that is not known."""
     second = answer.second
     if second is None or second.y is None or second.annotator in without:

@@ -400,7 +400,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         See `evidence_against`.
         """
-        return self._error_estimate(annotator).n - self._store.n_unheard(annotator)
+        return self._store.n_heard(annotator)
 
     def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the evidence that an annotator misleads; changes nothing.

@@ -336,6 +336,16 @@ def test_labels_that_were_not_asked_for_are_evidence_only_where_others_have_answ
     assert both.evidence_against("eve", without=["bob"]) == 0.0
 
 
+@pytest.mark.parametrize("second", [None, "bob"])
+def test_labels_that_were_taken_back_are_no_answers_on_record(second):
+    """An annotator could otherwise seem to be checked by what no other has answered about."""
+    found = volunteered([[0, 1], [0, 1]], n=20, says=lie, unasked="eve", second=second)
+    assert (found.n_answers("ann"), found.n_answers("eve")) == (10, 20 if second else 0)
+    for i in range(20, 40):
+        found.forget_one(str(i))
+    assert (found.n_answers("ann"), found.n_answers("bob"), found.n_answers("eve")) == (10, 10, 0)
+
+
 def test_lies_in_labels_that_no_other_has_given_count_where_others_have_answered():
     told = {"n": 20, "says": lie, "unasked": "eve"}
     assert volunteered([[0], [0]], second="bob", **told).evidence_against("eve") > THRESHOLD
