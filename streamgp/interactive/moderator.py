@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final
 from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed, parameters
-from streamgp.interactive.consensus_log import Consensus, HeldLines, last_answer
+from streamgp.interactive.consensus_log import (
+    Consensus,
+    HeldLines,
+    last_answer,
+    settled_answer,
+)
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
@@ -215,9 +220,12 @@ class Moderator(SavedModerator):
         lines = [line for line in messages if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
             return None
-        is_first = lines[-1].probability_wrong is not None
+        answer = settled_answer(lines[-1])
+        is_first = answer is not None
         is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
-        barred = self._barred(record, label.annotator) if is_first and self._may_verify else None
+        barred = None
+        if answer is not None and self._may_verify:
+            barred = self._barred(record, label.annotator, was_asked=answer.was_asked)
         if barred is not None:
             record.second = SecondQuestion(barred=barred)
             return self._ask_second(record, now)
@@ -246,13 +254,15 @@ class Moderator(SavedModerator):
         n_second = sum(record.state == "compared" for record in self.memory.open_ones())
         return 2 * (n_second + 1) <= self._open_at_most
 
-    def _barred(self, record: Conversation, annotator: str) -> tuple[str, ...] | None:
+    def _barred(
+        self, record: Conversation, annotator: str, *, was_asked: bool
+    ) -> tuple[str, ...] | None:
         """Return who is not asked about a first label; None if no one is to be asked."""
         if self._knows_names is None or not self._people.may_be_quarantined(annotator):
             return None
         names = self._knows_names.annotators()
         among = [name for name in names if name is not None and name not in self.quarantined]
-        if record.was_asked:
+        if was_asked:
             return self.quarantine.barred(annotator, among)
         waiting = sum(each.state == "compared" for each in self.memory.open_ones())
         if waiting >= _MOST_WAITING:

@@ -415,6 +415,18 @@ def test_unasked_labels_of_who_cannot_be_in_quarantine_are_not_compared(people):
     assert unasked(conversation) == []
 
 
+def test_a_label_that_names_no_request_counts_as_unasked_where_the_request_has_ended():
+    conversation, _ = suspecting(n=32, ann=900.0, eve=5.0)
+    conversation.learner.drawn = 0.03
+    for name in ("f", "g"):
+        conversation.event(name)
+        conversation.loop.on_cancel(f"{name}/label", 1.0)
+    [line, request] = conversation.answer("f", "a", "label", annotator=ANN)
+    assert (line.origin, request.excluded) == ("asked", (ANN,))
+    [line] = conversation.answer("g", "a", annotator=ANN)
+    assert line.origin == "volunteered"
+
+
 def test_only_so_many_unasked_labels_wait_for_a_second_annotator():
     conversation, _ = suspecting(ann=0.0)
     assert [len(unasked(conversation, f"f{n}")) for n in range(12)] == [1] * 10 + [0] * 2
