@@ -17,7 +17,6 @@ from streamgp import (
     isgp,
     query,
 )
-from streamgp.base import Example, SettledAnswer
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -31,7 +30,6 @@ from streamgp.interactive import (
     SnapshotError,
     examples_in,
 )
-from streamgp.interactive.state.serialize import examples_of, plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
@@ -397,10 +395,29 @@ def test_no_more_questions_fall_into_any_span_than_the_budget_allows(seed):
     assert all(later - at >= 20.0 for at, later in zip(asked_at, asked_at[3:], strict=False))
 
 
-def test_answers_of_earlier_versions_count_as_asked_for():
-    answers = [SettledAnswer(y="a", annotator="ann", was_asked=asked) for asked in (True, False)]
-    held = [Example(event_id=f"e{n}", x={"f": 1.0}, y="a", answer=a) for n, a in enumerate(answers)]
-    body, blob = plain_examples(held)
-    assert examples_of(body, blob) == held
-    del body["unasked"]
-    assert [e.answer.was_asked for e in examples_of(body, blob)] == [True, True]
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_a_snapshot_and_the_log_agree_on_which_labels_were_not_asked_for(is_earlier):
+    """Examples in snapshots of earlier versions do not tell, but their lines do."""
+
+    def model():
+        return SkepticalClassifier(GPClassifier(), query.AlwaysAsk(), seed=1)
+
+    loop, lines = InteractiveLoop(model()), []
+    for n in range(4):
+        loop.on_event(Event(event_id=f"e{n}", x={"f": float(n)}, occurred_at=0.0), 0.0)
+        loop.on_cancel(f"e{n}/label", 0.0)
+        answer = Answer(
+            answer_id=f"a{n}",
+            event_id=f"e{n}",
+            request_id=f"e{n}/label" if n % 2 else None,
+            y="a",
+            annotator="ann",
+            answered_at=1.0,
+        )
+        lines += loop.on_answer(answer, 1.0)
+    snapshot = Snapshot.from_bytes(loop.snapshot())
+    if is_earlier:
+        del snapshot.body["examples"]["unasked"]
+    again = InteractiveLoop.restore(snapshot.to_bytes(), model())
+    assert again.model.examples() == examples_in(lines) == loop.model.examples()
+    assert [e.answer.was_asked for e in again.model.examples()] == [False, True] * 2

@@ -8,6 +8,7 @@ snapshot and when published piece by piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
@@ -18,7 +19,7 @@ from msgspec.structs import astuple
 
 from streamgp.base import Example, Features, Label, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
-from streamgp.interactive.consensus_log import by_sequence, read_on
+from streamgp.interactive.consensus_log import by_sequence, read_on, settled_answer
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
@@ -366,7 +367,24 @@ def load(snapshot: Snapshot, moderator: SavedModerator) -> None:
     records = [(segment, *record_of(plain, learned.get)) for segment, *plain in body["records"]]
     # Snapshots of earlier versions hold none.
     lines = lines_of(body.get("lines", ()), examples)
+    if "unasked" not in body["examples"]:
+        examples = _as_told(examples, lines)
     resume(body["head"], records, examples, lines, moderator)
+
+
+def _as_told(examples: Sequence[Example], lines: Iterable[LabelledExample]) -> list[Example]:
+    """Return examples of earlier versions, with what their lines tell: which were not asked for.
+
+    A loop that is restored from its log knows it, too.
+    """
+    answers = {line.event_id: found for line in lines if (found := settled_answer(line))}
+    unasked = {event_id for event_id, answer in answers.items() if not answer.was_asked}
+    return [
+        replace(example, answer=replace(example.answer, was_asked=False))
+        if example.answer and example.event_id in unasked
+        else example
+        for example in examples
+    ]
 
 
 def resumable(model: Any) -> Resumable:
@@ -431,7 +449,7 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
         xs = [features_of(x) for x in body["x"]]
     privileged = body.get("privileged", [None] * len(xs))
     answers = body.get("answers", [None] * len(xs))
-    unasked = set(body.get("unasked", ()))  # earlier versions do not tell
+    unasked = set(body.get("unasked", ()))
     return [
         Example(
             event_id=event_id,
