@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -41,6 +41,7 @@ from streamgp.base import (
     check_label,
     plain_label,
 )
+from streamgp.common.annotator_quarantine import FEWEST
 from streamgp.common.feature_values import (
     check_features,
     features_of,
@@ -845,13 +846,13 @@ class ClassExampleStore(ExampleStore[Belief]):
                     continue
                 example = replace(example, y=word)
             others.append((key, example))
-        return dict(own), dict(others)
+        return _told_by_several(own), dict(others)
 
     def n_heard(self, annotator: str | None) -> int:
-        """Return the number of answers of an annotator on record that are evidence on this one.
+        """Return the number of answers of an annotator on record that can be evidence on this one.
 
-        A label that was not asked for is evidence if another annotator has answered, too, whose
-        answer is none. What was taken back is not on record.
+        A label that was not asked for can be if another annotator has answered, too, whose answer
+        is none. What was taken back is not on record.
         """
         firsts = (each.answer for each in self._examples.values())
         return sum(
@@ -1018,6 +1019,32 @@ def _witness_of(answer: SettledAnswer, without: Collection[str | None]) -> Settl
     if second is None or second.y is None or second.annotator in without:
         return None
     return second
+
+
+def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:
+    """Return examples of one annotator without what another one alone has told of too many.
+
+    Of labels that were not asked for, only as many count by the second answers of one witness as by
+    those of all others, and the latest five more: who is always the first to answer such questions
+    could otherwise accuse an annotator alone.
+    """
+    own = list(own)
+    told = Counter(second.annotator for _, each in own if (second := _unasked_second(each)))
+    left = {name: FEWEST + told.total() - n for name, n in told.items()}
+    kept = []
+    for key, example in reversed(own):
+        second = _unasked_second(example)
+        if second is not None:
+            left[second.annotator] -= 1
+        if second is None or left[second.annotator] >= 0:
+            kept.append((key, example))
+    return dict(reversed(kept))
+
+
+def _unasked_second(example: Example) -> SettledAnswer | None:
+    """Return the second answer about an example whose first one was not asked for, None if none."""
+    answer = example.answer
+    return None if answer is None or answer.was_asked else answer.second
 
 
 def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:
