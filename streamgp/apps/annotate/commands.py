@@ -255,6 +255,8 @@ def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
         )
     for label in meant.values():
         return Command(kind="label", label=label)
+    if word == "r":
+        raise ValueError("to rename a label, write r OLD -> NEW")
     raise ValueError(
         f"{line!r:.60} is neither a key nor a known label; write n LABEL for a new one"
     )

@@ -9,6 +9,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Request
 
 
-_WIDTH = 100
+_WIDTH = 100  # in a pipe; a terminal may be narrower
 # A line typed for a question that has just ended must not answer the next one.
 DEAF_S = 0.7
 
@@ -222,7 +223,7 @@ class LineFace:
 
     """
 
-    # _shown        the last question printed
+    # _shown        the last question printed; None to print it again
     # _was_written  whether a line was already waiting, so that its response time is meaningless
     # _said         the last note and trouble printed
     # _is_idle      whether there was no question at the last look
@@ -249,6 +250,7 @@ class LineFace:
         self._watch.close()
 
     def show(self, view: View) -> None:
+        self._fit_terminal()
         for new, old in zip((view.note, view.trouble), self._said, strict=True):
             if new is not None and new != old:
                 self._print(new)
@@ -308,7 +310,15 @@ class LineFace:
                 self._print(str(error))
                 return None
             return self._timed(command)
+        elif self._lines.is_typed:
+            self._shown = None
         return None
+
+    def _fit_terminal(self) -> None:
+        """Adapt the width of what is printed to the terminal, which may have been resized."""
+        with suppress(OSError, ValueError):  # no terminal
+            columns = os.get_terminal_size(self._console.file.fileno()).columns
+            self._console.width = min(columns or _WIDTH, _WIDTH)  # some terminals say 0
 
     def _timed(self, command: Command) -> Command:
         if self._was_written:

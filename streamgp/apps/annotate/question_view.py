@@ -450,4 +450,5 @@ Type one of these and press Enter:
   m         all features, where there are many
   x         for experts: the rule that asks, with its numbers
   q         quit; open questions stay open for the next time
+  Enter     on an empty line: prints the question again
 """

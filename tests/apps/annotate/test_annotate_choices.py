@@ -210,3 +210,5 @@ def test_line_that_is_the_key_of_one_label_and_another_label_is_refused() -> Non
 def test_line_that_says_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="'hal' is neither a key nor a known label; write n LABEL"):
         command_of_line("hal", [Choice(character="1", label="hall")])
+    with pytest.raises(ValueError, match="to rename a label, write r OLD -> NEW"):
+        command_of_line("r hall", [Choice(character="1", label="hall")])

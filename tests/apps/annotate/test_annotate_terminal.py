@@ -32,7 +32,7 @@ from tests.helpers.topics import said
 
 TESTS = Path(__file__).parents[2]
 PROGRAM = "import sys; from tests.helpers.deskwork import program; program.main(sys.argv[1:])"
-ROWS, COLUMNS = 30, 90
+ROWS, COLUMNS = 30, 70
 
 
 class Terminal:
@@ -40,8 +40,8 @@ class Terminal:
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.person, program = pty.openpty()
-        fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._program = program
+        self.has_columns(COLUMNS)
         self._seen = b""
         environment = {
             **os.environ,
@@ -58,6 +58,9 @@ class Terminal:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
+
+    def has_columns(self, n: int) -> None:
+        fcntl.ioctl(self._program, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, n, 0, 0))
 
     def types(self, keys: str) -> None:
         os.write(self.person, keys.encode())
@@ -146,6 +149,20 @@ def test_lines_answer_question_after_question(terminal: Terminal, directory: Pat
         ("e1/label", None, "e1/label/answer/ann/1"),
         ("e1/label", "den", "e1/label/answer/ann/2"),
     ]
+
+
+def test_empty_line_prints_the_question_again_as_wide_as_the_terminal_is_now(
+    terminal: Terminal, directory: Path
+) -> None:
+    first = terminal.sees("ann: 2 wait, 0 answers given")
+    terminal.has_columns(50)
+    terminal.types("\n")
+    again = terminal.sees("ann: 2 wait, 0 answers given")
+    assert [max(map(len, shown.splitlines())) for shown in (first, again)] == [COLUMNS, 50]
+    assert all("Are you sure?" in shown for shown in (first, again))
+    terminal.types("q\n")
+    assert terminal.leaves() == 0
+    assert answers(directory) == []
 
 
 def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path) -> None:
