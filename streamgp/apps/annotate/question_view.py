@@ -400,7 +400,8 @@ def status(view: View) -> Text:
     text = Text(
         f"{printable(view.annotator)}: {waiting}, {number(view.n_answered, 'answer')} given"
     )
-    if view.n_unsent:
+    # The answer just given is usually still on its way when the next question is printed.
+    if view.n_unsent > 1 or (view.n_unsent and view.trouble is not None):
         text.append(f", {view.n_unsent} not sent yet")
     if view.trouble is not None:
         text.append(f"\n{printable(view.trouble)}; trying again")

@@ -324,6 +324,11 @@ def test_nothing_from_outside_reaches_the_terminal_as_it_is() -> None:
         ({"n_open": 0}, "ann: nothing waits, 0 answers given"),
         ({"n_answered": 1}, "ann: 1 waits, 1 answer given"),
         ({"n_open": 7, "n_unsent": 2}, "ann: 7 wait, 0 answers given, 2 not sent yet"),
+        ({"n_unsent": 1}, "ann: 1 waits, 0 answers given"),
+        (
+            {"n_unsent": 1, "trouble": "gone"},
+            "ann: 1 waits, 0 answers given, 1 not sent yet\ngone; trying again",
+        ),
         ({"n_read": 12}, "reading what was asked and answered so far: 12 records"),
         ({"trouble": "gone"}, "ann: 1 waits, 0 answers given\ngone; trying again"),
     ],
