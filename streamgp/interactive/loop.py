@@ -52,7 +52,8 @@ request ends without one. The model is told of these requests when it decides ab
 With `open_at_most`, a label request beyond that number of open questions is made only in place of
 an open label request whose event the query strategy now scores lower, which is cancelled. An open
 label request is also cancelled once its event scores no more than the threshold it had to exceed,
-because of labels learned since. Challenges count, and are always made.
+because of labels learned since. Challenges count, except of labels that were not asked for, and are
+always made.
 
 Second questions
 ----------------
@@ -556,7 +557,17 @@ class InteractiveLoop(RestartableLoop):
     def _is_full(self) -> bool:
         """Whether there is no room for one more open question."""
         most = self.rules.open_at_most
-        return most is not None and self.n_open >= most
+        return most is not None and self._n_limited >= most
+
+    @property
+    def _n_limited(self) -> int:
+        """Number of open questions that `open_at_most` limits.
+
+        Challenges of labels that were not asked for do not count: an annotator who labels without
+        being asked, and answers no challenge, would keep all others from being asked.
+        """
+        found = self._memory.open_ones()
+        return sum(record.was_asked or record.state == "compared" for record in found)
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -907,13 +918,12 @@ class InteractiveLoop(RestartableLoop):
         self, decision: Decision, now: float, most: int
     ) -> tuple[Decision, Conversation | None]:
         """Return whether there is room for a question, and which conversation to end for it."""
-        found = self._memory.open_ones()
-        if len(found) < most:
+        if self._n_limited < most:
             return decision, None
-        scored = [(self._score_of(record, now), record) for record in found]
-        asked = [each for each in scored if each[1].state == "asked"]
+        asked = [record for record in self._memory.open_ones() if record.state == "asked"]
+        scored = [(self._score_of(record, now), record) for record in asked]
         # The earliest of equal ones: it has waited longest without an answer.
-        least, record = min(asked, key=lambda each: each[0], default=(math.inf, None))
+        least, record = min(scored, key=lambda each: each[0], default=(math.inf, None))
         if least < decision.score:
             return decision, record
         return decision.refused_by("open_at_most"), None

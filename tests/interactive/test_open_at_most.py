@@ -81,6 +81,20 @@ def test_a_challenge_counts_and_is_not_replaced():
     assert prediction.decision.budget == "open_at_most"
 
 
+def test_a_challenge_of_a_label_that_was_not_asked_for_leaves_room():
+    loop = InteractiveLoop(Scored(contests=True, proba={"b": 1.0}), open_at_most=1)
+    for name in "ab":
+        send(loop, name, 0.1)
+        unasked = Answer(answer_id=f"{name}!", event_id=name, y="a", answered_at=9.0)
+        [challenge] = loop.on_answer(unasked, 9.0)
+        assert challenge.request_id == f"{name}/challenge/1"
+    assert send(loop, "c", 0.6)[-1].request_id == "c/label"
+    [prediction] = send(loop, "d", 0.6)
+    assert prediction.decision.budget == "open_at_most"
+    _, cancel, request = send(loop, "e", 0.7)  # in place of a request, not of a challenge
+    assert (cancel.request_id, request.request_id) == ("c/label", "e/label")
+
+
 def test_a_question_that_later_labels_made_clear_is_taken_back():
     loop = InteractiveLoop(Scored(), open_at_most=9)
     for name, value in (("a", 0.70), ("b", 0.72), ("c", 0.9)):
