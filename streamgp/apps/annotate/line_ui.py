@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 100  # in a pipe; a terminal may be narrower
-# A line typed for a question that has just ended must not answer the next one.
+# A line typed or pasted for an earlier question must not answer the next one.
 DEAF_S = 0.7
 
 
@@ -256,6 +256,9 @@ class LineFace:
                 self._print(new)
         self._said = (view.note, view.trouble)
         if view.n_read is None and view.question is not None and view.question != self._shown:
+            if self._lines.is_typed and self._lines.is_waiting:
+                self.question_ended()
+                self._print("what was typed before this question was shown is not read")
             self._console.print()
             self._console.print(looks.whole(view, most=looks.MOST_IN_LINES))
             if view.asks_confidence:

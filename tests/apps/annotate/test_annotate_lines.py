@@ -84,6 +84,7 @@ def test_typed_lines_that_mean_nothing_are_said_and_change_nothing(
         lines.is_typed = True
         return lines
 
+    monkeypatch.setattr(Lines, "is_waiting", False)  # each is typed once the question is shown
     monkeypatch.setattr("streamgp.apps.annotate.session.Lines", typed)
     out = done(lines="\nhal\nn\nq\nn den\n")
     assert "'hal' is neither a key nor a known label; write n LABEL for a new one" in out

@@ -165,6 +165,21 @@ def test_empty_line_prints_the_question_again_as_wide_as_the_terminal_is_now(
     assert answers(directory) == []
 
 
+def test_pasted_lines_answer_no_question_that_was_not_shown(
+    terminal: Terminal, directory: Path
+) -> None:
+    terminal.sees("ann: 2 wait")
+    terminal.types("c\n1\n1\n")
+    terminal.sees("what was typed before this question was shown is not read")
+    terminal.sees("Which is it?")
+    terminal.sees("ann: 1 waits")
+    select.select([], [], [], DEAF_S + 0.5)
+    terminal.types("q\n")
+    terminal.sees("1 answer given; 1 question left")
+    assert terminal.leaves() == 0
+    assert answers(directory) == [("e2/challenge/1", "hall", None)]
+
+
 def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path) -> None:
     terminal.sees("ann: 2 wait")
     start = time.monotonic()
@@ -212,8 +227,8 @@ def test_what_was_typed_for_a_question_that_has_just_ended_does_not_answer_the_n
     with open(program) as stream, LineFace(Lines(stream), io.StringIO()) as face:
 
         def said(typed: bytes, shown: View) -> Command | None:
-            os.write(person, typed)
             face.show(shown)
+            os.write(person, typed)
             return face.read(shown, 1.0)
 
         assert said(b"1\n", view("e1")) is not None
