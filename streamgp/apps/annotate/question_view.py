@@ -368,7 +368,7 @@ def labels(view: View) -> RenderableType:
     return Group(*parts, _commands(*own, *_COMMON))
 
 
-_COMMON = ("d don't know", "s skip", "u undo", "x rule", "? help", "q quit")
+_COMMON = ("d don't know", "s skip", "u undo", "? help", "q quit")
 
 
 def _commands(*commands: str) -> Legend:

@@ -103,7 +103,7 @@ def test_challenge_shows_both_labels_who_gave_one_and_the_nearest_examples() -> 
         "  light           0.5      0.25        -",
         "",
         "k keep den   c change to hall",
-        "n another   d don't know   s skip   u undo   x rule   ? help   q quit",
+        "n another   d don't know   s skip   u undo   ? help   q quit",
     ]
 
 

@@ -60,9 +60,9 @@ def test_words_of_a_question_on_the_page_are_those_of_the_program() -> None:
     for words in (
         "because the prediction is uncertain",
         "Earlier examples like this were study (86 % likely). Were they?",
-        "n new label r rename d don't know s skip u undo x rule ? help q quit",
+        "n new label r rename d don't know s skip u undo ? help q quit",
         "k keep kitchen c change to study",
-        "n another d don't know s skip u undo x rule ? help q quit",
+        "n another d don't know s skip u undo ? help q quit",
         "ann: 3 wait, 17 answers given",
     ):
         assert words in TEXT
