@@ -225,7 +225,7 @@ class LineFace:
 
     # _shown        the last question printed; None to print it again
     # _was_written  whether a line was already waiting, so that its response time is meaningless
-    # _said         the last note and trouble printed
+    # _said         the last note and trouble printed, and whether answers are set aside
     # _is_idle      whether there was no question at the last look
     # _deaf_until   until when typed lines are ignored
     def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
@@ -238,7 +238,7 @@ class LineFace:
         )
         self._shown: Question | None = None
         self._was_written = False
-        self._said: tuple[str | None, str | None] = (None, None)
+        self._said: tuple[str | None, ...] = (None, None, None)
         self._is_idle = False
         self._deaf_until = 0.0
 
@@ -251,10 +251,12 @@ class LineFace:
 
     def show(self, view: View) -> None:
         self._fit_terminal()
-        for new, old in zip((view.note, view.trouble), self._said, strict=True):
+        aside = looks.SET_ASIDE if view.is_set_aside and view.n_read is None else None
+        news = (view.note, view.trouble, aside)
+        for new, old in zip(news, self._said, strict=True):
             if new is not None and new != old:
                 self._print(new)
-        self._said = (view.note, view.trouble)
+        self._said = news
         if view.n_read is None and view.question is not None and view.question != self._shown:
             if self._lines.is_typed and self._lines.is_waiting:
                 self.question_ended()

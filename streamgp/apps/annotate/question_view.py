@@ -78,7 +78,7 @@ class Legend:
 
 
 # docs/annotators.md says what operators can do about it.
-_SET_ASIDE = (
+SET_ASIDE = (
     "answers that you gave are set aside for now, because they often differ from those of other "
     "people; they are kept, and the questions go to others"
 )
@@ -405,8 +405,6 @@ def status(view: View) -> Text:
         text.append(f", {view.n_unsent} not sent yet")
     if view.trouble is not None:
         text.append(f"\n{printable(view.trouble)}; trying again")
-    if view.is_set_aside:
-        text.append(f"\n{_SET_ASIDE}")
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
 from connectors.topics import BrokerError, RefusedError
+from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines
@@ -352,3 +354,15 @@ def contested(*more: str) -> View:
         trouble=None,
         now=1000.0,
     )
+
+
+def test_an_annotator_in_quarantine_is_told_once_also_without_a_question() -> None:
+    out, aside = io.StringIO(), replace(contested(), question=None, is_set_aside=True)
+    with LineFace(Lines(io.StringIO()), out) as face:
+        face.show(replace(aside, n_read=7))  # not settled while the topics are read
+        assert out.getvalue() == ""
+        face.show(replace(aside, is_set_aside=False))
+        assert out.getvalue() == ""
+        face.show(aside)
+        face.show(aside)
+    assert " ".join(out.getvalue().split()) == looks.SET_ASIDE

@@ -339,7 +339,3 @@ def test_status_tells_how_many_wait_and_what_is_wrong(fields: Any, words: str) -
 
 def test_without_a_question_it_says_that_new_ones_appear() -> None:
     assert printed(looks.whole(view(None))) == "no question is open; new ones appear here"
-    aside = "answers that you gave are set aside for now"
-    assert [
-        aside in printed(looks.status(view(None, is_set_aside=is_so))) for is_so in (True, False)
-    ] == [True, False]
