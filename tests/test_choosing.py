@@ -1,6 +1,5 @@
 """The page that helps to choose names, or leads to, everything that there is to choose from."""
 
-import re
 from pathlib import Path
 from typing import get_args
 
@@ -16,21 +15,6 @@ if not DOCS.is_dir():
 
 PROTOCOLS = {"AskRule", "LearningAskRule", "NumberAskRule"}
 PAGE = (DOCS / "choosing.md").read_text(encoding="utf-8")
-
-
-def anchors(path: Path) -> set[str]:
-    """Return the anchors of the headings of a document, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M)
-    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
-
-
-def test_links_lead_somewhere():
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", PAGE)
-    assert links
-    for target, anchor in links:
-        path = (DOCS / target) if target else DOCS / "choosing.md"
-        assert path.exists(), target
-        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
 
 
 def test_what_a_configuration_cannot_name_is_named_here():

@@ -30,7 +30,8 @@ from streamgp.interactive.messages import Fault, Origin
 from streamgp.query.registry import LEARNERS, rules
 from tests.helpers import exit_statuses
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 if not DOCS.is_dir():
     pytest.skip("docs/ is not beside the tests", allow_module_level=True)
 
@@ -246,11 +247,26 @@ def test_the_files_that_a_replay_writes_are_listed():
     assert listed == {*FILES.values(), "summary.json", "timing.json"}
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)
-def test_links_between_documents_lead_somewhere(path):
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
-    missing = [t for t in targets if "://" not in t and not (path.parent / t).exists()]
-    assert missing == []
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("examples/*.md"), *DOCS.rglob("*.md")])
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings of a document, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(path):
+    text = path.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
+    links += [(target, "") for target in re.findall(r'src="([^"]*)"', text)]
+    for target, anchor in links:
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        there = path.parent / target if target else path
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
 
 
 FOR_NEWCOMERS = [DOCS / "architecture.md", DOCS.parent / "CONTRIBUTING.md"]
