@@ -152,6 +152,7 @@ TABLES = {
                 "log": "all",
             },
             "lies after 30 answers": {"quarantine": "lies after 30 answers", "log": "all"},
+            "lies about every event, asked or not": {"quarantine": "flooding", "log": "all"},
         },
         columns={
             "accuracy": _HALVES,
