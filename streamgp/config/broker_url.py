@@ -164,7 +164,7 @@ def parse_address(url: str) -> Address:
     'data'
     >>> parse_address("http://one")
     Traceback (most recent call last):
-    ValueError: = "http://one" is not allowed, expected "kafka://HOST:PORT,HOST:PORT", ...
+    ValueError: = "http://one" is not allowed, expected "kafka://HOST:PORT,HOST:PORT" or "file://DIR"
 
     """
     if ("@" in url or "?" in url) and not url.startswith("file://"):
