@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +20,7 @@ from connectors.annotation.replies import MAX_NEW_LABEL, BadReply
 from streamgp.apps.page.access import ErrorCode
 from streamgp.apps.page.preferences import BadPreferences
 from tests.helpers.messages import answer_to
-from tests.helpers.page_scene import PageScene, challenge, known, label_request
+from tests.helpers.page_scene import ROOMS, PageScene, challenge, known, label_request
 from tests.page.conftest import missing
 
 try:
@@ -263,7 +264,9 @@ def test_help_on_a_touch_screen_explains_buttons(scene: PageScene, look: Look) -
 
 
 def test_day_says_when_it_lists_only_the_nearest_answers(scene: PageScene, look: Look) -> None:
-    write_cards(scene, "label")
+    # Not an hour ago, when it may have been another day.
+    noon = datetime.now().replace(hour=12).timestamp() - 86400.0
+    scene.write(*known(ROOMS, at=noon, key="noon"), label_request(0, at=noon, key="noon"))
     scene.start()
     page = look()
     list_of_answers = page.locator(".diary summary")

@@ -227,7 +227,7 @@ class LineFace:
     # _was_written  whether a line was already waiting, so that its response time is meaningless
     # _said         the last note and trouble printed, and whether answers are set aside
     # _is_idle      whether there was no question at the last look
-    # _deaf_until   until when typed lines are ignored
+    # _deaf_until   until when typed lines are ignored, but for q
     def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
         from rich.console import Console
 
@@ -261,12 +261,12 @@ class LineFace:
             if self._lines.is_typed and self._lines.is_waiting:
                 self.question_ended()
                 self._print("what was typed before this question was shown is not read")
+            self._was_written = self._lines.is_waiting
             self._console.print()
             self._console.print(looks.whole(view, most=looks.MOST_IN_LINES))
             if view.asks_confidence:
                 self._print(IN_A_LINE)
             self._console.print(looks.status(view))
-            self._was_written = self._lines.is_waiting
         was_idle, self._is_idle = self._is_idle, view.n_read is None and view.question is None
         if self._is_idle and not was_idle and self._lines.is_typed:
             self._console.print(looks.whole(view))
@@ -295,7 +295,7 @@ class LineFace:
             done = self._lines.is_at_end and not view.is_patient
             return Command(kind="quit") if done else None
         self._lines.drop()
-        if time.monotonic() < self._deaf_until:
+        if word != "q" and time.monotonic() < self._deaf_until:
             return None
         if word == "?":
             self._print(looks.HELP)
