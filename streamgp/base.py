@@ -380,6 +380,33 @@ class SettledAnswer:
     second: SettledAnswer | None = None
     was_asked: bool = True
 
+    @classmethod
+    def settled(
+        cls,
+        given: Label,
+        final: Label,
+        annotator: str | None,
+        *,
+        challenged: bool,
+        was_asked: bool = True,
+    ) -> SettledAnswer:
+        """Return a first answer about an event with the label it has got.
+
+        Examples
+        --------
+        >>> SettledAnswer.settled("gym", "home", "ann", challenged=True)
+        SettledAnswer(y='gym', annotator='ann', upheld=False, second=None, was_asked=True)
+
+        """
+        is_same = final == given
+        # As a log tells it: one of two equal labels, True and 1, is the final one.
+        return cls(
+            y=final if is_same else given,
+            annotator=annotator,
+            upheld=is_same if challenged else None,
+            was_asked=was_asked,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:

@@ -335,9 +335,7 @@ class Consensus:
         # in another way. As evidence on their annotator they count like those of the rule.
         answer = None
         if given.origin == "asked" and record.was_asked_back:
-            y = final.y if final.y == given.y else given.y
-            upheld = final.y == given.y if challenged else None
-            answer = SettledAnswer(y=y, annotator=given.annotator, upheld=upheld)
+            answer = SettledAnswer.settled(given.y, final.y, given.annotator, challenged=challenged)
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,

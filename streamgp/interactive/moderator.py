@@ -251,8 +251,12 @@ class Moderator(SavedModerator):
         """
         if self._open_at_most is None:
             return True
-        n_second = sum(record.state == "compared" for record in self.memory.open_ones())
-        return 2 * (n_second + 1) <= self._open_at_most
+        return 2 * (self._n_second_open + 1) <= self._open_at_most
+
+    @property
+    def _n_second_open(self) -> int:
+        """Number of open second questions."""
+        return sum(record.state == "compared" for record in self.memory.open_ones())
 
     def _barred(
         self, record: Conversation, annotator: str, *, was_asked: bool
@@ -264,8 +268,7 @@ class Moderator(SavedModerator):
         among = [name for name in names if name is not None and name not in self.quarantined]
         if was_asked:
             return self.quarantine.barred(annotator, among)
-        waiting = sum(each.state == "compared" for each in self.memory.open_ones())
-        if waiting >= _MOST_WAITING:
+        if self._n_second_open >= _MOST_WAITING:
             return None
         assert self._comparing is not None  # it compares
         draw = self._comparing.draw_one(record.event.event_id, "unasked")

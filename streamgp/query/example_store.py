@@ -819,7 +819,7 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         See `answered_by`. An example of the others has the label that they alone have given it.
         Of a label that was not asked for, only what another annotator has said about the event
-        counts as such, and is evidence on the first one: whoever labels much could otherwise accuse
+        counts as such, and is evidence on the first one: one who labels much could otherwise accuse
         others, and what others believe may be long out of date where only one annotator labels.
         """
         own: deque[tuple[Any, Example]] = deque(maxlen=MOST_OWN)
@@ -1025,8 +1025,8 @@ def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:
     """Return examples of one annotator without what another one alone has told of too many.
 
     Of labels that were not asked for, only as many count by the second answers of one witness as by
-    those of all others, and the latest five more: who is always the first to answer such questions
-    could otherwise accuse an annotator alone.
+    those of all others, and the latest five more: an annotator who always answers such questions
+    first could otherwise accuse another one alone.
     """
     own = list(own)
     told = Counter(second.annotator for _, each in own if (second := _unasked_second(each)))

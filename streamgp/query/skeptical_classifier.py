@@ -614,10 +614,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         belief = self._store.belief(x) if self._rule_learns or self._drift is not None else {}
         rate = self.error_rate(annotator)
         if answer is None:
-            upheld = y == given if challenged else None
-            # As a log tells it: one of two equal labels, True and 1, is the final one.
-            first = y if y == given else given
-            answer = SettledAnswer(y=first, annotator=annotator, upheld=upheld, was_asked=asked)
+            answer = SettledAnswer.settled(
+                given, y, annotator, challenged=challenged, was_asked=asked
+            )
         self._store.teach(x, y, event_id, privileged=privileged, answer=answer)
         if challenged:
             self._outcomes.note(wrong, y != given)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import click
 
+from connectors.annotation.explain import Averages
+from connectors.annotation.open_questions import Question
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing, Reader, Record, TopicName, Writer
 from connectors.wire.outbound import Outbound
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.apps.annotate.choices import Choices
+from streamgp.apps.annotate.question_view import View
+from streamgp.base import Label
 from streamgp.cli.annotate import annotate
 from streamgp.cli.main import cli
 from streamgp.cli.send import send
@@ -30,6 +35,25 @@ GROUP = "streamgp"
 
 program = type(cli)("streamgp", commands={"annotate": annotate, "send": send})
 assert isinstance(program, click.Group)
+
+
+def view(
+    question: Question | None, labels: Sequence[Label] = ("den", "hall"), **fields: Any
+) -> View:
+    """Return what Ann sees of a question, the only one, with labels known for its key."""
+    given: dict[str, Any] = {
+        "annotator": "ann",
+        "choices": Choices().offer("k", list(labels), []),
+        "averages": Averages(),
+        "n_open": 1,
+        "n_answered": 0,
+        "n_unsent": 0,
+        "n_read": None,
+        "note": None,
+        "trouble": None,
+        "now": 1000.0,
+    }
+    return View(question=question, **{**given, **fields})
 
 
 class Clock:

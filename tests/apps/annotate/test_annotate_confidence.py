@@ -14,33 +14,20 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
 from connectors.wire.codec import decode
 from connectors.wire.signatures import signature
-from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence
+from streamgp.apps.annotate.choices import CONFIDENCES, in_words, split_confidence
 from streamgp.apps.annotate.commands import Command, line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines, Stopwatch
 from streamgp.apps.annotate.question_view import View
+from tests.helpers import deskwork
 from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 
 def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **fields: Any) -> View:
-    given: dict[str, Any] = {
-        "annotator": "ann",
-        "question": Question(request=label_request() if request is None else request),
-        "choices": Choices().offer("k", list(labels), []),
-        "averages": Averages(),
-        "n_open": 1,
-        "n_answered": 0,
-        "n_unsent": 0,
-        "n_read": None,
-        "note": None,
-        "trouble": None,
-        "now": 1000.0,
-        "asks_confidence": True,
-    }
-    return View(**{**given, **fields})
+    question = Question(request=label_request() if request is None else request)
+    return deskwork.view(question, labels, **{"asks_confidence": True, **fields})
 
 
 def test_the_five_keys_are_fifths_of_the_way_from_guessed_to_certain() -> None:

@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
 from connectors.topics import BrokerError, RefusedError
 from streamgp.apps.annotate import question_view as looks
-from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
-from tests.helpers.deskwork import Broken, Town, challenge, program
+from tests.helpers.deskwork import Broken, Town, challenge, program, view
 
 CONFIG = 'broker = "file://topics"\n'
 
@@ -341,19 +339,8 @@ def test_a_label_that_is_written_as_a_key_of_a_challenge_has_to_be_told_apart() 
 
 
 def contested(*more: str) -> View:
-    return View(
-        annotator="ann",
-        question=Question(request=challenge(given="den", suggested="hall")),
-        choices=Choices().offer("k", ["den", "hall", *more], []),
-        averages=Averages(),
-        n_open=1,
-        n_answered=0,
-        n_unsent=0,
-        n_read=None,
-        note=None,
-        trouble=None,
-        now=1000.0,
-    )
+    question = Question(request=challenge(given="den", suggested="hall"))
+    return view(question, ["den", "hall", *more])
 
 
 def test_an_annotator_in_quarantine_is_told_once_also_without_a_question() -> None:

@@ -21,25 +21,14 @@ from streamgp.common.fingerprint import recorded_name
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
 from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
 from streamgp.query.registry import reasons, rules
+from tests.helpers import deskwork
 from tests.helpers.deskwork import challenge, label_request
 
 NOW = 1250.0
 
 
 def view(question: Question | None, **fields: Any) -> View:
-    given: dict[str, Any] = {
-        "annotator": "ann",
-        "choices": Choices().offer("k", ["den", "hall"], []),
-        "averages": Averages(),
-        "n_open": 1,
-        "n_answered": 0,
-        "n_unsent": 0,
-        "n_read": None,
-        "note": None,
-        "trouble": None,
-        "now": NOW,
-    }
-    return View(question=question, **{**given, **fields})
+    return deskwork.view(question, **{"now": NOW, **fields})
 
 
 def printed(renderable: Any, width: int = 90) -> str:

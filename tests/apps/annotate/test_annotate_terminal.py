@@ -19,15 +19,13 @@ from typing import Any
 
 import pytest
 
-from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.outbound import Outbound
-from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.line_ui import DEAF_S, LineFace, Lines
 from streamgp.apps.annotate.question_view import View
-from tests.helpers.deskwork import challenge, label_request
+from tests.helpers.deskwork import challenge, label_request, view
 from tests.helpers.topics import said
 
 TESTS = Path(__file__).parents[2]
@@ -231,30 +229,18 @@ def test_what_was_typed_for_a_question_that_has_just_ended_does_not_answer_the_n
             os.write(person, typed)
             return face.read(shown, 1.0)
 
-        assert said(b"1\n", view("e1")) is not None
+        assert said(b"1\n", about("e1")) is not None
         os.write(person, b"1\n2")
         face.question_ended()
-        assert face.read(view("e2"), 0.0) is None
-        assert said(b"1\n", view("e2")) is None  # typed at once, for the question before
-        assert said(b"q\n", view("e2")) == Command(kind="quit")
+        assert face.read(about("e2"), 0.0) is None
+        assert said(b"1\n", about("e2")) is None  # typed at once, for the question before
+        assert said(b"q\n", about("e2")) == Command(kind="quit")
         now += DEAF_S
-        command = said(b"2\n", view("e2"))
+        command = said(b"2\n", about("e2"))
         assert command is not None
         assert command.label == "hall"
     os.close(person)
 
 
-def view(event_id: str) -> View:
-    return View(
-        annotator="ann",
-        question=Question(request=label_request(event_id)),
-        choices=Choices().offer("k", ["den", "hall"], []),
-        averages=Averages(),
-        n_open=1,
-        n_answered=0,
-        n_unsent=0,
-        n_read=None,
-        note=None,
-        trouble=None,
-        now=1000.0,
-    )
+def about(event_id: str) -> View:
+    return view(Question(request=label_request(event_id)))
