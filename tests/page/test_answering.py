@@ -165,7 +165,8 @@ def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look
     play(scene, look, n=200, kills=5, cuts=3, cut_s=10.0)
 
 
-def test_nothing_is_called_done_before_the_server_has_said_so(scene: PageScene, look: Look) -> None:
+@pytest.mark.parametrize("slow", ["next", "answers"])
+def test_nothing_is_called_done_before_the_server_has_said_so(scene: PageScene, look: Look, slow: str) -> None:
     """Back from a break without a card in front, the page does not know whether there is one."""
     ask(scene, 2 + N_RESERVE)
     scene.start()
@@ -181,8 +182,7 @@ def test_nothing_is_called_done_before_the_server_has_said_so(scene: PageScene, 
         "  document.querySelectorAll('.rest').forEach((one) => seen.push(one.className))"
         ").observe(document.getElementById('main'), { childList: true })"
     )
-    page.route("**/api/next", lambda route: (time.sleep(0.5), route.continue_()))
-    page.route("**/api/answers", lambda route: (time.sleep(0.5), route.continue_()))
+    page.route(f"**/api/{slow}", lambda route: (time.sleep(0.5), route.continue_()))
     page.context.set_offline(False)
     expect(page.locator(CARD)).to_be_visible()
     assert set(page.evaluate("seen")) == {"rest loading"}

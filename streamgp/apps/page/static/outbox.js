@@ -256,7 +256,6 @@ export class Outbox {
         const reply = await this.#attempt(entry);
         if (reply !== null) await this.#finish({ type: "sent", entry, reply });
         this.#wait = FIRST_WAIT_MS;
-        this.reachable(true);
       } catch (error) {
         const wait = await this.#failed(entry, error);
         if (wait !== null) return wait;
@@ -293,6 +292,8 @@ export class Outbox {
   }
 
   async #finish(news) {
+    // Before the news: what the page shows next depends on whether the server answers.
+    this.reachable(true);
     // Report it before removing it, as the next card is waiting; if it is not removed, it is sent again.
     this.pending = this.pending.filter((entry) => entry.n !== news.entry.n);
     this.told({ ...news, here: true });
