@@ -277,7 +277,7 @@ _BATCH: Final = 50
 _OUTLYING: Final = 5.0
 # Share of a batch that is no longer outliers, but the feature having changed.
 _CHANGED: Final = 0.2
-# Number of steps in which the first outliers are found. Each brings one value of 30 a tenth nearer:
+# Number of steps in which the first outliers are found. Each brings one value of 12 a tenth nearer:
 # 200 steps are enough for a million.
 _MOST_STEPS: Final = 200
 
@@ -452,11 +452,10 @@ class RenewedScaling(StandardScaling):
 
     def _settle(self, name: FeatureName) -> None:
         """Replace the statistics of a feature's first values by those without outliers."""
-        moments, first, far = self._moments(name), self._first[name], self._outlying(name)
-        if moments.mean - far <= min(first) and max(first) <= moments.mean + far:
+        if math.isinf(self._outlying(name)):
             return
         moments = self._running[name] = Moments()
-        for value in _without_outliers(first):
+        for value in _without_outliers(self._first[name]):
             moments.add(value)
 
     def _outlying(self, name: FeatureName) -> float:
@@ -589,19 +588,21 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
 
 
 def _without_outliers(values: Sequence[float]) -> list[float]:
-    """Clip values at 5 standard deviations from the mean, both of the clipped values.
+    """Clip values at 5 standard deviations from the mean, both of the values clipped at 3.
 
-    If more than half of the values are equal, the others are rare but not outliers.
+    Clipped at 5, two outliers of 50 would hide each other. If more than half of the values are
+    equal, the others are rare but not outliers.
     """
-    given: Array = np.array(values)
-    clipped = given
-    if 2 * np.count_nonzero(given == np.median(given)) <= len(given):
-        for _ in range(_MOST_STEPS):
-            before, far = clipped, _OUTLYING * clipped.std()
-            clipped = np.clip(given, clipped.mean() - far, clipped.mean() + far)
-            if np.array_equal(before, clipped):
-                break
-    return clipped.tolist()  # type: ignore[no-any-return]
+    given = clipped = np.array(values)
+    if 2 * np.count_nonzero(given == np.median(given)) > len(given):
+        return list(values)
+    for _ in range(_MOST_STEPS):
+        before, near = clipped, _FAR * clipped.std()
+        clipped = np.clip(given, clipped.mean() - near, clipped.mean() + near)
+        if np.array_equal(before, clipped):
+            break
+    far = _OUTLYING * clipped.std()
+    return np.clip(given, clipped.mean() - far, clipped.mean() + far).tolist()  # type: ignore[no-any-return]
 
 
 def _unit_of_rare(moments: Moments, n_zeros: float) -> float:

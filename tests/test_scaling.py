@@ -403,18 +403,20 @@ def test_outliers_are_not_the_unit(kind, gaps, first):
     assert wild == -3.0
 
 
-@given(st.floats(1e3, 1e12), st.integers(0, 49))
-def test_one_outlier_among_the_first_values_counts_as_five_standard_deviations(far, at):
-    """In closed form: its distance d from the mean m of all 50 is 5 s, where s is theirs."""
-    column = [-1.0, 1.0] * 25
-    column[at] = far
+@given(st.floats(1e3, 1e12), st.sets(st.integers(0, 49), min_size=1, max_size=3))
+def test_outliers_among_the_first_values_count_as_five_standard_deviations(far, at):
+    """In closed form: clipped, they are 3 s from the mean of all 50, where s is of all 50, too."""
+    column = np.tile([-1.0, 1.0], 25)
+    column[list(at)] = far
     scaling = RenewedScaling(50)
-    watched(scaling, [{"a": a} for a in column])
-    usual = np.delete(column, at)
-    # Clipped to c, the outlier is 49 (c - u) / 50 from the mean of all, u the mean of the others.
-    share = 49 / 50**2
-    step = math.sqrt(usual.var() * 49 / 50 / (49**2 / 50**2 / 25 - share))
-    values = np.append(usual, usual.mean() + step)
+    watched(scaling, [{"a": a} for a in column.tolist()])
+    usual = np.delete(column, list(at))
+    # Clipped to c, they are (1 - p) (c - u) from the mean of all, where p is their share, and u the
+    # mean of the others.
+    p = len(at) / 50
+    step = math.sqrt(usual.var() * (1 - p) / ((1 - p) ** 2 / 9 - p * (1 - p)))
+    clipped = np.append(usual, len(at) * [usual.mean() + step])
+    values = np.append(usual, len(at) * [clipped.mean() + 5 * clipped.std()])
     scaled = scaling.transform({"a": 2.0})["a"]
     assert scaled == pytest.approx((2.0 - values.mean()) / values.std(), rel=1e-6)
 
