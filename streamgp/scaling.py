@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -371,6 +371,8 @@ class RenewedScaling(StandardScaling):
             self._add(name, value)
             if not value:
                 n_zeros[name] = n_zeros.get(name, 0) + 1
+        if self._first:
+            self._end_first(n for n in numbers if len(self._first.get(n, ())) == _BATCH)
         renewed = not is_over and self._refresh()
         if not is_known:
             renewed = self._freeze_late() or renewed
@@ -446,17 +448,28 @@ class RenewedScaling(StandardScaling):
             far = self._outlying(name)
             value = min(max(value, moments.mean - far), moments.mean + far)
         moments.add(value)
-        if first is not None and len(first) == _BATCH:
-            self._settle(name)
-            del self._first[name]
 
-    def _settle(self, name: FeatureName) -> None:
-        """Replace the statistics of a feature's first values by those without outliers."""
-        if math.isinf(self._outlying(name)):
-            return
-        moments = self._running[name] = Moments()
-        for value in _without_outliers(self._first[name]):
-            moments.add(value)
+    def _settle(self, names: Iterable[FeatureName]) -> None:
+        """Replace the statistics of features' first values by those without outliers."""
+        by_number: dict[int, list[FeatureName]] = {}
+        for name in names:
+            n = len(self._first[name])
+            # None of n values is more than sqrt(n - 1) standard deviations from their mean.
+            if n - 1 > _FAR**2 and math.isfinite(self._outlying(name)):
+                by_number.setdefault(n, []).append(name)
+        for alike in by_number.values():
+            clipped = _without_outliers(np.array([self._first[name] for name in alike]))
+            for name, values in zip(alike, clipped.tolist(), strict=True):
+                moments = self._running[name] = Moments()
+                for value in values:
+                    moments.add(value)
+
+    def _end_first(self, names: Iterable[FeatureName]) -> None:
+        """Settle features whose first values are complete, and forget these values."""
+        complete = list(names)
+        self._settle(complete)
+        for name in complete:
+            del self._first[name]
 
     def _outlying(self, name: FeatureName) -> float:
         """Return the distance from the mean beyond which a value of a feature is an outlier."""
@@ -489,8 +502,7 @@ class RenewedScaling(StandardScaling):
             return False
         self._add_pending()
         ended = self._n >= self.warm_up
-        for name in self._first:
-            self._settle(name)
+        self._settle(self._first)
         if ended:
             self._first.clear()
         self._next = self._renewed_at() if ended else min(2 * self._n, self.warm_up)
@@ -510,10 +522,8 @@ class RenewedScaling(StandardScaling):
             for name, r in self._running.items()
             if r.n >= self.warm_up and name not in self._locations
         ]
+        self._end_first(name for name in late if name in self._first)
         for name in late:
-            if name in self._first:
-                self._settle(name)
-                del self._first[name]
             self._use(name, keep=True)
         return bool(late)
 
@@ -587,22 +597,27 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
 
 
-def _without_outliers(values: Sequence[float]) -> list[float]:
-    """Clip values at 5 standard deviations from the mean, both of the values clipped at 3.
+def _without_outliers(given: Array) -> Array:
+    """Clip at 5 standard deviations from the mean, both of the values clipped at 3, in each row.
 
-    Clipped at 5, two outliers of 50 would hide each other. If more than half of the values are
+    Clipped at 5, two outliers of 50 would hide each other. If more than half of a row's values are
     equal, the others are rare but not outliers.
     """
-    given = clipped = np.array(values)
-    if 2 * np.count_nonzero(given == np.median(given)) > len(given):
-        return list(values)
+    clipped = given
     for _ in range(_MOST_STEPS):
-        before, near = clipped, _FAR * clipped.std()
-        clipped = np.clip(given, clipped.mean() - near, clipped.mean() + near)
+        before, (center, std) = clipped, _mean_and_std(clipped)
+        clipped = np.clip(given, center - _FAR * std, center + _FAR * std)
         if np.array_equal(before, clipped):
             break
-    far = _OUTLYING * clipped.std()
-    return np.clip(given, clipped.mean() - far, clipped.mean() + far).tolist()  # type: ignore[no-any-return]
+    center, std = _mean_and_std(clipped)
+    far = _OUTLYING * std
+    is_usual = given == np.median(given, axis=1, keepdims=True)
+    far[2 * np.count_nonzero(is_usual, axis=1) > given.shape[1]] = np.inf
+    return np.clip(given, center - far, center + far)
+
+
+def _mean_and_std(rows: Array) -> tuple[Array, Array]:
+    return rows.mean(axis=1, keepdims=True), rows.std(axis=1, keepdims=True)
 
 
 def _unit_of_rare(moments: Moments, n_zeros: float) -> float:
