@@ -224,6 +224,7 @@ class ExampleStore(ABC, Generic[B]):
     # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
+    # _n_heard   how many answers on record can be evidence on each annotator
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them, what the learner sees of them and the belief: a
@@ -248,6 +249,7 @@ class ExampleStore(ABC, Generic[B]):
         self._examples: dict[str | tuple[int], Example] = {}
         self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
+        self._n_heard: Counter[str | None] = Counter()
         self.n_outdated = 0
         self._labels: dict[Label, Label] = {}
         self.n_taught = 0
@@ -391,6 +393,7 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()  # without this example
             raise self._refusal(error) from error
         self._examples[key] = example
+        self._n_heard.update(_evidence_on(example))
         if extracted is not example.x:
             self._extracted[key] = extracted
         self._n_unnamed += event_id is None
@@ -443,12 +446,15 @@ class ExampleStore(ABC, Generic[B]):
         example = self._examples[event_id]
         answer = example.answer or SettledAnswer(y=example.y)
         if answer.second is None:
-            self._examples[event_id] = replace(example, answer=replace(answer, second=second))
+            new = replace(example, answer=replace(answer, second=second))
+            self._examples[event_id] = new
+            self._n_heard.subtract(_evidence_on(example))
+            self._n_heard.update(_evidence_on(new))
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         is_outdated = self._is_outdated(event_id)
-        del self._examples[event_id]
+        self._n_heard.subtract(_evidence_on(self._examples.pop(event_id)))
         self._extracted.pop(event_id, None)
         self.n_outdated -= is_outdated
         if not is_outdated:
@@ -508,6 +514,7 @@ class ExampleStore(ABC, Generic[B]):
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
+        self._n_heard = Counter(name for example in examples for name in _evidence_on(example))
         extracted = {
             key if isinstance(key, str) else (key,): features_of(features)
             for key, features in state.get("extracted", ())
@@ -854,16 +861,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         A label that was not asked for can be if another annotator has answered, too, whose answer
         is none. What was taken back is not on record.
         """
-        firsts = (each.answer for each in self._examples.values())
-        return sum(
-            (first.was_asked or first.second is not None)
-            if first.annotator == annotator
-            else first.was_asked
-            and first.second is not None
-            and first.second.annotator == annotator
-            for first in firsts
-            if first is not None
-        )
+        return self._n_heard[annotator]
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
@@ -1019,6 +1017,18 @@ def _witness_of(answer: SettledAnswer, without: Collection[str | None]) -> Settl
     if second is None or second.y is None or second.annotator in without:
         return None
     return second
+
+
+def _evidence_on(example: Example) -> tuple[str | None, ...]:
+    """Return the annotators on whom the answers about an event can be evidence; see `n_heard`."""
+    first = example.answer
+    if first is None:
+        return ()
+    second = first.second
+    if second is None:
+        return (first.annotator,) if first.was_asked else ()
+    is_other = first.was_asked and second.annotator != first.annotator
+    return (first.annotator, second.annotator) if is_other else (first.annotator,)
 
 
 def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:

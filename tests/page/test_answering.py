@@ -166,7 +166,9 @@ def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look
 
 
 @pytest.mark.parametrize("slow", ["next", "answers"])
-def test_nothing_is_called_done_before_the_server_has_said_so(scene: PageScene, look: Look, slow: str) -> None:
+def test_nothing_is_called_done_before_the_server_has_said_so(
+    scene: PageScene, look: Look, slow: str
+) -> None:
     """Back from a break without a card in front, the page does not know whether there is one."""
     ask(scene, 2 + N_RESERVE)
     scene.start()

@@ -276,3 +276,34 @@ def test_an_annotator_is_judged_by_what_the_others_have_said_without_the_exclude
     # Bob has answered about an event that ann calls "b"; without eve no one says "c".
     assert labels == ["a", "b"]
     assert [one.annotator for one in taught.answered_by("ann")[1][0]] == ["bob", "eve", "bob"]
+
+
+_NAMES = st.sampled_from(["ann", "bob", None])
+_ANSWERS = st.none() | st.builds(
+    SettledAnswer, y=st.just("a"), annotator=_NAMES, was_asked=st.booleans()
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["teach", "second", "forget"]), st.integers(0, 9), _ANSWERS))
+)
+def test_evidence_on_an_annotator_is_counted_as_if_by_looking_through_all_answers(changes):
+    taught = ClassExampleStore(naive_bayes.GaussianNB(), NoScaling())
+    for n, (change, k, answer) in enumerate(changes):
+        ids = [example.event_id for example in taught.examples()]
+        if change == "teach" or not ids:
+            taught.teach({"u": 1.0}, "a", f"e{n}", answer=answer)
+        elif change == "forget":
+            taught.forget(ids[k % len(ids)])
+        elif answer is not None:
+            taught.note_second(ids[k % len(ids)], answer)
+    restored = ClassExampleStore(naive_bayes.GaussianNB(), NoScaling())
+    restored.load_state(taught.state(), taught.examples())
+    answers = [example.answer for example in taught.examples() if example.answer]
+    for name in ("ann", "bob", None):
+        first = [a for a in answers if a.annotator == name and (a.was_asked or a.second)]
+        second = [
+            a for a in answers
+            if a.annotator != name and a.was_asked and a.second and a.second.annotator == name
+        ]  # fmt: skip
+        assert taught.n_heard(name) == restored.n_heard(name) == len(first) + len(second)
