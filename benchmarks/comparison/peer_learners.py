@@ -36,6 +36,13 @@ def missing(name: str) -> str | None:
 
 _NOISE = 0.5
 
+
+def _nearest(seed: int) -> base.Classifier:
+    """Return River's default with a seed: its graph of neighbours is random."""
+    engine = neighbors.KNNClassifier().engine
+    return neighbors.KNNClassifier(engine=engine.clone({"seed": seed}))
+
+
 BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
     EXACT: lambda _: GPClassifier(),
     BOUNDED: lambda _: GPClassifier(max_points=200),
@@ -44,7 +51,7 @@ BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
     REFITTED: lambda _: RefittedGP(),
     GPYTORCH: lambda seed: GPyTorchGP(seed),
     AMF: lambda seed: forest.AMFClassifier(seed=seed),
-    "River KNN": lambda _: neighbors.KNNClassifier(),
+    "River KNN": _nearest,
     "River ARF": lambda seed: forest.ARFClassifier(seed=seed),
     TREE: lambda _: tree.HoeffdingTreeClassifier(),
     BAYES: lambda _: naive_bayes.GaussianNB(),
