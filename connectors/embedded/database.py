@@ -11,7 +11,7 @@ import hashlib
 import os
 import sqlite3
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -243,31 +243,38 @@ class Database:
             n += n_sparse
         return n
 
-    def compact(self, table: Table, now: float) -> None:
+    def compact(self, table: Table, now: float) -> int:
         """Keep the last record of each key; tombstones only for a day.
 
         Records without a key are kept. No byte of what was removed remains in the file. No other
         connection may write to the table; others may write to the file, except while rows are
         moved.
+
+        Returns
+        -------
+        The bytes of the keys and values that are kept.
+
         """
-        doomed: list[tuple[int]] = []
+        kept: dict[int, int] = {}
         last: dict[bytes, int] = {}
+        n_read = 0
         with self.reading():
             for record in self._read(table, 0, self.end(table), -1):
-                if record.key is None:
-                    continue
-                if record.key in last:
-                    doomed.append((last.pop(record.key),))
-                if record.value is None and record.at < now - DELETE_RETENTION_S:
-                    doomed.append((record.offset,))
-                else:
+                n_read += 1
+                if record.key is not None:
+                    if record.key in last:
+                        del kept[last.pop(record.key)]
+                    if record.value is None and record.at < now - DELETE_RETENTION_S:
+                        continue
                     last[record.key] = record.offset
-        if doomed:
+                kept[record.offset] = size_of(record)
+        if len(kept) < n_read:
             with self.writing():
-                self._remove(table, doomed)
+                self._keep(table, kept)
             # The write-ahead log still holds what was removed; it cannot be emptied while others
             # read.
             self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return sum(kept.values())
 
     # --- positions
 
@@ -391,18 +398,20 @@ class Database:
                         at=at,
                     )
 
-    def _remove(self, table: Table, offsets: Sequence[tuple[int]]) -> None:
-        """Delete rows so that no byte of them remains.
+    def _keep(self, table: Table, offsets: Iterable[int]) -> None:
+        """Delete all other rows so that no byte of them remains.
 
         SQLite's `secure_delete` overwrites deleted data, but not the copies that remain in the free
-        part of a page after its rows have moved. The remaining rows are therefore moved to a new
-        table, and the pages of the old one are overwritten completely.
+        part of a page after its rows have moved. The rows that are kept are therefore moved to a
+        new table, and the pages of the old one are overwritten completely.
         """
-        with self._in_words():
-            self._connection.executemany(f"DELETE FROM {table} WHERE offset = ?", offsets)
         self._execute(f"ALTER TABLE {table} RENAME TO former")
         self._execute(_CREATE.format(table))
-        self._execute(f"INSERT INTO {table} SELECT * FROM former")
+        with self._in_words():
+            self._connection.executemany(
+                f"INSERT INTO {table} SELECT * FROM former WHERE offset = ?",
+                ((offset,) for offset in offsets),
+            )
         self._execute("DROP TABLE former")
 
     def _end(self, table: Table) -> tuple[int, int | None]:
@@ -533,6 +542,11 @@ def _connected(path: Path) -> sqlite3.Connection:
     # A damaged name does not match its checksum, however it is decoded.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
+
+
+def size_of(record: Record | Outgoing) -> int:
+    """Return the size of a record's key and value."""
+    return len(record.key or b"") + len(record.value or b"")
 
 
 def _cut(record: Record) -> Record:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic, sleep
 
-from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build
+from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build, size_of
 from connectors.embedded.directory import (
     DATABASE,
     OLD_INPUTS,
@@ -234,6 +234,9 @@ _TOLD_EVERY = 10_000
 _MOST_UNSENT = 5000
 _MOST_UNSENT_BYTES = 1 << 20
 _STEP_S = 0.02
+COMPACT_BYTES = 64 << 20
+"""How much is written to a compacted topic, at least, between two compactions of a worker: as much
+as its segments have on Kafka. Each takes about a second."""
 
 
 class EmbeddedWorkerClient(WorkerClient):
@@ -261,6 +264,7 @@ class EmbeddedWorkerClient(WorkerClient):
     # _polled      positions polled in the inputs
     # _taken_back  polled since the last commit; written to `consensus`, to be part of the history
     # _fault       why a commit has failed
+    # _n_left      bytes to write to each compacted topic before it is compacted again
 
     def __init__(
         self, directory: Path, *, group: str, max_records: int, clock: Callable[[], float]
@@ -271,6 +275,7 @@ class EmbeddedWorkerClient(WorkerClient):
         self._has_polled = False
         self._fault: str | None = None
         self._taken_back: list[Outgoing] = []
+        self._n_left: dict[TopicName, int] = {}
         with ExitStack() as undo:
             self._lock: int | None = hold(directory)
             undo.callback(os.close, self._lock)
@@ -278,7 +283,7 @@ class EmbeddedWorkerClient(WorkerClient):
             undo.callback(self._database.close)
             self._database.check()
             for topic in COMPACTED:
-                self._database.compact(TABLES[topic], clock())
+                self._compact(topic)
             with self._database.reading():
                 self._committed = self._database.positions(group)
             self._polled = dict(self._committed)
@@ -350,6 +355,10 @@ class EmbeddedWorkerClient(WorkerClient):
             raise
         self._committed = dict(self._polled)
         self._taken_back.clear()
+        for topic in COMPACTED:
+            self._n_left[topic] -= sum(map(size_of, records.get(topic, ())))
+            if self._n_left[topic] <= 0:
+                self._compact(topic)
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
@@ -372,6 +381,11 @@ class EmbeddedWorkerClient(WorkerClient):
             raise ValueError("worker client is closed; open another one")
         if self._fault is not None:
             raise BrokerError(f"worker client has failed ({self._fault}); start again")
+
+    def _compact(self, topic: TopicName) -> None:
+        """Compact a topic, which at most doubles until the next time, or grows by little."""
+        n_kept = self._database.compact(TABLES[topic], self._clock())
+        self._n_left[topic] = max(COMPACT_BYTES, n_kept)
 
     def _read(self) -> list[Record]:
         records: list[Record] = []

@@ -716,6 +716,37 @@ def test_what_was_read_to_its_end_is_not_read_again_after_a_compaction(topics):
     assert behind.caught_up
 
 
+def test_a_worker_that_is_never_restarted_keeps_replaced_records_for_a_while_only(
+    topics, path, monkeypatch
+):
+    monkeypatch.setattr(topics_module, "COMPACT_BYTES", 8_000)
+    with closing(join(topics)) as client, closing(topics.reader(["state"])) as reader:
+        for i in range(40):
+            value = f"<{i:05}>" * 200
+            client.commit([prediction(i), state("head", value)])
+            assert names_and_values(reader.poll(0.0)) == [("head", value)]
+            assert len(read(topics, "state")) <= 1 + 8_000 // len(value)
+        assert names_and_values(client.history({0: {}}))[-1] == ("head", value)
+    assert len(set(re.findall(rb"<(\d{5})>", path.read_bytes()))) <= 1 + 8_000 // len(value)
+    assert len(read(topics, "predictions")) == 40
+
+
+def test_a_worker_compacts_no_topic_before_it_has_doubled(topics, monkeypatch):
+    monkeypatch.setattr(topics_module, "COMPACT_BYTES", 1)
+    compacted = []
+    compact = Database.compact
+
+    def note(self, table, now):
+        compacted.append(table)
+        return compact(self, table, now)
+
+    monkeypatch.setattr(Database, "compact", note)
+    with closing(join(topics)) as client:
+        for i in range(64):
+            client.commit([state(f"n{i:02}", "kept")])
+    assert compacted.count("state") <= 1 + 7  # when it starts, and at 1, 2, 4, ..., 64 records
+
+
 def test_offsets_go_on_where_nothing_is_left(topics, clock):
     client = join(topics)
     end = client.commit([state("a", 1), state("a", None)])["state", 0]
@@ -777,6 +808,7 @@ def test_killed_at_any_statement_every_event_counts_once_and_in_order(steps, dat
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as directory,
         pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setattr(topics_module, "COMPACT_BYTES", 200)
         check(EmbeddedTopics(directory), steps, 1, disturb=Dying(patch))
 
 
