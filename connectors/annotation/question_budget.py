@@ -1,7 +1,8 @@
 """Rest of a question budget, according to the topics.
 
 Copies of the workers' budgets count each written label request once, and are told which requests
-ended without an answer. If the topics no longer hold enough of the past, the rest is overestimated.
+ended without an answer. If the topics no longer hold enough of the past, or many other keys were
+asked about since, the rest is overestimated.
 
 """
 
@@ -24,6 +25,8 @@ from streamgp.interactive.messages import (
 
 N_REQUESTS = 100_000
 """Number of requests remembered as counted or ended, so that they count once."""
+N_KEYS = 10_000
+"""Number of keys whose budgets are counted, those asked about last."""
 _ASKED_BACK = "ReservoirAsk"  # such questions have their own budget
 _WISH = Decision(ask=True, score=1.0, threshold=0.0, criterion="LabelRequest")
 
@@ -61,7 +64,7 @@ class QuestionBudget:
 
     """
 
-    # _counted  the budget of each key with a question
+    # _counted  the budget of each key with a question, the one asked last at the end
     # _asked    when each request was made, as counted by the budgets
     # _ended    for each ended request, whether it was answered; the end may be read first
     def __init__(
@@ -107,9 +110,11 @@ class QuestionBudget:
         paying = []
         if self._of_key is not None and request.reason != _ASKED_BACK:
             at = at if request.occurred_at is None else request.occurred_at
-            if request.key not in self._counted:
-                self._counted[request.key] = _Counted(self._of_key)
-            paying.append(self._counted[request.key])
+            counted = self._counted.pop(request.key, None) or _Counted(self._of_key)
+            self._counted[request.key] = counted
+            if len(self._counted) > N_KEYS:
+                del self._counted[next(iter(self._counted))]
+            paying.append(counted)
         if self._total is not None:
             paying.append(self._total)
         for counted in paying:

@@ -17,6 +17,8 @@ from streamgp.base import Label
 
 MAX_EVENTS = 100_000
 """Number of events whose labels are kept, over all keys."""
+MAX_KEYS = 10_000
+"""Number of keys whose events and labels are kept, those mentioned last."""
 
 Typed: TypeAlias = tuple[str, Label]
 """A label with the name of its type: 1, 1.0 and True are equal in Python, but not on the wire."""
@@ -129,6 +131,8 @@ class Timeline:
     ----------
     max_events
         Number of events to keep; the one mentioned first is dropped first.
+    max_keys
+        Number of keys to keep; the one that was not mentioned for longest is dropped first.
 
     Examples
     --------
@@ -147,11 +151,12 @@ class Timeline:
 
     """
 
-    # _of     by key
+    # _of     by key, the one mentioned last at the end
     # _keys   for each label, the keys where it was mentioned and may be offered
     # _order  all events, in the order of their first mention
-    def __init__(self, max_events: int = MAX_EVENTS) -> None:
+    def __init__(self, max_events: int = MAX_EVENTS, max_keys: int = MAX_KEYS) -> None:
         self._max_events = max_events
+        self._max_keys = max_keys
         self._of: dict[str | None, _OfKey] = {}
         self._keys: dict[Typed, dict[str | None, None]] = {}
         self._order: dict[tuple[str | None, str], None] = {}
@@ -166,7 +171,7 @@ class Timeline:
         got: float = 0.0,
     ) -> None:
         """Record when an event occurred, from a message written at `got`."""
-        found = self._of.setdefault(key, _OfKey())
+        found = self._of_key(key)
         event = self._event(found, key, event_id, got)
         if not event.of_request:
             found.move(event_id, event, at, event.label)
@@ -182,7 +187,7 @@ class Timeline:
         got: float = 0.0,
     ) -> None:
         """Record that a label was mentioned, unless its event no longer has it."""
-        found = self._of.setdefault(key, _OfKey())
+        found = self._of_key(key)
         event = None if event_id is None else found.events.get(event_id)
         if event is not None and event.answered_at > -inf and not is_same(event.label, label):
             return
@@ -205,7 +210,7 @@ class Timeline:
         A label older than the known one is only recorded as mentioned. A line of the consensus log
         repeats an answer and has no `answer_id`: the answer's id is then kept.
         """
-        found = self._of.setdefault(key, _OfKey())
+        found = self._of_key(key)
         event = self._event(found, key, event_id, got)
         occurred_at = event.occurred_at if event.of_request else min(at, event.occurred_at)
         if label is not None:
@@ -313,6 +318,18 @@ class Timeline:
         return None if found.events[event_id].label is None else found.moment(event_id)
 
     # --- internal
+
+    def _of_key(self, key: str | None) -> _OfKey:
+        """Return what is known of a key, which is mentioned now."""
+        found = self._of.pop(key, None) or _OfKey()
+        self._of[key] = found
+        if len(self._of) > self._max_keys:
+            first = next(iter(self._of))
+            for event_id in self._of[first].events:
+                del self._order[first, event_id]
+            for typed in self._of.pop(first).seen:
+                self._keys.get(typed, {}).pop(first, None)
+        return found
 
     def _event(self, found: _OfKey, key: str | None, event_id: str, got: float) -> _Event:
         event = found.events.get(event_id)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.annotation import question_budget
 from connectors.annotation.question_budget import QuestionBudget
 from streamgp.base import Budget, CountingBudget, QuestionsLeft
 from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
@@ -93,21 +94,33 @@ def test_a_budget_that_counts_no_questions_says_nothing(budget: Budget) -> None:
     assert QuestionBudget().left(None, 0.0) is None
 
 
-def test_a_request_that_is_read_twice_counts_once_and_a_forgotten_key_begins_anew() -> None:
-    budget = QuestionBudget(AtMost(3), AtMost(9))
-    request = LabelRequest(
-        request_id="e1/label",
-        event_id="e1",
-        key="a",
+def asked(key: str, name: str = "e1") -> LabelRequest:
+    return LabelRequest(
+        request_id=f"{name}/label",
+        event_id=name,
+        key=key,
         x={},
         reason="",
         score=1.0,
         threshold=0.0,
         requested_at=1.0,
     )
-    budget.take(request)
-    budget.take(request)
+
+
+def test_a_request_that_is_read_twice_counts_once_and_a_forgotten_key_begins_anew() -> None:
+    budget = QuestionBudget(AtMost(3), AtMost(9))
+    budget.take(asked("a"))
+    budget.take(asked("a"))
     assert budget.left("a", 2.0) == QuestionsLeft(2, 3)
     assert budget.left("b", 2.0) == QuestionsLeft(3, 3)
     budget.forget("a")
     assert budget.left("a", 2.0) == QuestionsLeft(3, 3)
+
+
+def test_budgets_are_counted_of_the_keys_asked_about_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question_budget, "N_KEYS", 2)
+    budget = QuestionBudget(AtMost(3), AtMost(9))
+    for key, name in [("a", "e1"), ("b", "e1"), ("a", "e2"), ("c", "e1")]:
+        budget.take(asked(key, name))
+    left = [budget.left(key, 2.0) for key in "abc"]
+    assert left == [QuestionsLeft(1, 3), QuestionsLeft(3, 3), QuestionsLeft(2, 3)]

@@ -43,6 +43,7 @@ def test_the_last_label_of_each_event_stands_in_whatever_order_it_is_read(
 
 
 @given(
+    max_keys=st.integers(1, 3),
     moves=st.lists(
         st.tuples(
             st.sampled_from(["label", "mention", "forget", "look"]),
@@ -51,10 +52,12 @@ def test_the_last_label_of_each_event_stands_in_whatever_order_it_is_read(
             st.sampled_from(["home", "work", "gym"]),
         ),
         max_size=30,
-    )
+    ),
 )
-def test_labels_of_all_keys_are_those_of_each(moves: list[tuple[str, str, str, str]]) -> None:
-    timeline = Timeline(max_events=4)
+def test_labels_of_all_keys_are_those_of_each(
+    max_keys: int, moves: list[tuple[str, str, str, str]]
+) -> None:
+    timeline = Timeline(max_events=4, max_keys=max_keys)
     for at, (what, key, event_id, label) in enumerate(moves):
         now = {"at": float(at), "got": float(at)}
         if what == "label":
@@ -65,6 +68,7 @@ def test_labels_of_all_keys_are_those_of_each(moves: list[tuple[str, str, str, s
             timeline.forget(key, float(at))
         else:
             timeline.all_choices()
+        assert len(timeline._of) <= max_keys
     assert timeline.all_choices() == set().union(*map(timeline.choices, "pqr"))
 
 
@@ -74,6 +78,18 @@ def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
         timeline.label("k", f"e{i}", label, at=float(i))
     assert [m.event_id for m in timeline.between("k", 0.0, 9.0)] == ["e1", "e2"]
     assert {label for _, label in timeline.choices("k")} == {"home", "work", "gym"}
+
+
+def test_of_keys_that_come_and_go_only_those_mentioned_last_are_kept() -> None:
+    timeline = Timeline(max_keys=2)
+    for i, key in enumerate("abac"):
+        timeline.label(key, f"e{i}", f"of {key}", at=float(i))
+    assert [timeline.choices(key) for key in "abc"] == [{("str", "of a")}, set(), {("str", "of c")}]
+    assert timeline.all_choices() == {("str", "of a"), ("str", "of c")}
+    assert [len(timeline.between(key, 0.0, 9.0)) for key in "abc"] == [2, 0, 1]
+    timeline.mention("b", "of b", at=5.0)
+    assert timeline.choices("b") == {("str", "of b")}
+    assert set(timeline._order) == {("c", "e3")}
 
 
 def test_a_label_spoken_of_is_a_choice_unless_its_event_has_another_by_now() -> None:
