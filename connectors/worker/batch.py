@@ -226,13 +226,17 @@ class Results:
         self.out.append(self._outbox.erase(key, number))
 
     def forget(self, entity: str, number: int) -> None:
-        """Drop the unwritten state and log lines of an entity that has been forgotten."""
+        """Drop the unwritten state and log lines of an entity that has been forgotten.
+
+        Deletions stay: of the lines that they delete, the topics hold those written before.
+        """
         self.out = [
             out
             for out in self.out
             if not (
                 out.partition == number
                 and out.topic in COMPACTED
+                and out.value is not None
                 and parts_of(out.key)[0] == entity
             )
         ]

@@ -8,6 +8,7 @@ import pytest
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
+from connectors.wire.inbound import retraction_key
 from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.losses import FORGOTTEN
@@ -64,6 +65,34 @@ def test_a_forgotten_key_leaves_nothing_and_may_begin_anew(tmp_path):
     assert again.sequence == 1
     prediction = said(topics, "predictions")[-1]
     assert (prediction.event_id, list(prediction.proba)) == ("e6", ["shop"])
+
+
+def test_a_key_leaves_nothing_though_labels_of_it_are_taken_back_in_the_same_batch():
+    topics = MemoryTopics()
+    put(topics, event(1), event(2), event(3), event(1, key="bob", y="home"))
+    work(topics)
+    put(topics, given(1, "home", "eve"), given(2, "work", "eve"), given(3, "work", "cid"))
+    work(topics)
+    raw(topics, "consensus", key=retraction_key("ann", "eve", 1), value=None)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    found = newest(topics, "state") | newest(topics, "consensus")
+    assert [key for key, value in found.items() if key.startswith(b"ann") and value] == []
+    put(topics, event(5, y="shop"), event(6, y="shop"), event(7, y="shop"))
+    work(topics)  # refuses to start if numbers of the forgotten key were left
+    assert said(topics, "predictions")[-1].n_learned == 2
+
+
+def given(i, y, annotator):
+    return Answer(
+        answer_id=f"a{i}",
+        request_id=None,
+        event_id=f"e{i}",
+        key="ann",
+        y=y,
+        annotator=annotator,
+        answered_at=float(i),
+    )
 
 
 def test_the_questions_of_a_forgotten_key_are_taken_back():
