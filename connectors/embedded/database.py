@@ -58,6 +58,8 @@ DELETE_RETENTION_S = 86_400.0
 must not be older."""
 BUSY_S = 30.0
 """How long to wait while another process writes: on a stalled disk a commit may take over 10 s."""
+EMPTY_S = 1.0
+"""How long to wait for readers, to empty the write-ahead log; meanwhile nobody can write."""
 
 _APPLICATION = 0x73677074  # "sgpt" in the header of the file
 _VERSION = 1
@@ -248,7 +250,8 @@ class Database:
 
         Records without a key are kept. No byte of what was removed remains in the file. No other
         connection may write to the table; others may write to the file, except while rows are
-        moved.
+        moved. If another connection reads for longer than `EMPTY_S`, as that of a stopped process
+        may, what was removed stays in the write-ahead log until that is next emptied or begun anew.
 
         Returns
         -------
@@ -271,9 +274,7 @@ class Database:
         if len(kept) < n_read:
             with self.writing():
                 self._keep(table, kept)
-            # The write-ahead log still holds what was removed; it cannot be emptied while others
-            # read.
-            self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._empty_log()
         return sum(kept.values())
 
     # --- positions
@@ -413,6 +414,14 @@ class Database:
                 ((offset,) for offset in offsets),
             )
         self._execute("DROP TABLE former")
+
+    def _empty_log(self) -> None:
+        """Empty the write-ahead log, which still holds what was removed."""
+        self._execute(f"PRAGMA busy_timeout = {1e3 * EMPTY_S:.0f}")
+        try:
+            self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._execute(f"PRAGMA busy_timeout = {1e3 * BUSY_S:.0f}")
 
     def _end(self, table: Table) -> tuple[int, int | None]:
         """Return the next offset, and the offset from which on there are no gaps, or None."""

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import given, settings
@@ -729,6 +730,24 @@ def test_a_worker_that_is_never_restarted_keeps_replaced_records_for_a_while_onl
         assert names_and_values(client.history({0: {}}))[-1] == ("head", value)
     assert len(set(re.findall(rb"<(\d{5})>", path.read_bytes()))) <= 1 + 8_000 // len(value)
     assert len(read(topics, "predictions")) == 40
+
+
+def test_a_reader_that_was_stopped_holds_up_no_worker(topics, path, monkeypatch):
+    monkeypatch.setattr(database_module, "EMPTY_S", 0.01)
+    client = join(topics)
+    client.commit([state("head", "a secret"), state("head", 1)])
+    client.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as stopped:
+        stopped.execute("BEGIN")
+        stopped.execute("SELECT * FROM state").fetchone()
+        start = monotonic()
+        client = join(topics)
+        assert monotonic() - start < database_module.BUSY_S / 2
+        client.commit([state("head", 2)])
+        client.close()
+    join(topics).close()
+    assert names_and_values(read(topics, "state")) == [("head", 2)]
+    assert b"secret" not in path.read_bytes()
 
 
 def test_a_worker_compacts_no_topic_before_it_has_doubled(topics, monkeypatch):
