@@ -125,7 +125,8 @@ class EventWindows:
         key = row.key
         label = row.truth if self._label == "truth" else row.y
         closed = self._windows.add(key, row.occurred_at, row.x, label, seen_at=now)
-        if self._deadlines.get(key) is None:
+        # A key of which no row could be used has nothing that could become due.
+        if key in self._windows and self._deadlines.get(key) is None:
             self._deadlines.set(key, now + self._idle_s)
         return [self._event(window) for window in closed]
 

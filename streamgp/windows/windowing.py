@@ -296,6 +296,10 @@ class Windows:
         self._changed.pop(key, None)
         return self._keys.pop(key, None) is not None
 
+    def __contains__(self, key: Any) -> bool:
+        """Return whether a key has had a row that could be used."""
+        return key in self._keys
+
     def open_rows(self, key: Any) -> OpenRows:
         """Return the rows of a key in open windows, for reading only."""
         return self._keys[key]

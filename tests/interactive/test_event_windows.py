@@ -111,6 +111,13 @@ def test_a_row_that_comes_in_between_keeps_the_window_open():
     assert [event.event_id for event in stage.on_time(78.1)] == ["ann@0"]
 
 
+def test_nothing_is_due_of_a_key_of_which_no_row_could_be_used():
+    stage = windows(idle_s=1.0)
+    assert stage.take(row(-62_135_596_800), now=0.0) == []
+    assert stage.new_rejected() == {"a time that is no POSIX seconds": 1}
+    assert (stage.next_deadline(), stage.on_time(60.0)) == (None, [])
+
+
 def test_silence_outlives_a_restart():
     stage = windows(hop_s=None, idle_s=5.0)
     stage.take(row(8.0), now=100.0)
