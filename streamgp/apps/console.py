@@ -311,8 +311,15 @@ def span(seconds: float) -> str:
 
 
 def clock_time(at: float) -> str:
-    """Return a time in the local time zone."""
-    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+    """Return a time in the local time zone, or in POSIX seconds if it is beyond its calendar.
+
+    The time may be from outside: the first and last hours of the years 1 to 9999 in UTC belong to
+    other years elsewhere.
+    """
+    try:
+        return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{at} s since 1970"
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:

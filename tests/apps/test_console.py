@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 
-from streamgp.apps.console import CALLS_PER_UPDATE, StatusLine, progress, seen, steady, tell
+from connectors.wire.inbound import EARLIEST, LATEST
+from streamgp.apps.console import (
+    CALLS_PER_UPDATE,
+    StatusLine,
+    clock_time,
+    progress,
+    seen,
+    steady,
+    tell,
+)
 
 
 class Terminal(io.StringIO):
@@ -62,3 +72,25 @@ def test_data_are_written_out_on_a_terminal_and_as_they_are_elsewhere(
     assert seen(data) == data
     monkeypatch.setattr("sys.stdout", Terminal())
     assert seen(data) == 'e1,"\\x1b]0;title\\x07"\ne2,kit\\u200bchen\ne3,k\xfcche'
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "text"),
+    [
+        ("EST5", 1.7e9, "2023-11-14 17:13:20"),
+        ("EST5", EARLIEST, "-62135596800.0 s since 1970"),
+        ("CET-1", LATEST, "253402300799.0 s since 1970"),
+        ("CET-1", 1e17, "1e+17 s since 1970"),
+        ("CET-1", -1e300, "-1e+300 s since 1970"),
+    ],
+)
+def test_times_beyond_the_local_calendar_are_shown_too(
+    zone: str, at: float, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        with monkeypatch.context() as patched:
+            patched.setenv("TZ", zone)
+            time.tzset()
+            assert clock_time(at) == text
+    finally:
+        time.tzset()
