@@ -27,6 +27,7 @@ from connectors.storage.snapshots import (
 )
 from connectors.topics import COMPACTED, Outgoing, Place, TopicName
 from connectors.wire.record_lines import from_line, to_line
+from connectors.wire.state_records import is_foreign
 from streamgp.common.private_files import make_directory
 
 MANIFEST = "manifest.json"
@@ -262,7 +263,11 @@ def _file_name(topic: TopicName, partition: int) -> str:
 
 def _record(path: Path, number: int, file: BackupFile, line: bytes) -> Outgoing:
     read = from_line(file.topic, line)
-    if read is None or (read.key is None and file.topic in COMPACTED):
+    if (
+        read is None
+        or (read.key is None and file.topic in COMPACTED)
+        or (file.topic == "state" and is_foreign(read.key))
+    ):
         raise BackupError(f"{path}, line {number}, is no record of {file.topic}; {_OTHER}")
     return Outgoing(
         topic=file.topic,

@@ -463,8 +463,9 @@ def _signed(
     for partition, configuration in found.items():
         if configuration is not None:
             check_signed(partition, configuration, loops.configuration, group)
-    # A backup without any was refused before.
-    any_one = next(each for each in found.values() if each is not None)
+    any_one = next((each for each in found.values() if each is not None), None)
+    if any_one is None:  # no worker leaves such topics, but a manifest can be edited
+        raise UnfitTopicsError("no partition has a record of its configuration")
     numbers = range(target.n_partitions)
     return {n: (found[n] if target.is_alike else None) or any_one for n in numbers}
 
@@ -602,7 +603,7 @@ def _check_positions(
     for (topic, partition), position in sorted(there.topics.positions(there.group).items()):
         if partition in completed:
             continue
-        known = manifest.positions[topic].get(partition, 0) if is_alike else 0
+        known = manifest.positions.get(topic, {}).get(partition, 0) if is_alike else 0
         if topic != "consensus" and position > known:
             raise click.ClickException(
                 f"{directory} is older than the positions of group {there.group}: of topic "

@@ -328,14 +328,54 @@ def test_a_manifest_leads_to_the_files_of_its_backup_only(
     small: Small, backed_up: Path, forged: dict[str, Any]
 ) -> None:
     small.topics = OpenTopics(2)
-    path = backed_up / MANIFEST
-    manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    files = [msgspec.structs.replace(manifest.files[0], **forged), *manifest.files[1:]]
-    manifest = msgspec.structs.replace(manifest, files=files, checksum="")
-    checksum = hashlib.sha256(msgspec.json.encode(manifest)).hexdigest()
-    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(manifest, checksum=checksum)))
+    files = manifest_of(backed_up).files
+    forge(backed_up, files=[msgspec.structs.replace(files[0], **forged), *files[1:]])
     told = small.wrong("restore", backed_up, "--yes")
     assert "expected a file of a backup of 2 partitions" in told
+    assert small.records("state", "consensus") == []
+
+
+def manifest_of(backup: Path) -> Manifest:
+    return msgspec.json.decode((backup / MANIFEST).read_bytes(), type=Manifest)
+
+
+def forge(backup: Path, **fields: Any) -> None:
+    """Change a manifest, and make its checksum fit."""
+    manifest = msgspec.structs.replace(manifest_of(backup), **fields, checksum="")
+    checksum = hashlib.sha256(msgspec.json.encode(manifest)).hexdigest()
+    manifest = msgspec.structs.replace(manifest, checksum=checksum)
+    (backup / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+
+
+def test_a_manifest_without_files_or_positions_is_refused_in_one_line(
+    small: Small, backed_up: Path
+) -> None:
+    positions = small.topics.positions("streamgp")
+    assert any(positions.values())
+    forge(backed_up, positions={}, at=1e300)
+    for (name, _), records in small.topics._logs._records.items():
+        if name in ("state", "consensus"):
+            records.clear()
+    assert "older than the positions" in small.wrong("restore", backed_up, "--yes")
+    forge(backed_up, files=[])
+    assert "no partition has a record of its conf" in small.wrong("restore", backed_up, "--yes")
+    assert small.records("state", "consensus") == []
+
+
+def test_a_record_of_state_that_no_worker_writes_is_refused_in_one_line(
+    small: Small, backed_up: Path
+) -> None:
+    small.topics = OpenTopics(2)
+    files = {file.name: file for file in manifest_of(backed_up).files}
+    first = files.pop("partition-0.state.jsonl")
+    data = (backed_up / first.name).read_bytes() + b'{"record":{"key":"ann","value":{}}}\n'
+    (backed_up / first.name).write_bytes(data)
+    sizes = {"n_records": data.count(b"\n"), "n_bytes": len(data)}
+    digest = hashlib.sha256(data).hexdigest()
+    forge(
+        backed_up, files=[msgspec.structs.replace(first, **sizes, sha256=digest), *files.values()]
+    )
+    assert "is no record of state" in small.wrong("restore", backed_up, "--yes")
     assert small.records("state", "consensus") == []
 
 
