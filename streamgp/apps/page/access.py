@@ -32,6 +32,8 @@ MAX_STREAMS = 4
 """The largest number of open event streams per token."""
 RATE, BURST = 20.0, 300.0
 """Sustained requests a second per token, and the size of a burst."""
+LINE_RATE, LINE_BURST = 1.0, 100.0
+"""Lines a second that the log has for each error in the long run, and the size of a burst."""
 HEADER = "x-streamgp"
 AS_HEADER = "x-streamgp-as"
 """Name of the annotator whose answer the page means to send, percent-encoded; only compared, never
@@ -260,11 +262,11 @@ def is_loopback(host: str) -> bool:
 
 
 class Rates:
-    """Token buckets: each client has the sustained `RATE` and a `BURST`.
+    """Token buckets: each client has a sustained rate, per second, and a burst.
 
     Examples
     --------
-    >>> rates = Rates()
+    >>> rates = Rates(RATE, BURST)
     >>> waits_s = [rates.wait_s("ann", now=0.0) for _ in range(301)]
     >>> waits_s[299:], rates.wait_s("bob", now=0.0)
     ([0.0, 0.05], 0.0)
@@ -272,18 +274,20 @@ class Rates:
     """
 
     # _buckets  what was left of each client's burst, and when
-    def __init__(self) -> None:
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, client: str, now: float) -> float:
         """Take a token from a client's bucket; return 0, or how long to wait for one."""
-        left, at = self._buckets.pop(client, (BURST, now))
-        left = min(BURST, left + (now - at) * RATE)
+        left, at = self._buckets.pop(client, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
         is_due = left >= 1.0
         self._buckets[client] = (left - 1.0 if is_due else left, now)
         if len(self._buckets) > _MAX_BUCKETS:
             del self._buckets[next(iter(self._buckets))]
-        return 0.0 if is_due else (1.0 - left) / RATE
+        return 0.0 if is_due else (1.0 - left) / self._rate
 
 
 @dataclass(slots=True)
@@ -298,12 +302,15 @@ class Traffic:
         By error.
     streams
         Open event streams, by token.
+    lines
+        Rates of lines in the log, by error.
 
     """
 
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     streams: Counter[str] = field(default_factory=Counter)
+    lines: Rates = field(default_factory=lambda: Rates(LINE_RATE, LINE_BURST))
 
 
 def note_response(
@@ -317,8 +324,11 @@ def note_response(
 ) -> None:
     """Count a response, and log it if it refuses the request."""
     traffic.requests[route, method, status] += 1
-    if status >= 400:
-        traffic.refused[error] += 1
+    if status < 400:
+        return
+    traffic.refused[error] += 1
+    # Anyone who can reach the page can be refused, and must not be able to fill the disk.
+    if not traffic.lines.wait_s(error, time.monotonic()):
         say(
             logging.WARNING if cause is None else logging.ERROR,
             "refused",
@@ -358,7 +368,7 @@ class Guard:
         self._invites = invites
         self._traffic = traffic
         self._routes = routes
-        self._rates = Rates()
+        self._rates = Rates(RATE, BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -13,7 +13,7 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from streamgp.apps.page import program
-from streamgp.apps.page.access import SECURITY_HEADERS
+from streamgp.apps.page.access import SECURITY_HEADERS, Rates
 from tests.helpers.page_server import Served
 from tests.helpers.topics import wait_until
 
@@ -193,6 +193,19 @@ def test_connections_above_the_limit_are_closed_and_noted(
         assert served.browser().get("/healthz").status == 200
         assert served.page.traffic.refused["too_many_connections"] == 1
     assert [line.__dict__["fields"]["error"] for line in caplog.records] == ["too_many_connections"]
+
+
+def test_a_flood_of_refused_requests_fills_no_disk(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(served.page.traffic, "lines", Rates(rate=1e-6, burst=3.0))
+    browser = served.browser()
+    for _ in range(20):
+        assert browser.get("/nothing").status == 404
+    assert browser.get("/metrics", Host="other.example").status == 403
+    wait_until(lambda: served.page.traffic.refused == {"not_found": 20, "wrong_host": 1})
+    logged = [line.__dict__["fields"]["error"] for line in caplog.records]
+    assert logged == [*3 * ["not_found"], "wrong_host"]
 
 
 def test_connections_leave_half_of_the_files_to_the_rest_of_the_program() -> None:
