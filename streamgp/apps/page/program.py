@@ -388,8 +388,10 @@ async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
 # Anyone who can reach the page may open connections, with or without an invite, and the server
 # holds only a limited number. Each therefore needs a timeout: uvicorn has one for a connection that
 # is idle after a request, but none for a client that never completes a request or never reads the
-# response. Those above the limit are closed as soon as they are made: without a file descriptor
-# left, asyncio would log thousands of tracebacks a second, and the topics could not be read.
+# response. Above the limit, each new one takes the place of the one that has been idle for longest,
+# so that no client keeps the others out by holding many, and is closed if none is idle: without a
+# file descriptor left, asyncio would log thousands of tracebacks a second, and the topics could not
+# be read.
 
 
 HEAD_S = 10.0
@@ -425,6 +427,7 @@ class _Connection(H11Protocol):
 
     # _head_due   timer that ends the connection unless the head of a request has arrived
     # _stall_due  timer that ends it unless the client has read
+    # _heard_at   when the client last sent something, by the clock of the event loop
     traffic: ClassVar[Traffic]
     most: ClassVar[int]
     _head_due: asyncio.TimerHandle | None = None
@@ -432,10 +435,15 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._heard_at = self.loop.time()
         if len(self.connections) > self.most:
             self._note_refused(503, "too_many_connections")
-            transport.abort()
-            return
+            known = (each for each in self.connections if isinstance(each, _Connection))
+            idle = (each for each in known if each._is_idle)
+            oldest = min(idle, key=lambda each: each._heard_at)
+            oldest.transport.abort()
+            if oldest is self:
+                return
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -443,7 +451,15 @@ class _Connection(H11Protocol):
         self._client_reads()
         super().connection_lost(exc)
 
+    @property
+    def _is_idle(self) -> bool:
+        """Whether it is open, and waits for its client to send a request or to read a response."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        is_waiting = is_answered or self._stall_due is not None
+        return is_waiting and not self.transport.is_closing()
+
     def data_received(self, data: bytes) -> None:
+        self._heard_at = self.loop.time()
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             # Part of a head, or of a body that no route has read.

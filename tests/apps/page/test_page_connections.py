@@ -195,6 +195,37 @@ def test_connections_above_the_limit_are_closed_and_noted(
     assert [line.__dict__["fields"]["error"] for line in caplog.records] == ["too_many_connections"]
 
 
+@pytest.mark.parametrize("what", ["nothing", "half a head", "a request", "unread requests"])
+def test_a_client_that_holds_all_connections_keeps_no_one_out(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(program, "_MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(program, "HEAD_S", 1000.0)
+    with Served(MemoryTopics()) as served, ExitStack() as stack:
+        stream = stack.enter_context(closing(connect(served)))
+        stream.sendall(head(served, "/api/stream"))
+        assert stream.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        sent = {
+            "nothing": b"",
+            "half a head": b"GET / HT",
+            "a request": head(served, "/healthz"),
+            "unread requests": head(served, "/static/texts/en.json") * 500,
+        }[what]
+        for _ in range(6):
+            held = stack.enter_context(closing(connect(served)))
+            with suppress(ConnectionError):
+                held.sendall(sent)
+        for _ in range(3):
+            wait_until(lambda: answers(served))
+        assert served.page.traffic.streams.total() == 1
+
+
+def answers(served: Served) -> bool:
+    with suppress(ConnectionError):
+        return served.browser().get("/healthz").status == 200
+    return False
+
+
 def test_a_flood_of_refused_requests_fills_no_disk(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
