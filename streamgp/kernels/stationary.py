@@ -48,7 +48,7 @@ class Radial(Hyperparameters, ABC):
 
     @abstractmethod
     def _correlation(self, h: Array) -> Array:
-        """Compute `c(h)` in place of `h`."""
+        """Compute `c(h)` in place of `h`, which by rounding may be slightly above 0."""
 
     @abstractmethod
     def _slope(self, h: Array) -> Array:
