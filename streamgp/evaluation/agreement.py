@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from streamgp.common.printable import printable
-from streamgp.metrics.agreement import AnnotatorAgreement
+from streamgp.metrics.conversation import AnnotatorAgreement
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State

@@ -8,8 +8,7 @@ do not import `river.metrics`, which is slow to load.
 
 from __future__ import annotations
 
-from streamgp.metrics.agreement import AnnotatorAgreement
-from streamgp.metrics.conversation import ChallengePrecision, LabelRate
+from streamgp.metrics.conversation import AnnotatorAgreement, ChallengePrecision, LabelRate
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
 from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
