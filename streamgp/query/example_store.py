@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import is_
@@ -26,7 +26,6 @@ import numpy as np
 from streamgp.base import (
     Array,
     Belief,
-    Distribution,
     Example,
     Features,
     Label,
@@ -41,7 +40,6 @@ from streamgp.base import (
     check_label,
     plain_label,
 )
-from streamgp.common.annotator_quarantine import FEWEST
 from streamgp.common.feature_values import (
     check_features,
     features_of,
@@ -51,11 +49,17 @@ from streamgp.common.feature_values import (
     privileged_features,
     without_numpy,
 )
-from streamgp.common.normal import Normal
-from streamgp.common.running_stats import Moments, Quartiles
 from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
-from streamgp.learners.river_adapters import EstimatorOptions, checked_target
+from streamgp.learners.river_adapters import EstimatorOptions
+from streamgp.query.annotator_evidence import (
+    Answers,
+    annotators_concerned,
+    answers_about,
+    answers_with,
+    labels_among,
+    own_and_others,
+)
 from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite
 
@@ -78,10 +82,6 @@ _COMPARABLE = frozenset((bool, int, float, str))
 # Number of latest answers by which annotators are judged. A learner that cannot leave examples out
 # is taught these once more, which must not take ever longer.
 _MOST_ANSWERS = 2000
-# Answers, and the belief about the event of each.
-Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
-# Latest answers of one annotator, and labels of the others, when that one is judged separately.
-MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
 
 # --- Optional methods of a learner, in addition to those of a River estimator.
@@ -192,7 +192,7 @@ class ExampleStore(ABC, Generic[B]):
     """A River estimator with a record of what it was taught, behind a scaling.
 
     Its belief about an event, a `B`, depends on the kind of target: see `ClassExampleStore` and
-    `NumberExampleStore`. A `RestorableLearner` changes nothing when it refuses
+    that of `SkepticalRegressor`. A `RestorableLearner` changes nothing when it refuses
     an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows besides
     its examples. Any other learner is trained again where that matters.
 
@@ -393,7 +393,7 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()  # without this example
             raise self._refusal(error) from error
         self._examples[key] = example
-        self._n_heard.update(_evidence_on(example))
+        self._n_heard.update(annotators_concerned(example))
         if extracted is not example.x:
             self._extracted[key] = extracted
         self._n_unnamed += event_id is None
@@ -448,13 +448,13 @@ class ExampleStore(ABC, Generic[B]):
         if answer.second is None:
             new = replace(example, answer=replace(answer, second=second))
             self._examples[event_id] = new
-            self._n_heard.subtract(_evidence_on(example))
-            self._n_heard.update(_evidence_on(new))
+            self._n_heard.subtract(annotators_concerned(example))
+            self._n_heard.update(annotators_concerned(new))
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         is_outdated = self._is_outdated(event_id)
-        self._n_heard.subtract(_evidence_on(self._examples.pop(event_id)))
+        self._n_heard.subtract(annotators_concerned(self._examples.pop(event_id)))
         self._extracted.pop(event_id, None)
         self.n_outdated -= is_outdated
         if not is_outdated:
@@ -514,7 +514,9 @@ class ExampleStore(ABC, Generic[B]):
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
-        self._n_heard = Counter(name for example in examples for name in _evidence_on(example))
+        self._n_heard = Counter(
+            name for example in examples for name in annotators_concerned(example)
+        )
         extracted = {
             key if isinstance(key, str) else (key,): features_of(features)
             for key, features in state.get("extracted", ())
@@ -699,14 +701,6 @@ class ExampleStore(ABC, Generic[B]):
             state = self._state()
 
 
-def answers_about(examples: Iterable[Example]) -> Iterator[SettledAnswer]:
-    """Yield the answers about examples, the first and the second, as far as they are known."""
-    for example in examples:
-        for answer in (example.answer, example.answer and example.answer.second):
-            if answer is not None:
-                yield answer
-
-
 def _without_privileged(example: Example) -> Example:
     return example if example.privileged is None else replace(example, privileged=None)
 
@@ -771,7 +765,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             found = {**self._taught_apart(examples)[1], **found}
         answers = answers_about(examples.values())
         labels = self.labels_with(*(answer.y for answer in answers if answer.y is not None))
-        return *_with_answers(examples, found, labels), labels
+        return *answers_with(examples, found, labels), labels
 
     def answered_by(
         self, annotator: str, without: Collection[str | None] = ()
@@ -799,7 +793,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         same event without knowing that answer, whichever of the two was asked first.
 
         """
-        own, others = self._own_and_others(annotator, without)
+        own, others = own_and_others(self._current(), annotator, without)
         learner, found = self._taught_apart(others)
         if self._leaves_one_out:
             found.update(learner.leave_one_out())
@@ -813,53 +807,14 @@ class ClassExampleStore(ExampleStore[Belief]):
                 beliefs[key] = self._believed(learner, seen)
             except (ValueError, TypeError, *_FOREIGN):
                 continue  # it cannot be used with the present statistics
-        said = (example.answer for example in own.values())
-        new = (one.y for one in said if one and one.y is not None and _witness_of(one, without))
-        labels = list(dict.fromkeys((*(example.y for example in others.values()), *new)))
-        heard = _with_answers(own, beliefs, labels)
-        return heard, _with_answers(others, found, labels), labels
-
-    def _own_and_others(
-        self, annotator: str, without: Collection[str | None]
-    ) -> tuple[dict[Any, Example], dict[Any, Example]]:
-        """Return the latest examples that one annotator has answered, and those of the others.
-
-        See `answered_by`. An example of the others has the label that they alone have given it.
-        Of a label that was not asked for, only what another annotator has said about the event
-        counts as such, and is evidence on the first one: one who labels much could otherwise accuse
-        others, and what others believe may be long out of date where only one annotator labels.
-        """
-        own: deque[tuple[Any, Example]] = deque(maxlen=MOST_OWN)
-        others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
-        for key, example in self._current().items():
-            first = example.answer or SettledAnswer(y=None)
-            second = first.second
-            was_asked = first.was_asked or first.annotator is None
-            if first.annotator == annotator or not was_asked:
-                witness = _witness_of(first, (annotator, *without))
-                if witness is not None and witness.y is not None:
-                    others.append((key, replace(example, y=witness.y, answer=witness)))
-                if first.annotator == annotator and (was_asked or witness is not None):
-                    own.append((key, example))
-                continue
-            if first.annotator in without:
-                continue
-            if second is not None and second.annotator in (annotator, *without):
-                word = _before_second(example.y, first, second)
-                if second.annotator == annotator:
-                    turned = replace(second, second=replace(first, y=word, second=None))
-                    own.append((key, replace(example, answer=turned)))
-                if word is None:
-                    continue
-                example = replace(example, y=word)
-            others.append((key, example))
-        return _told_by_several(own), dict(others)
+        labels = labels_among(own.values(), others.values(), without)
+        heard = answers_with(own, beliefs, labels)
+        return heard, answers_with(others, found, labels), labels
 
     def n_heard(self, annotator: str | None) -> int:
         """Return the number of answers of an annotator on record that can be evidence on this one.
 
-        A label that was not asked for can be if another annotator has answered, too, whose answer
-        is none. What was taken back is not on record.
+        See `annotators_concerned`. What was taken back is not on record.
         """
         return self._n_heard[annotator]
 
@@ -992,82 +947,6 @@ class ClassExampleStore(ExampleStore[Belief]):
         return self._is_restorable
 
 
-def _with_answers(
-    examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
-) -> Answers:
-    """Return the first answers about examples with a belief, and these beliefs."""
-    answers, found = [], []
-    for key, example in examples.items():
-        answer = example.answer
-        if answer is None or key not in beliefs:
-            continue
-        if answer.y is None:  # any other label stands in for it
-            other = next((label for label in labels if label != example.y), None)
-            if other is None:
-                continue
-            answer = replace(answer, y=other)
-        answers.append(answer)
-        found.append(beliefs[key])
-    return answers, found
-
-
-def _witness_of(answer: SettledAnswer, without: Collection[str | None]) -> SettledAnswer | None:
-    """Return what another annotator has said about an event; None if that is not known."""
-    second = answer.second
-    if second is None or second.y is None or second.annotator in without:
-        return None
-    return second
-
-
-def _evidence_on(example: Example) -> tuple[str | None, ...]:
-    """Return the annotators on whom the answers about an event can be evidence; see `n_heard`."""
-    first = example.answer
-    if first is None:
-        return ()
-    second = first.second
-    if second is None:
-        return (first.annotator,) if first.was_asked else ()
-    is_other = first.was_asked and second.annotator != first.annotator
-    return (first.annotator, second.annotator) if is_other else (first.annotator,)
-
-
-def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:
-    """Return examples of one annotator without what another one alone has told of too many.
-
-    Of labels that were not asked for, only as many count by the second answers of one witness as by
-    those of all others, and the latest five more: an annotator who always answers such questions
-    first could otherwise accuse another one alone.
-    """
-    own = list(own)
-    told = Counter(second.annotator for _, each in own if (second := _unasked_second(each)))
-    left = {name: FEWEST + told.total() - n for name, n in told.items()}
-    kept = []
-    for key, example in reversed(own):
-        second = _unasked_second(example)
-        if second is not None:
-            left[second.annotator] -= 1
-        if second is None or left[second.annotator] >= 0:
-            kept.append((key, example))
-    return dict(reversed(kept))
-
-
-def _unasked_second(example: Example) -> SettledAnswer | None:
-    """Return the second answer about an example whose first one was not asked for, None if none."""
-    answer = example.answer
-    return None if answer is None or answer.was_asked else answer.second
-
-
-def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:
-    """Return the label that stood before a second answer, None if that is not known.
-
-    `y` is the current one.
-    """
-    if y != second.y:
-        return y
-    # Both answers agree, or the second one has prevailed over the label left by a challenge.
-    return first.y if first.upheld is not False else None
-
-
 def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:
     """Count the first questions that are the same; features by identity, which is faster."""
     n = 0
@@ -1076,144 +955,3 @@ def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> in
             break
         n += 1
     return n
-
-
-# --- A learner of numbers, the raw examples that it was taught, and the scaling between the two.
-
-
-_NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
-
-
-# Quartiles of fewer targets say little.
-_FEWEST_TARGETS = 8
-
-
-class NumberExampleStore(ExampleStore[Distribution]):
-    """A River regressor with a record of what it was taught, behind a scaling.
-
-    A regressor that gives no distribution with its predictions is expected to be off by as much as
-    before: its forecast is normal, with the mean square of its past errors as variance, each made
-    before the target was learned. The variance of the targets counts as one more such error.
-
-    Parameters
-    ----------
-    template
-        The regressor; it is never taught.
-    scaling
-        How features reach it.
-
-    Attributes
-    ----------
-    targets
-        Mean and spread of the targets on record.
-
-    """
-
-    # targets    a function of the examples on record, in their order
-    # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
-    _belief_method = "predict_one"
-
-    def __init__(self, template: Any, scaling: Scaling) -> None:
-        super().__init__(template, scaling)
-        # They are not passed on here, so those in a log are not learned after a restart either.
-        self._takes_privileged = False
-        self.targets = Moments()
-        self._n_errors = 0
-        self._squares = 0.0
-
-    def teach(
-        self,
-        x: Features,
-        y: Label,
-        event_id: str | None,
-        *,
-        privileged: Features | None = None,
-        answer: SettledAnswer | None = None,  # noqa: ARG002 - see `load_state`
-    ) -> None:
-        """Teach an example; if the learner cannot take it, nothing changes.
-
-        Raises
-        ------
-        NotPositiveDefiniteError
-            If a Gaussian process cannot take it.
-        TypeError
-            If the target is not a number.
-        ValueError
-            If the target is not finite or too large, the event was already taught, or the learner
-            is off by more than its forecasts can express.
-
-        """
-        checked = checked_target(y)
-        if self._options:
-            super().teach(x, y, event_id, privileged=privileged)
-            return
-        forecast = self.belief(x).mu
-        squares = self._squares + (checked - forecast) * (checked - forecast)
-        if not math.isfinite(squares):
-            # It would be the variance of all forecasts to come.
-            raise ValueError(
-                f"{type(self._template).__name__} forecasts {forecast:.3g} where {y!r} was "
-                "observed, expected an error whose square is finite; scale the features"
-            )
-        super().teach(x, y, event_id, privileged=privileged)
-        self._n_errors += 1
-        self._squares = squares
-
-    def state(self) -> State:
-        """Return what must survive a restart besides the examples."""
-        errors = {} if self._options else {"errors": [self._n_errors, self._squares]}
-        return {**super().state(), **errors}
-
-    def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Restore `state` and `examples` into an object that has learned nothing."""
-        self._n_errors, self._squares = state.get("errors", [0, 0.0])
-        # Annotators who give numbers are judged by running sums alone.
-        super().load_state(state, [replace(example, answer=None) for example in examples])
-
-    def _believed(self, learner: Any, seen: Features) -> Distribution:
-        answer = learner.predict_one(seen, **self._options)
-        if answer is None:
-            # Among River's regressors, AMFRegressor before its first label.
-            return _NOTHING_KNOWN
-        if not self._options:
-            answer = Normal(mu=float(answer), sigma=self._usual_error)
-        elif not (type(answer.mu) is type(answer.sigma) is float):
-            # Those of River's BayesianLinearRegression are of numpy, which no state record takes.
-            answer = Normal(mu=float(answer.mu), sigma=float(answer.sigma))
-        if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):
-            if not self._examples:
-                # Some scalers return nothing finite for the first event, as nothing came before it.
-                return _NOTHING_KNOWN
-            raise ValueError(
-                f"{type(self._template).__name__} or its transformers make no finite forecast of "
-                "these features; leave out what is missing, or scale what comes late"
-            )
-        return answer  # type: ignore[no-any-return]
-
-    @property
-    def _usual_error(self) -> float:
-        spread = self.targets.std
-        return math.sqrt((spread * spread + self._squares) / (1 + self._n_errors))
-
-    @property
-    def usual_spread(self) -> float:
-        """Standard deviation of most targets, by their quartiles; infinite while there are few."""
-        quartiles = Quartiles(float(example.y) for example in self._examples.values())
-        return quartiles.scale if quartiles.n >= _FEWEST_TARGETS else math.inf
-
-    def _count_label(self, y: Label) -> None:
-        self.targets.add(float(y))
-
-    @property
-    def _relabels_exactly(self) -> bool:
-        # The statistics of the targets would differ by rounding from those of one trained again.
-        return False
-
-    def _check_label(self, y: Label) -> None:
-        checked_target(y)
-
-    def _rebuild(self, state: State | None = None) -> None:
-        self.targets = Moments()
-        for example in self._examples.values():
-            self._count_label(example.y)
-        super()._rebuild(state)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,6 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import (
-    Array,
     Belief,
     Budget,
     Decision,
@@ -32,20 +30,11 @@ from streamgp.base import (
     SettledAnswer,
 )
 from streamgp.common.annotator_em import (
-    estimate,
     estimate_mean,
     sharpened,
-    witnessed,
     wrong_of_two,
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import (
-    FEWEST,
-    HEAD_START,
-    WITNESSES,
-    evidence,
-    spread,
-)
 from streamgp.common.calibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
@@ -53,8 +42,9 @@ from streamgp.learners.river_adapters import (
     split,
 )
 from streamgp.query import criteria
+from streamgp.query.annotator_evidence import evidence_of, has_witnesses, shares_table
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
-from streamgp.query.example_store import MOST_OWN, ClassExampleStore, answers_about
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_only_for
 from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
@@ -393,7 +383,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if not answers:
             return {}
         are_shares = all(isinstance(belief, Posterior) for belief in beliefs)
-        return estimate_mean(answers, _shares(beliefs, labels), labels, are_shares=are_shares)
+        return estimate_mean(answers, shares_table(beliefs, labels), labels, are_shares=are_shares)
 
     def n_answers(self, annotator: str | None) -> int:
         """Return the number of answers of an annotator that were learned and are evidence.
@@ -441,39 +431,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (7.363..., True)
 
         """
-        if not self._has_witnesses({annotator, None, *without}):
+        if not has_witnesses(self._store.examples(), {annotator, None, *without}):
             return 0.0
-        (answers, beliefs), theirs, labels = self._store.answered_by(annotator, without)
-        columns = {label: column for column, label in enumerate(labels)}
-        told = [each for each in zip(answers, beliefs, strict=True) if each[0].y in columns]
-        # Where the first label was given up and is not known, there is no belief about it.
-        known = [each for each in zip(*theirs, strict=True) if each[0].y in columns]
-        if not (told and known):
-            return 0.0
-        # Whether an answer was upheld tells about the annotator, not about the beliefs.
-        given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
-        of_others = _shares([belief for _, belief in known], labels)
-        found = estimate(given_by_others, of_others, labels)
-        contradicted = [
-            one.error_rate for one in found.reliability.values() if one.n_answers >= FEWEST
-        ]
-        shares = sharpened(_shares([belief for _, belief in told], labels), found.sharpening)
-        shares = spread(shares, len(labels), min(contradicted, default=0.0))
-        testimonies = [
-            _testimony(answer.second, columns, found.reliability, without) for answer, _ in told
-        ]
-        shares = witnessed(shares, testimonies)
-        given = [columns[answer.y] for answer, _ in told if answer.y is not None]
-        q = shares[np.arange(len(given)), given].tolist()
-        head_start = HEAD_START if len(answers) < MOST_OWN else 0.0
-        return evidence(q, len(labels), head_start)
-
-    def _has_witnesses(self, without: set[str | None]) -> bool:
-        """Whether enough annotators except these have enough answers on record to judge others."""
-        answers = answers_about(self._store.examples())
-        counts = Counter(answer.annotator for answer in answers if answer.was_asked)
-        others = counts.keys() - without
-        return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
+        return evidence_of(*self._store.answered_by(annotator, without), without)
 
     # --- doubting and learning
 
@@ -920,20 +880,3 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         from river.naive_bayes import GaussianNB
 
         yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
-
-
-def _shares(beliefs: Sequence[Belief], labels: Sequence[Label]) -> Array:
-    """Return the share of each label in each belief, shape (n, K)."""
-    return np.array([criteria.shares(belief, labels) for belief in beliefs])
-
-
-def _testimony(
-    answer: SettledAnswer | None,
-    columns: Mapping[Label, int],
-    reliability: Mapping[str | None, Reliability],
-    without: Collection[str],
-) -> tuple[int, float] | None:
-    """Return the column of a witness's label and the error rate of the witness, None for none."""
-    if answer is None or answer.y is None or answer.y not in columns or answer.annotator in without:
-        return None
-    return columns[answer.y], reliability.get(answer.annotator, Reliability()).error_rate

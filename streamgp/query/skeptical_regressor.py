@@ -7,20 +7,30 @@ What it shares with the classifier's is in `skeptical_base.py`, what it doubts i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol, overload
 
 from river import base
 
-from streamgp.base import Budget, Decision, Distribution, Features, Label
+from streamgp.base import (
+    Budget,
+    Decision,
+    Distribution,
+    Example,
+    Features,
+    Label,
+    SettledAnswer,
+    State,
+)
 from streamgp.common.annotator_error import ErrorScale
-from streamgp.common.running_stats import Moments
-from streamgp.learners.river_adapters import as_target, split
+from streamgp.common.normal import Normal
+from streamgp.common.running_stats import Moments, Quartiles
+from streamgp.learners.river_adapters import as_target, checked_target, split
 from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import LeavingOneOut, NumberExampleStore
+from streamgp.query.example_store import ExampleStore, LeavingOneOut
 from streamgp.query.registry import classes_only_for
 from streamgp.query.retrospective import LeaveOneOutReview, Review
 from streamgp.query.skeptical_base import (
@@ -34,6 +44,7 @@ from streamgp.query.skeptical_base import (
     scaling_for,
 )
 from streamgp.query.strategies import NeverChallenge, OutsideInterval, Variance, check_decides
+from streamgp.scaling import Scaling
 
 __all__ = [
     "SkepticalRegressor",
@@ -372,3 +383,144 @@ def _as_number(y: object) -> float | None:
     """Return a finite number, None for anything else."""
     value = as_target(y)
     return value if value is not None and math.isfinite(value) else None
+
+
+# --- The regressor, the raw examples that it was taught, and the scaling between the two.
+
+
+_NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
+
+
+# Quartiles of fewer targets say little.
+_FEWEST_TARGETS = 8
+
+
+class NumberExampleStore(ExampleStore[Distribution]):
+    """A River regressor with a record of what it was taught, behind a scaling.
+
+    A regressor that gives no distribution with its predictions is expected to be off by as much as
+    before: its forecast is normal, with the mean square of its past errors as variance, each made
+    before the target was learned. The variance of the targets counts as one more such error.
+
+    Parameters
+    ----------
+    template
+        The regressor; it is never taught.
+    scaling
+        How features reach it.
+
+    Attributes
+    ----------
+    targets
+        Mean and spread of the targets on record.
+
+    """
+
+    # targets    a function of the examples on record, in their order
+    # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
+    _belief_method = "predict_one"
+
+    def __init__(self, template: Any, scaling: Scaling) -> None:
+        super().__init__(template, scaling)
+        # They are not passed on here, so those in a log are not learned after a restart either.
+        self._takes_privileged = False
+        self.targets = Moments()
+        self._n_errors = 0
+        self._squares = 0.0
+
+    def teach(
+        self,
+        x: Features,
+        y: Label,
+        event_id: str | None,
+        *,
+        privileged: Features | None = None,
+        answer: SettledAnswer | None = None,  # noqa: ARG002 - see `load_state`
+    ) -> None:
+        """Teach an example; if the learner cannot take it, nothing changes.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take it.
+        TypeError
+            If the target is not a number.
+        ValueError
+            If the target is not finite or too large, the event was already taught, or the learner
+            is off by more than its forecasts can express.
+
+        """
+        checked = checked_target(y)
+        if self._options:
+            super().teach(x, y, event_id, privileged=privileged)
+            return
+        forecast = self.belief(x).mu
+        squares = self._squares + (checked - forecast) * (checked - forecast)
+        if not math.isfinite(squares):
+            # It would be the variance of all forecasts to come.
+            raise ValueError(
+                f"{type(self._template).__name__} forecasts {forecast:.3g} where {y!r} was "
+                "observed, expected an error whose square is finite; scale the features"
+            )
+        super().teach(x, y, event_id, privileged=privileged)
+        self._n_errors += 1
+        self._squares = squares
+
+    def state(self) -> State:
+        """Return what must survive a restart besides the examples."""
+        errors = {} if self._options else {"errors": [self._n_errors, self._squares]}
+        return {**super().state(), **errors}
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Restore `state` and `examples` into an object that has learned nothing."""
+        self._n_errors, self._squares = state.get("errors", [0, 0.0])
+        # Annotators who give numbers are judged by running sums alone.
+        super().load_state(state, [replace(example, answer=None) for example in examples])
+
+    def _believed(self, learner: Any, seen: Features) -> Distribution:
+        answer = learner.predict_one(seen, **self._options)
+        if answer is None:
+            # Among River's regressors, AMFRegressor before its first label.
+            return _NOTHING_KNOWN
+        if not self._options:
+            answer = Normal(mu=float(answer), sigma=self._usual_error)
+        elif not (type(answer.mu) is type(answer.sigma) is float):
+            # Those of River's BayesianLinearRegression are of numpy, which no state record takes.
+            answer = Normal(mu=float(answer.mu), sigma=float(answer.sigma))
+        if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):
+            if not self._examples:
+                # Some scalers return nothing finite for the first event, as nothing came before it.
+                return _NOTHING_KNOWN
+            raise ValueError(
+                f"{type(self._template).__name__} or its transformers make no finite forecast of "
+                "these features; leave out what is missing, or scale what comes late"
+            )
+        return answer  # type: ignore[no-any-return]
+
+    @property
+    def _usual_error(self) -> float:
+        spread = self.targets.std
+        return math.sqrt((spread * spread + self._squares) / (1 + self._n_errors))
+
+    @property
+    def usual_spread(self) -> float:
+        """Standard deviation of most targets, by their quartiles; infinite while there are few."""
+        quartiles = Quartiles(float(example.y) for example in self._examples.values())
+        return quartiles.scale if quartiles.n >= _FEWEST_TARGETS else math.inf
+
+    def _count_label(self, y: Label) -> None:
+        self.targets.add(float(y))
+
+    @property
+    def _relabels_exactly(self) -> bool:
+        # The statistics of the targets would differ by rounding from those of one trained again.
+        return False
+
+    def _check_label(self, y: Label) -> None:
+        checked_target(y)
+
+    def _rebuild(self, state: State | None = None) -> None:
+        self.targets = Moments()
+        for example in self._examples.values():
+            self._count_label(example.y)
+        super()._rebuild(state)

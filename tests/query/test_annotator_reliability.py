@@ -11,7 +11,7 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import SettledAnswer
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD
-from streamgp.query import example_store, skeptical_classifier
+from streamgp.query import annotator_evidence, example_store
 
 
 def taught(model, n, *, wrong=(), upheld=(), ids=True, first=0):
@@ -271,7 +271,7 @@ def test_evidence_has_a_head_start_only_where_all_answers_are_judged(n, head_sta
     for i in range(n):
         x = {"a": i % 5 / 5, "b": i % 4 / 4}
         found.settle_one(x, 0, given=0, challenged=False, annotator="eve", event_id=f"eve{i}")
-    monkeypatch.setattr(skeptical_classifier, "evidence", lambda q, _, start: (len(q), start))
+    monkeypatch.setattr(annotator_evidence, "evidence", lambda q, _, start: (len(q), start))
     assert found.evidence_against("eve") == (n, head_start)
 
 

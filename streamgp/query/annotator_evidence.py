@@ -1,0 +1,228 @@
+"""Evidence on annotators: which answers on record speak about whom, and how much they prove.
+
+An annotator is judged by what the others have said alone: by their second answers about the same
+events, and by the beliefs of a learner that was taught their labels only. The test is that of
+`streamgp.common.annotator_quarantine`.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from streamgp.base import Array, Belief, Example, Label, SettledAnswer
+from streamgp.common.annotator_em import estimate, sharpened, witnessed
+from streamgp.common.annotator_error import Reliability
+from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, WITNESSES, evidence, spread
+from streamgp.query import criteria
+
+Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
+"""Answers, and the belief about the event of each."""
+# Latest answers of one annotator, and labels of the others, when that one is judged separately.
+_MOST_OWN, _MOST_OF_OTHERS = 200, 500
+
+
+def answers_about(examples: Iterable[Example]) -> Iterator[SettledAnswer]:
+    """Yield the answers about examples, the first and the second, as far as they are known."""
+    for example in examples:
+        for answer in (example.answer, example.answer and example.answer.second):
+            if answer is not None:
+                yield answer
+
+
+def annotators_concerned(example: Example) -> tuple[str | None, ...]:
+    """Return the annotators on whom the answers about an event can be evidence.
+
+    A label that was not asked for can be if another annotator has answered, too, whose answer is
+    none.
+    """
+    first = example.answer
+    if first is None:
+        return ()
+    second = first.second
+    if second is None:
+        return (first.annotator,) if first.was_asked else ()
+    is_other = first.was_asked and second.annotator != first.annotator
+    return (first.annotator, second.annotator) if is_other else (first.annotator,)
+
+
+def has_witnesses(examples: Iterable[Example], without: set[str | None]) -> bool:
+    """Whether enough annotators except these have enough answers on record to judge others."""
+    answers = answers_about(examples)
+    counts = Counter(answer.annotator for answer in answers if answer.was_asked)
+    others = counts.keys() - without
+    return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
+
+
+def own_and_others(
+    examples: Mapping[Any, Example], annotator: str, without: Collection[str | None]
+) -> tuple[dict[Any, Example], dict[Any, Example]]:
+    """Return the latest examples that one annotator has answered, and those of the others.
+
+    `without` names annotators who do not count among the others. An example of the others has the
+    label that they alone have given it. Of a label that was not asked for, only what another
+    annotator has said about the event counts as such, and is evidence on the first one: one who
+    labels much could otherwise accuse others, and what others believe may be long out of date where
+    only one annotator labels.
+    """
+    own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
+    others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
+    for key, example in examples.items():
+        first = example.answer or SettledAnswer(y=None)
+        second = first.second
+        was_asked = first.was_asked or first.annotator is None
+        if first.annotator == annotator or not was_asked:
+            witness = _witness_of(first, (annotator, *without))
+            if witness is not None and witness.y is not None:
+                others.append((key, replace(example, y=witness.y, answer=witness)))
+            if first.annotator == annotator and (was_asked or witness is not None):
+                own.append((key, example))
+            continue
+        if first.annotator in without:
+            continue
+        if second is not None and second.annotator in (annotator, *without):
+            word = _before_second(example.y, first, second)
+            if second.annotator == annotator:
+                turned = replace(second, second=replace(first, y=word, second=None))
+                own.append((key, replace(example, answer=turned)))
+            if word is None:
+                continue
+            example = replace(example, y=word)
+        others.append((key, example))
+    return _told_by_several(own), dict(others)
+
+
+def labels_among(
+    own: Iterable[Example], others: Iterable[Example], without: Collection[str | None]
+) -> list[Label]:
+    """Return the labels of the others, and those of the annotator that others could have given.
+
+    The latter are those of events about which another annotator has answered, too.
+    """
+    said = (example.answer for example in own)
+    new = (one.y for one in said if one and one.y is not None and _witness_of(one, without))
+    return list(dict.fromkeys((*(example.y for example in others), *new)))
+
+
+def answers_with(
+    examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
+) -> Answers:
+    """Return the first answers about examples with a belief, and these beliefs."""
+    answers, found = [], []
+    for key, example in examples.items():
+        answer = example.answer
+        if answer is None or key not in beliefs:
+            continue
+        if answer.y is None:  # any other label stands in for it
+            other = next((label for label in labels if label != example.y), None)
+            if other is None:
+                continue
+            answer = replace(answer, y=other)
+        answers.append(answer)
+        found.append(beliefs[key])
+    return answers, found
+
+
+def evidence_of(
+    own: Answers, others: Answers, labels: Sequence[Label], without: Collection[str]
+) -> float:
+    """Return the evidence that an annotator misleads; see `SkepticalClassifier.evidence_against`.
+
+    Parameters
+    ----------
+    own, others
+        Answers of the annotator and of the others, with the beliefs of the others alone.
+    labels
+        The labels to choose from.
+    without
+        Annotators whose second answers do not count.
+
+    """
+    columns = {label: column for column, label in enumerate(labels)}
+    told = [each for each in zip(*own, strict=True) if each[0].y in columns]
+    # Where the first label was given up and is not known, there is no belief about it.
+    known = [each for each in zip(*others, strict=True) if each[0].y in columns]
+    if not (told and known):
+        return 0.0
+    # Whether an answer was upheld tells about the annotator, not about the beliefs.
+    given_by_others = [replace(answer, upheld=None, second=None) for answer, _ in known]
+    of_others = shares_table([belief for _, belief in known], labels)
+    found = estimate(given_by_others, of_others, labels)
+    contradicted = [one.error_rate for one in found.reliability.values() if one.n_answers >= FEWEST]
+    shares = sharpened(shares_table([belief for _, belief in told], labels), found.sharpening)
+    shares = spread(shares, len(labels), min(contradicted, default=0.0))
+    testimonies = [
+        _testimony(answer.second, columns, found.reliability, without) for answer, _ in told
+    ]
+    shares = witnessed(shares, testimonies)
+    given = [columns[answer.y] for answer, _ in told if answer.y is not None]
+    q = shares[np.arange(len(given)), given].tolist()
+    head_start = HEAD_START if len(own[0]) < _MOST_OWN else 0.0
+    return evidence(q, len(labels), head_start)
+
+
+def shares_table(beliefs: Sequence[Belief], labels: Sequence[Label]) -> Array:
+    """Return the share of each label in each belief, shape (n, K)."""
+    return np.array([criteria.shares(belief, labels) for belief in beliefs])
+
+
+def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:
+    """Return examples of one annotator without what another one alone has told of too many.
+
+    Of labels that were not asked for, only as many count by the second answers of one witness as by
+    those of all others, and the latest five more: an annotator who always answers such questions
+    first could otherwise accuse another one alone.
+    """
+    own = list(own)
+    told = Counter(second.annotator for _, each in own if (second := _unasked_second(each)))
+    left = {name: FEWEST + told.total() - n for name, n in told.items()}
+    kept = []
+    for key, example in reversed(own):
+        second = _unasked_second(example)
+        if second is not None:
+            left[second.annotator] -= 1
+        if second is None or left[second.annotator] >= 0:
+            kept.append((key, example))
+    return dict(reversed(kept))
+
+
+def _unasked_second(example: Example) -> SettledAnswer | None:
+    """Return the second answer about an example whose first one was not asked for, None if none."""
+    answer = example.answer
+    return None if answer is None or answer.was_asked else answer.second
+
+
+def _witness_of(answer: SettledAnswer, without: Collection[str | None]) -> SettledAnswer | None:
+    """Return what another annotator has said about an event; None if that is not known."""
+    second = answer.second
+    if second is None or second.y is None or second.annotator in without:
+        return None
+    return second
+
+
+def _before_second(y: Label, first: SettledAnswer, second: SettledAnswer) -> Label | None:
+    """Return the label that stood before a second answer, None if that is not known.
+
+    `y` is the current one.
+    """
+    if y != second.y:
+        return y
+    # Both answers agree, or the second one has prevailed over the label left by a challenge.
+    return first.y if first.upheld is not False else None
+
+
+def _testimony(
+    answer: SettledAnswer | None,
+    columns: Mapping[Label, int],
+    reliability: Mapping[str | None, Reliability],
+    without: Collection[str],
+) -> tuple[int, float] | None:
+    """Return the column of a witness's label and the error rate of the witness, None for none."""
+    if answer is None or answer.y is None or answer.y not in columns or answer.annotator in without:
+        return None
+    return columns[answer.y], reliability.get(answer.annotator, Reliability()).error_rate
