@@ -255,33 +255,29 @@ def maximum_a_posteriori(
     return vector
 
 
-def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
+def prediction_steps(these: Hyperparameters, X: Array, Y: Array) -> Steps[tuple[Array, Array]]:
     """Return the posterior at each point given those before: means (n, m), latent variances (n,).
 
     All come from one factorisation: with `L L' = K + noise_variance I` and `Z = L⁻¹ Y`, the
     mean before observation t is the sum of `L_ti z_i` over all i before t, and its variance is
     `L_tt² - noise_variance`.
 
-    Examples
-    --------
-    >>> from streamgp.kernels import SquaredExponential
-    >>> these = Hyperparameters(kernel=SquaredExponential(), noise_variance=1.0)
-    >>> X, Y = np.array([[0.0], [0.0]]), np.array([[1.0], [1.0]])
-    >>> means, variances = predicted_before_learned(these, X, Y)
-    >>> means.tolist(), variances.round(3).tolist()
-    ([[0.0], [0.5]], [1.0, 0.5])
-
     Raises
     ------
     NotPositiveDefiniteError
         If the covariance of the observations is singular up to rounding.
 
+    Examples
+    --------
+    >>> from streamgp.gp.marginal_likelihood import at_once
+    >>> from streamgp.kernels import SquaredExponential
+    >>> these = Hyperparameters(kernel=SquaredExponential(), noise_variance=1.0)
+    >>> X, Y = np.array([[0.0], [0.0]]), np.array([[1.0], [1.0]])
+    >>> means, variances = at_once(prediction_steps(these, X, Y))
+    >>> means.tolist(), variances.round(3).tolist()
+    ([[0.0], [0.5]], [1.0, 0.5])
+
     """
-    return at_once(prediction_steps(these, X, Y))
-
-
-def prediction_steps(these: Hyperparameters, X: Array, Y: Array) -> Steps[tuple[Array, Array]]:
-    """Compute the result of `predicted_before_learned` in steps."""
     kernel = these.kernel
     yield EMBEDDED * len(X)
     rows = embedded(kernel, X)

@@ -234,7 +234,7 @@ class RunningDriftTest:
         if y in criteria.scores(belief):
             e = error_rate * (INSISTED / WRONG if reconsidered else 1.0)
             right = criteria.probability_right(belief)
-            stated, worthless = _differing(belief, min(right, self.most_sure), error_rate=e)
+            stated, worthless = differing(belief, min(right, self.most_sure), error_rate=e)
             differs = bool(y != criteria.predicted(belief))
             # However long labels have agreed, a few that differ are no proof of a change.
             least = min(stated, 1.0 - self.most_sure)
@@ -381,34 +381,26 @@ def _plain(one: _Sum) -> tuple[float, int]:
     return one.value, one.n_since
 
 
-def differing(
-    belief: Belief, *, error_rate: float, most_sure: float = 1.0 - 1.0 / _N_BEFOREHAND
-) -> tuple[float, float]:
+def differing(belief: Belief, right: float, *, error_rate: float) -> tuple[float, float]:
     """Return how probable it is that a label differs from the prediction: as stated, if worthless.
 
     Parameters
     ----------
     belief
         What the learner believes about the event before it learns the label.
+    right
+        Probability that the prediction is right.
     error_rate
         Estimate of how often the annotator errs, strictly between 0 and 1.
-    most_sure
-        How sure a prediction counts at most.
 
     Examples
     --------
-    >>> differing({"day": 0.9, "night": 0.1}, error_rate=0.1)
+    >>> differing({"day": 0.9, "night": 0.1}, 0.9, error_rate=0.1)
     (0.18..., 0.5)
-    >>> differing({"day": 0.9, "night": 0.1}, error_rate=0.1, most_sure=0.8)
+    >>> differing({"day": 0.9, "night": 0.1}, 0.8, error_rate=0.1)
     (0.26..., 0.5)
 
     """
-    right = min(criteria.probability_right(belief), most_sure)
-    return _differing(belief, right, error_rate=error_rate)
-
-
-def _differing(belief: Belief, q: float, *, error_rate: float) -> tuple[float, float]:
-    """Return what `differing` does if the prediction is right with probability `q`."""
     others = max(len(criteria.scores(belief)), 2) - 1
     nearby = _disagreement_nearby(belief, criteria.predicted(belief))
 
@@ -416,7 +408,7 @@ def _differing(belief: Belief, q: float, *, error_rate: float) -> tuple[float, f
         """Probability that it differs, if predictions are right with this probability."""
         return max((1.0 - right) * (1.0 - error_rate / others) + right * error_rate, nearby)
 
-    return probability(q), probability(min(q, _WORTHLESS))
+    return probability(right), probability(min(right, _WORTHLESS))
 
 
 def surprise(differs: bool, stated: float, worthless: float) -> float:

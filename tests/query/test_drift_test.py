@@ -33,7 +33,10 @@ from tests.helpers.laws import examples
 
 def told(belief, y, *, error_rate):
     """How surprising a label is, if predictions are right as often as stated."""
-    return surprise(y != criteria.predicted(belief), *differing(belief, error_rate=error_rate))
+    right = min(criteria.probability_right(belief), 0.98)  # 49 of 50 beforehand
+    return surprise(
+        y != criteria.predicted(belief), *differing(belief, right, error_rate=error_rate)
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,7 +315,7 @@ def test_the_latest_labels_do_not_tell_yet_what_is_usual():
     usual = running.state()["usual"]
     assert usual == LogisticCalibration().state()
     learned(running, "day", "ann")
-    stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
+    stated, _ = differing({"day": 0.98, "night": 0.02}, 0.98, error_rate=0.2)
     expected = LogisticCalibration()
     expected.note(stated, False)
     assert running.state()["usual"] == expected.state()
@@ -329,7 +332,7 @@ def test_labels_that_have_shown_a_change_do_not_become_usual():
     assert learned(running, "night", "ann", 5) == [5]
     assert running.state()["latest"] == []
     # Of the labels before it, five more have become old.
-    stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
+    stated, _ = differing({"day": 0.98, "night": 0.02}, 0.98, error_rate=0.2)
     expected = LogisticCalibration()
     for _ in range(80):
         expected.note(stated, False)
@@ -342,7 +345,7 @@ def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
         learned(running, "night", "eve", 5)
         learned(running, "day", "ann")
     assert running.n_drifts == 0
-    stated, _ = differing({"day": 0.98, "night": 0.02}, error_rate=0.2)
+    stated, _ = differing({"day": 0.98, "night": 0.02}, 0.98, error_rate=0.2)
     assert usually(running).corrected(stated) > 0.7
     assert running.most_sure < 0.6
     learned(running, "day", "ann", 2000)
