@@ -23,7 +23,8 @@ from river.datasets import synth
 from benchmarks._logs import MissingLogError, read
 from streamgp.base import Array, Features
 from streamgp.gp.bounded import BoundedGP
-from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
+from streamgp.gp.hyperparameters import Hyperparameters, prediction_steps
+from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
@@ -208,7 +209,7 @@ def kernel_for(stream: ArrayStream) -> SquaredExponential:
 def right_exactly(stream: ArrayStream) -> Array:
     """Whether the exact process, taught all labels, predicts each one beforehand, shape (n,)."""
     these = Hyperparameters(kernel=kernel_for(stream), noise_variance=NOISE_VARIANCE)
-    means, _ = predicted_before_learned(these, stream.X, stream.indicators)
+    means, _ = at_once(prediction_steps(these, stream.X, stream.indicators))
     # Classes are not known before they appear.
     unknown = np.arange(means.shape[1]) > np.maximum.accumulate([-1, *stream.y[:-1]])[:, None]
     means[unknown] = -np.inf

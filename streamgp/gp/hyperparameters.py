@@ -15,7 +15,6 @@ from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.marginal_likelihood import (
     EMBEDDED,
     Steps,
-    at_once,
     covariance_factor_steps,
     embedded,
     likelihood_steps,

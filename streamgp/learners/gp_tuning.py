@@ -292,7 +292,7 @@ class Search:
         return self.max_points is not None and len(self.X) > self.max_points
 
     def _prediction_steps(self, these: Hyperparameters) -> Steps[tuple[Array, Array]]:
-        """Compute what `predicted_before_learned` does, for a process with as many points."""
+        """Compute what `prediction_steps` does, for a process with as many points."""
         X, Y, most = self.X, self.Y, self.max_points
         if most is None or not self._gives_up:
             return (yield from prediction_steps(these, X, Y))

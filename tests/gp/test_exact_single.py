@@ -8,7 +8,8 @@ import pytest
 
 from streamgp.gp.cholesky import MIN_NOISE_IN_SINGLE_PRECISION, NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
+from streamgp.gp.hyperparameters import Hyperparameters, prediction_steps
+from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import SquaredExponential
 from tests.helpers.gp_cases import Dense, assert_same, bits, problem, taught
 
@@ -21,7 +22,7 @@ def both(X, Y, *, noise_variance, length_scale):
     """Return what is predicted at each point before it is learned, in double and in single."""
     kernel = SquaredExponential(length_scale)
     these = Hyperparameters(kernel=kernel, noise_variance=noise_variance)
-    double = np.column_stack(predicted_before_learned(these, X, Y))
+    double = np.column_stack(at_once(prediction_steps(these, X, Y)))
     gp = ExactGP(kernel, noise_variance, single_precision=True)
     for _ in range(Y.shape[1]):
         gp.add_target()

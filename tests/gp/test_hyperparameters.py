@@ -11,7 +11,7 @@ from streamgp.gp.hyperparameters import (
     Hyperparameters,
     fit_steps,
     maximum_a_posteriori,
-    predicted_before_learned,
+    prediction_steps,
 )
 from streamgp.gp.marginal_likelihood import at_once, likelihood_steps
 from streamgp.kernels import Linear, Matern52, RationalQuadratic, SquaredExponential
@@ -38,6 +38,10 @@ def loss(these, prior, X, Y):
 
 def fit(*arguments, **options):
     return at_once(fit_steps(*arguments, **options))
+
+
+def predicted(*arguments):
+    return at_once(prediction_steps(*arguments))
 
 
 def test_a_vector_of_logarithms_leads_there_and_back():
@@ -185,7 +189,7 @@ def test_one_factorisation_predicts_what_was_predicted_one_by_one(
     X, Y = problem(n, 3, m, seed)
     kernel = SquaredExponential(length_scale, variance)
     these = Hyperparameters(kernel=kernel, noise_variance=noise_variance)
-    means, variances = predicted_before_learned(these, X, Y)
+    means, variances = predicted(these, X, Y)
     gp = taught([], [], length_scale=length_scale, variance=variance, noise_variance=noise_variance)
     for _ in range(m):
         gp.add_target()
@@ -202,14 +206,14 @@ def test_means_far_from_all_points_before_keep_their_digits_in_a_replay():
     for distance in (1.0, 9.0, 20.0):
         X, Y = np.array([[0.0], [distance]]), np.array([[1.0, 3.0], [1.0, 0.0]])
         k = math.exp(-0.5 * distance**2)
-        means, _ = predicted_before_learned(these, X, Y)
+        means, _ = predicted(these, X, Y)
         np.testing.assert_allclose(means[1], [k / 2.0, 3.0 * k / 2.0], rtol=1e-12)
 
 
 def test_a_replay_changes_no_arguments():
     X, Y = problem(10)
     before = X.copy(), Y.copy()
-    predicted_before_learned(START, X, Y)
+    predicted(START, X, Y)
     assert np.array_equal(X, before[0])
     assert np.array_equal(Y, before[1])
 
@@ -217,11 +221,11 @@ def test_a_replay_changes_no_arguments():
 def test_a_replay_with_a_singular_covariance_is_refused():
     these = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.0)
     with pytest.raises(NotPositiveDefiniteError, match="is singular; raise noise_variance or drop"):
-        predicted_before_learned(these, np.zeros((2, 1)), np.ones((2, 1)))
+        predicted(these, np.zeros((2, 1)), np.ones((2, 1)))
 
 
 def test_where_the_variance_is_exhausted_a_replay_has_none_below_zero():
     these = Hyperparameters(kernel=SquaredExponential(), noise_variance=1e-12)
     X = np.linspace(0.0, 3.0, 12)[:, None]
-    _, variances = predicted_before_learned(these, X, np.sin(X))
+    _, variances = predicted(these, X, np.sin(X))
     assert (variances >= 0.0).all()
