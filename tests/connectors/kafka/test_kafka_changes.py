@@ -10,8 +10,7 @@ from connectors.kafka.client import Connection
 from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
 from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
-from connectors.worker.logging import WorkerLog
-from connectors.worker.worker import ProgressReports
+from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,

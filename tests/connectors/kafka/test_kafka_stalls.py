@@ -5,9 +5,8 @@ import time
 import pytest
 
 import connectors.kafka.worker_client as link_module
-from connectors.worker import worker as worker_module
-from connectors.worker.logging import WorkerLog
-from connectors.worker.worker import ProgressReports
+from connectors.worker import logging as reports_module
+from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
     PATIENT,
@@ -37,7 +36,7 @@ def group(kafka_prefix):
 def impatient(monkeypatch):
     monkeypatch.setattr(link_module, "STALL_S", 2.0)
     monkeypatch.setattr(link_module, "_TRACK_EVERY_S", 0.1)
-    monkeypatch.setattr(worker_module, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(reports_module, "_LOOK_EVERY_S", 0.1)
 
 
 def watched(link, reports, until, timeout_s=PATIENCE_S):
@@ -85,7 +84,7 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_reported(
 def test_a_stall_is_reported_again_now_and_then(
     topics, group, kafka, kafka_prefix, caplog, monkeypatch
 ):
-    monkeypatch.setattr(worker_module, "REPEAT_S", 1.0)
+    monkeypatch.setattr(reports_module, "REPEAT_S", 1.0)
     with (
         linked(topics, group) as link,
         open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "answers"),
@@ -132,7 +131,7 @@ def test_a_broker_that_is_away_from_an_idle_worker_is_reported_and_that_it_is_ba
     broker_of_ones_own, kafka_prefix, group, monkeypatch, caplog
 ):
     caplog.set_level("INFO", logger="streamgp.worker")
-    monkeypatch.setattr(worker_module, "STALL_S", 2.0)
+    monkeypatch.setattr(reports_module, "STALL_S", 2.0)
     with (
         broker_of_ones_own() as broker,
         opened(broker.servers, kafka_prefix, timeouts=QUICK | {"look_s": 0.2}) as topics,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connectors.worker import worker
+from connectors.worker import logging as worker_logging
 from connectors.worker.batch import Batch
 from tests.helpers.small_deployment import Small
 
@@ -18,8 +18,8 @@ def test_an_input_that_takes_too_long_is_named_once_and_others_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="streamgp.worker")
-    monkeypatch.setattr(worker, "STALL_S", 0.2)
-    monkeypatch.setattr(worker, "_LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(worker_logging, "STALL_S", 0.2)
+    monkeypatch.setattr(worker_logging, "_LOOK_EVERY_S", 0.02)
     small = Small(tmp_path, monkeypatch, n_partitions=1)
     small.put(*[small.event(f"e{i}") for i in range(3)])
     take, end = Batch.take, monotonic() + 60.0
