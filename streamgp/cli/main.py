@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 from connectors.topics import BrokerError, RefusedError
 from streamgp.apps.console import (
@@ -25,10 +26,11 @@ from streamgp.apps.console import (
     tell,
 )
 from streamgp.apps.release import release
+from streamgp.cli import COMPLETE_VARIABLE
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.flink import flink
-from streamgp.cli.init import completion, init
+from streamgp.cli.init import init
 from streamgp.cli.maintenance import (
     audit,
     backup,
@@ -48,6 +50,8 @@ from streamgp.cli.watch import watch
 from streamgp.cli.worker import check, run
 from streamgp.common.environment import use_one_thread
 from streamgp.config.validation import ConfigError
+
+_PROGRAM = "streamgp"
 
 
 class _UnreadError(Exception):
@@ -211,6 +215,30 @@ def cli() -> None:
     """
 
 
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that lets a shell complete commands, options and files with Tab.
+
+    It takes effect in the next shell that you start.
+
+    \b
+    bash 4.4 or later: add to ~/.bashrc
+      eval "$(streamgp completion bash)"
+    zsh: add to ~/.zshrc, below the line with compinit
+      eval "$(streamgp completion zsh)"
+    fish: run once
+      streamgp completion fish > ~/.config/fish/completions/streamgp.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None  # click supports all three
+    root = click.get_current_context().find_root().command
+    # On Tab the script runs `streamgp` itself, with the variable set; click answers.
+    # Not `source()`: for bash, that runs bash to ask for its version, and there may be none here.
+    script = kind(root, {}, _PROGRAM, COMPLETE_VARIABLE)
+    click.echo(script.source_template % script.source_vars())
+
+
 for _command in (
     demo, replay, report, tune, init, check, run, flink, send, annotate, page, invite, watch,
     dead_letters, rebuild, recover, backup, restore, audit, retract, forget, migrate, completion,
@@ -229,7 +257,7 @@ def main() -> NoReturn:
         if reconfigure is not None:  # a terminal without µ gets a question mark, not a traceback
             reconfigure(errors="replace")
     try:
-        cli.main(prog_name="streamgp")
+        cli.main(prog_name=_PROGRAM)
     except KeyboardInterrupt:  # before or after a command could handle it
         sys.exit(INTERRUPTED)
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from connectors.storage.snapshots import check_writable
 from streamgp.config.broker_url import ALLOWED
@@ -61,6 +62,13 @@ log_format_option = click.option(
     help="Format of the log on stderr.  [default: text on a terminal, else json]",
 )
 """Format of the log, for every command that runs until it is stopped."""
+
+
+def directories(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave the completion of directory names to the shell."""
+    return [CompletionItem(incomplete, type="dir")]
 
 
 class GivenPath(click.Path):

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from streamgp.cli.init import directories
 from streamgp.cli.options import (
     GivenPath,
     WholeNumber,
     check_output,
+    directories,
     features_option,
     ignore_option,
     target_option,

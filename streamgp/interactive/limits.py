@@ -115,9 +115,8 @@ def excess_of_label(
     # A learner with fewer examples cannot know so many.
     if y is None or model.n_learned < people.max_labels:
         return None
-    known = predicted_target(
-        model, x
-    ).proba  # of each label that it knows; of numbers there is none
+    # Of each label that it knows; of numbers there is none.
+    known = predicted_target(model, x).proba
     if not known or y in known:
         return None
     return _excess(len(known) + 1, "max_labels", people.max_labels, "different labels")
