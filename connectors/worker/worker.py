@@ -37,7 +37,6 @@ from connectors.worker.recovery import Restorer, Saver
 from connectors.worker.settings import (
     WINDOW,
     LoopSettings,
-    TooManyBadError,
     WorkerSettings,
     check_share,
 )
@@ -357,9 +356,6 @@ class Session:
             return LONGEST_WAIT_S
         # At its very deadline a request is still open, a millisecond later it is not.
         return min(LONGEST_WAIT_S, max(0.0, due - self._clock() + 1e-3))
-
-
-__all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "WorkerSettings"]
 
 
 class Worker:

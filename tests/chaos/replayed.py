@@ -21,8 +21,8 @@ from connectors.storage.snapshots import StateDirectory
 from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.state_records import SEPARATOR, History
 from connectors.worker.partition import Partition
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.interactive.people import People
 from streamgp.interactive.state.snapshot import Snapshot
 from tests.helpers.topics import everything

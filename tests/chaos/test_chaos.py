@@ -17,8 +17,8 @@ from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.worker.early_answers import PATIENCE_S
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.apps.worker.observe import observed
 from streamgp.budgets import AtMostPer

@@ -27,7 +27,8 @@ from connectors.storage.snapshots import StateDirectory
 from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, partition_of
 from connectors.wire.inbound import retraction_key
 from connectors.wire.state_records import History
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops, load_deployed
 from streamgp.apps.maintenance.forget import NOT_YET
 from streamgp.interactive.consensus_log import examples_in

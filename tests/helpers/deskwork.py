@@ -13,8 +13,8 @@ from connectors.annotation.open_questions import Question
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing, Reader, Record, TopicName, Writer
 from connectors.wire.outbound import Outbound
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Label

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import TopicName, Topics
 from connectors.wire.codec import decode
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
 from tests.helpers.deskwork import program

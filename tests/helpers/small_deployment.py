@@ -18,7 +18,8 @@ from connectors.storage.snapshots import StateDirectory
 from connectors.topics import BrokerError, Outgoing, Record, TopicName, Writer
 from connectors.wire.codec import DecodeError, decode, encode
 from connectors.worker import worker
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment import deployment
 from streamgp.apps.worker.process import build_loops
 from streamgp.cli.main import cli

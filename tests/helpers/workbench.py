@@ -3,8 +3,8 @@
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import encode
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from streamgp.interactive.messages import Answer, Event
 from tests.helpers.topics import everything

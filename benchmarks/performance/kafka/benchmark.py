@@ -61,7 +61,8 @@ from connectors.topics import Outgoing, Record
 from connectors.wire.codec import decode
 from connectors.wire.inbound import posix_seconds
 from connectors.wire.outbound import Outbound
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.worker.process import collect_seldom
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
 

@@ -23,7 +23,8 @@ from connectors.wire.inbound import headers
 from connectors.wire.outbound import Outbound
 from connectors.worker.batch import Batch
 from connectors.worker.metrics import WorkerMetrics
-from connectors.worker.worker import LoopSettings, Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from streamgp.base import Decision
 from streamgp.interactive import KeyedLoops

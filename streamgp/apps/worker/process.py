@@ -19,8 +19,8 @@ from connectors.topics import BrokerError, FencedError, RefusedError, Topics
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import say
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, TooManyBadError, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps import console
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (

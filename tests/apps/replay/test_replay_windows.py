@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.memory import MemoryTopics
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops
 from streamgp.cli.main import cli
 from streamgp.config.load import load_worker

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
 from streamgp.interactive.messages import Event

@@ -16,8 +16,8 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import Backlog, BrokerError, Record, TopicName
 from connectors.wire import state_records
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.console import NEEDS_OPERATOR
 from streamgp.apps.worker import check as checking
 from streamgp.apps.worker.check import findings

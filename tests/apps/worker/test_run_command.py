@@ -23,8 +23,8 @@ from connectors.wire.record_lines import input_of
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.metrics import WorkerMetrics
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, TooManyBadError, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps import console
 from streamgp.apps.worker import process as running
 from streamgp.cli import worker as run

@@ -6,8 +6,8 @@ import pytest
 
 from connectors.topics import Outgoing
 from connectors.wire.outbound import letter_of
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.config.build import build_model
 from streamgp.config.rules import section
 from streamgp.config.settings import Config

@@ -14,8 +14,8 @@ from connectors.storage.snapshots import StateDirectory
 from connectors.topics import BrokerError
 from connectors.wire.outbound import letter_of, resend
 from connectors.worker.losses import LostRecordsError
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from tests.helpers.kafka_cases import (
     BUSY_S,

@@ -13,7 +13,8 @@ import pytest
 from connectors.memory import MemoryTopics
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops
 from streamgp.config.load import load_worker
 from streamgp.interactive.messages import Event

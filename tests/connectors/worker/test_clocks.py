@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops
 from streamgp.config.load import parse_worker
 from tests.helpers.small_deployment import TEXT, Small

@@ -12,8 +12,8 @@ from connectors.worker.compatibility import (
     UnfitTopicsError,
     check_signed,
 )
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import GROUP, event, newest, put, work, worker

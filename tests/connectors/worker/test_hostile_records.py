@@ -24,8 +24,8 @@ from connectors.topics import Outgoing, Record
 from connectors.wire.inbound import read
 from connectors.wire.state_records import parts_of
 from connectors.worker import worker as session
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp.interactive.messages import Event
 from tests.helpers import hostile
 from tests.helpers.hostile import (

@@ -10,8 +10,8 @@ from connectors.wire.codec import decode, encode
 from connectors.wire.state_records import History, consensus_key
 from connectors.worker.early_answers import PATIENCE_S
 from connectors.worker.partition import Partition
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Session, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Session
 from streamgp import isgp
 from streamgp.interactive.messages import Answer
 from tests.helpers.laws import examples

@@ -10,8 +10,8 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, ShortTopicError
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from tests.helpers.topics import said
 

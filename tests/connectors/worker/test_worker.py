@@ -18,7 +18,7 @@ from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
-from connectors.worker.worker import TooManyBadError
+from connectors.worker.settings import TooManyBadError
 from streamgp import isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import (

@@ -12,8 +12,8 @@ import pytest
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Challenge, Expired, LabelledExample, LabelRequest
 from streamgp.query import AlwaysAsk, SkepticalChallenge

@@ -7,8 +7,8 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.worker.metrics import WorkerMetrics
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import isgp
 from streamgp.interactive.messages import Event
 from tests.helpers.workbench import GROUP, idle, put

@@ -11,8 +11,8 @@ from connectors.topics import Outgoing
 from connectors.wire.codec import encode
 from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import History
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import (
