@@ -396,26 +396,26 @@ def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
 def packed(number: int, record: Outgoing) -> bytes:
     """Encode a record as the `number`-th of a batch, with the batch's timestamp."""
     key, value, headers = record.key, record.value, record.headers
-    parts = [b"\0\0", size_of(number)]  # no attributes, no time after the batch's
+    parts = [b"\0\0", varint(number)]  # no attributes, no time after the batch's
     for data in (key, value):
         if data is None:
             parts.append(_NOTHING)
         else:
-            parts += size_of(len(data)), data
-    parts.append(size_of(len(headers)))
+            parts += varint(len(data)), data
+    parts.append(varint(len(headers)))
     for name, data in headers:
-        parts += _named(name), size_of(len(data)), data
+        parts += _named(name), varint(len(data)), data
     body = b"".join(parts)
-    return size_of(len(body)) + body
+    return varint(len(body)) + body
 
 
 @lru_cache(maxsize=1 << 14)
-def size_of(number: int) -> bytes:
-    r"""Encode a number of at least -1 as sizes are written: seven bits a byte, zigzag.
+def varint(number: int) -> bytes:
+    r"""Encode a number of at least -1 as Kafka writes sizes: seven bits a byte, zigzag.
 
     Examples
     --------
-    >>> size_of(0), size_of(-1), size_of(63), size_of(64)
+    >>> varint(0), varint(-1), varint(63), varint(64)
     (b'\x00', b'\x01', b'~', b'\x80\x01')
 
     """
@@ -428,13 +428,13 @@ def size_of(number: int) -> bytes:
     return bytes(found)
 
 
-_NOTHING = size_of(-1)
+_NOTHING = varint(-1)
 
 
 @lru_cache(maxsize=1 << 10)
 def _named(name: str) -> bytes:
     data = name.encode()
-    return size_of(len(data)) + data
+    return varint(len(data)) + data
 
 
 def _give(

@@ -366,7 +366,7 @@ def write(directory: StateDirectory, origin: State, cut: Cut) -> None:
 
 
 @contextmanager
-def in_words(directory: Path | None) -> Iterator[None]:
+def state_in_one_line(directory: Path | None) -> Iterator[None]:
     """Let errors of the state in a directory, if there is one, end the command."""
     try:
         with in_one_line(StateError):

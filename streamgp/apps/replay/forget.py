@@ -24,10 +24,10 @@ from streamgp.apps.replay.checkpoint import (
     Cut,
     check_version,
     config_of,
-    in_words,
     open_store,
     out_of,
     read,
+    state_in_one_line,
     write,
 )
 from streamgp.apps.replay.engine import CountingSink
@@ -59,7 +59,7 @@ def forget_key(directory: Path, key: str) -> str:
         raise click.ClickException(
             f"{directory} holds no state of a replay; give the directory of --state"
         )
-    with in_words(directory), StateDirectory(directory) as state, ExitStack() as stack:
+    with state_in_one_line(directory), StateDirectory(directory) as state, ExitStack() as stack:
         found = read(state)
         assert found is not None  # it was there before, and is never removed
         origin, cut = found

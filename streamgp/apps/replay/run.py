@@ -35,7 +35,7 @@ from streamgp.apps.recorded_logs import (
     open_log,
     tell_rejected,
 )
-from streamgp.apps.replay.checkpoint import Cut, Keeper, in_words
+from streamgp.apps.replay.checkpoint import Cut, Keeper, state_in_one_line
 from streamgp.apps.replay.engine import Game, Played, drifts_of, reliability_of
 from streamgp.apps.replay.results import (
     FILE_NAMES,
@@ -217,7 +217,7 @@ def replay_log(
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
         start = perf_counter()
         try:
-            with in_words(state):
+            with state_in_one_line(state):
                 keeper = None
                 if state is not None:
                     keeper = Keeper(state, config, path, out, strict=strict)

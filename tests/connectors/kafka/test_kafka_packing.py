@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.kafka.record_codec import _bodies, packed, size_of
+from connectors.kafka.record_codec import _bodies, packed, varint
 from connectors.topics import RefusedError
 from tests.helpers.kafka_cases import opened, out, read
 
@@ -36,7 +36,7 @@ def test_sizes_are_written_as_the_client_writes_them(number):
 
     theirs = bytearray()
     encode_varint(number, theirs.append)
-    assert size_of(number) == theirs
+    assert varint(number) == theirs
 
 
 @given(records, st.integers(1, 20_000))
