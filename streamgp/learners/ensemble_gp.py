@@ -21,8 +21,7 @@ from streamgp.base import (
     Preset,
     positive_parts,
 )
-from streamgp.common.light_tails import LightTails
-from streamgp.common.normal import GaussianMixture, MixturePosterior, mixture_moments
+from streamgp.common.normal import GaussianMixture, LightTails, MixturePosterior, mixture_moments
 from streamgp.common.running_stats import Moments
 from streamgp.gp.linear_experts import Seen
 from streamgp.kernels import Kernel

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import is_
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -60,6 +60,16 @@ from streamgp.query.annotator_evidence import (
     labels_among,
     own_and_others,
 )
+from streamgp.query.learner import (
+    CountingPending,
+    KnowingClasses,
+    LeavingOneOut,
+    PartlyRefusing,
+    PendingAnswers,
+    RestorableLearner,
+    Retaining,
+    TellingNoise,
+)
 from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite
 
@@ -82,110 +92,6 @@ _COMPARABLE = frozenset((bool, int, float, str))
 # Number of latest answers by which annotators are judged. A learner that cannot leave examples out
 # is taught these once more, which must not take ever longer.
 _MOST_ANSWERS = 2000
-
-
-# --- Optional methods of a learner, in addition to those of a River estimator.
-
-
-@runtime_checkable
-class RestorableLearner(Protocol):
-    """A learner with knowledge besides its examples, such as hyperparameters."""
-
-    def state(self) -> State:
-        """Return what it knows besides its examples, as plain JSON values.
-
-        What changes with every example, and has no part in which ones are retained, is stored under
-        the name "progress".
-        """
-
-    def load_state(self, state: State) -> None:
-        """Restore what another learner knew besides its examples, before the first example."""
-
-
-@runtime_checkable
-class PartlyRefusing(Protocol):
-    """A learner that tells whether a refused example has left it unchanged."""
-
-    @property
-    def refuses_whole(self) -> bool:
-        """Whether a refused example changes nothing."""
-
-
-@runtime_checkable
-class Retaining(Protocol):
-    """A learner that tells whether it retains the examples that it has learned."""
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever dropped."""
-
-
-@runtime_checkable
-class KnowingClasses(Protocol):
-    """A learner that can be told of classes of which it has no example."""
-
-    def know(self, labels: Iterable[Label]) -> None:
-        """Count these labels among the known classes."""
-
-
-@runtime_checkable
-class HavingExperts(Protocol):
-    """A learner composed of several experts."""
-
-    @property
-    def n_experts(self) -> int:
-        """Number of experts."""
-
-
-@runtime_checkable
-class LeavingOneOut(Protocol):
-    """A learner that judges each of its examples by the others."""
-
-    def leave_one_out(self) -> Mapping[str, Any]:
-        """Return the belief about each example by all the others, by event id."""
-
-
-@runtime_checkable
-class BelievingJointly(Protocol):
-    """A learner with a joint belief about several events."""
-
-    noise_variance: float
-
-    def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
-        """Return means and covariances of the events, and what else the classifier knows."""
-
-
-@runtime_checkable
-class TellingNoise(Protocol):
-    """A learner that distinguishes noisy labels from others, by their privileged features."""
-
-    def noise_one(self, privileged: Features | None) -> float:
-        """Return the noise variance expected of a label; None stands for any label."""
-
-
-class PendingAnswers(Protocol):
-    """What the answers to pending questions will tell, whichever answers they are."""
-
-    @property
-    def n(self) -> int:
-        """Number of questions."""
-
-    def append(self, x: Features, target: float) -> None:
-        """Add a question; if it is refused, nothing changes."""
-
-    def truncate(self, n: int) -> None:
-        """Keep only the first `n` questions."""
-
-    def predict(self, x: Features) -> tuple[float, float]:
-        """Share of the answers, and variance after them, at an event."""
-
-
-@runtime_checkable
-class CountingPending(Protocol):
-    """A learner that knows what the answers to pending questions will tell."""
-
-    def pending(self) -> PendingAnswers:
-        """Return an object that takes the questions; valid until the learner changes."""
 
 
 class ExampleStore(ABC, Generic[B]):

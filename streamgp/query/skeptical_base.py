@@ -37,9 +37,9 @@ from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import kind_of, written_out
 from streamgp.query.budgets import Unlimited, account_of, check_budget
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import (
+from streamgp.query.example_store import ExampleStore
+from streamgp.query.learner import (
     BelievingJointly,
-    ExampleStore,
     HavingExperts,
     LeavingOneOut,
     RestorableLearner,

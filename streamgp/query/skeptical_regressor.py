@@ -30,7 +30,8 @@ from streamgp.learners.river_adapters import as_target, checked_target, split
 from streamgp.query.budgets import Unlimited
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import ExampleStore, LeavingOneOut
+from streamgp.query.example_store import ExampleStore
+from streamgp.query.learner import LeavingOneOut
 from streamgp.query.registry import classes_only_for
 from streamgp.query.retrospective import LeaveOneOutReview, Review
 from streamgp.query.skeptical_base import (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from streamgp.common.light_tails import LightTailedMixture, LightTails
-from streamgp.common.normal import GaussianMixture
+from streamgp.common.normal import GaussianMixture, LightTailedMixture, LightTails
 
 STANDARD = GaussianMixture(weights=(1.0,), mus=(0.0,), sigmas=(1.0,))
 

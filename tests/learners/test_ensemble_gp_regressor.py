@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from river import evaluate, metrics
 
 from streamgp import EnsembleGPRegressor
-from streamgp.common.light_tails import LightTailedMixture
-from streamgp.common.normal import GaussianMixture
+from streamgp.common.normal import GaussianMixture, LightTailedMixture
 from streamgp.gp.random_features import RandomFeatures
 from streamgp.kernels import Matern52, RationalQuadratic, SquaredExponential
 
