@@ -54,7 +54,7 @@ class LengthScales(Mapping[FeatureName, float]):
         return repr(dict(self.pairs))
 
 
-class Hyperparameters(Composable):
+class ParametricKernel(Composable):
     """A kernel whose constructor takes only positive numbers, or length scales by name."""
 
     __slots__ = ()

@@ -11,14 +11,14 @@ import numpy as np
 from streamgp.base import Array
 from streamgp.features import Columns
 from streamgp.kernels.composition import Composable
-from streamgp.kernels.hyperparameters import Hyperparameters
+from streamgp.kernels.hyperparameters import ParametricKernel
 from streamgp.kernels.spaces import Euclidean, space_of
 
 __all__ = ["Constant", "Linear", "White"]
 
 
 @dataclass(frozen=True, slots=True)
-class Linear(Hyperparameters):
+class Linear(ParametricKernel):
     """Linear functions through the origin: `k(x, x') = variance * x'x`.
 
     A string is a direction of its own, of length 1. Add `Constant` for functions that do not pass
@@ -52,12 +52,12 @@ class Linear(Hyperparameters):
     _space: Euclidean = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        Hyperparameters.__post_init__(self)
+        ParametricKernel.__post_init__(self)
         object.__setattr__(self, "_space", space_of(1.0, None))
 
     def with_theta(self, theta: Array) -> Self:
         """Return the same kernel with another variance."""
-        other = Hyperparameters.with_theta(self, theta)
+        other = ParametricKernel.with_theta(self, theta)
         object.__setattr__(other, "_space", self._space)
         return other
 
@@ -106,7 +106,7 @@ class Linear(Hyperparameters):
 
 
 @dataclass(frozen=True, slots=True)
-class _Blind(Hyperparameters):
+class _Blind(ParametricKernel):
     """A kernel that stores nothing about a point."""
 
     variance: float = 1.0

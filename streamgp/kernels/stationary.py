@@ -13,14 +13,14 @@ from streamgp.base import Array
 from streamgp.common.signatures import parameters
 from streamgp.features import Columns
 from streamgp.kernels.base import LengthScale
-from streamgp.kernels.hyperparameters import ColumnScales, Hyperparameters
+from streamgp.kernels.hyperparameters import ColumnScales, ParametricKernel
 from streamgp.kernels.spaces import Space, space_of
 
 __all__ = ["Categorical", "Matern32", "Matern52", "RationalQuadratic", "SquaredExponential"]
 
 
 @dataclass(frozen=True, slots=True)
-class Radial(Hyperparameters, ABC):
+class Radial(ParametricKernel, ABC):
     """`k(x, x') = variance * c(h)` with `h = -|x - x'|² / (2 length_scale²)` and `c(0) = 1`.
 
     Subclasses define `c` and its spectral density (`Spectral`).
@@ -43,7 +43,7 @@ class Radial(Hyperparameters, ABC):
     _space: Space = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        Hyperparameters.__post_init__(self)
+        ParametricKernel.__post_init__(self)
         self._settle(None)
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Radial(Hyperparameters, ABC):
 
     def with_theta(self, theta: Array) -> Self:
         """Return the same kernel with other hyperparameters."""
-        other = Hyperparameters.with_theta(self, theta)
+        other = ParametricKernel.with_theta(self, theta)
         return other if self._columns is None else other.bound(self._columns)
 
     def bound(self, columns: Columns) -> Self:
