@@ -66,6 +66,7 @@ from streamgp.query.learner import (
     LeavingOneOut,
     PartlyRefusing,
     PendingAnswers,
+    Relabelling,
     RestorableLearner,
     Retaining,
     TellingNoise,
@@ -150,6 +151,7 @@ class ExampleStore(ABC, Generic[B]):
         self._takes_event_id = options.event_id
         self._takes_privileged = options.privileged
         self._is_restorable = isinstance(template, RestorableLearner)
+        self._relabels = isinstance(template, Relabelling)
         self._leaves_one_out = isinstance(template, LeavingOneOut)
         self.counts_pending = isinstance(template, CountingPending)
         self._examples: dict[str | tuple[int], Example] = {}
@@ -850,7 +852,7 @@ class ClassExampleStore(ExampleStore[Belief]):
 
     @property
     def _relabels_exactly(self) -> bool:
-        return self._is_restorable
+        return self._is_restorable and self._takes_event_id and self._relabels
 
 
 def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:

@@ -46,6 +46,21 @@ class Retaining(Protocol):
 
 
 @runtime_checkable
+class Relabelling(Protocol):
+    """A learner that can change the label of an example that it has learned.
+
+    It learns with `event_id`, and is a `RestorableLearner`; any other is taught all examples again.
+    """
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is, once relabelled, bitwise one that learned the new label at once."""
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Change the label of an example."""
+
+
+@runtime_checkable
 class KnowingClasses(Protocol):
     """A learner that can be told of classes of which it has no example."""
 

@@ -52,6 +52,25 @@ def test_a_belief_is_asked_for_once_and_forgotten_after_any_change():
         belief = taught.belief(x)
 
 
+class Counting(naive_bayes.GaussianNB):
+    """A learner of a user with a state, which it saves, and without means of relabelling."""
+
+    def state(self):
+        return {}
+
+    def load_state(self, state):
+        pass
+
+
+def test_a_learner_with_a_state_that_cannot_relabel_is_taught_again():
+    taught, again = (ClassExampleStore(Counting(), NoScaling()) for _ in range(2))
+    for n in range(6):
+        taught.teach({"a": float(n % 3)}, "pq"[n % 2], f"e{n}")
+        again.teach({"a": float(n % 3)}, "q" if n == 2 else "pq"[n % 2], f"e{n}")
+    taught.relabel("e2", "q")
+    assert taught.belief({"a": 0.5}) == again.belief({"a": 0.5})
+
+
 def test_what_is_predicted_before_the_first_label_changes_nothing_of_what_is_learned():
     template = forest.ARFClassifier(n_models=3, seed=1)
     asked, silent = (ClassExampleStore(template, NoScaling()) for _ in range(2))
