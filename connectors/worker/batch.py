@@ -493,7 +493,7 @@ class Deletions:
             return None
         revision = what.revision or 0
         if partition.revisions.is_replaced(entity, what.event_id, revision):
-            return []  # the deleted label was corrected before; the current one remains
+            partition.n_forgotten += 1  # earlier snapshots hold the line, and cannot be merged
         messages = loops.withdraw(what.key, what.event_id, now, revision=revision)
         if any(isinstance(m, Rejected) and m.fault == "failed" for m in messages):
             # The learner still holds what the log has lost: a later start must not report this as a

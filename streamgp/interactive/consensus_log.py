@@ -89,6 +89,11 @@ class HeldLines:
         for line in lines:
             self.add(line)
 
+    def has_replaced(self, event_id: str, revision: int) -> bool:
+        """Whether the label of an event is that of a later line than that of a revision."""
+        about = self._about.get(event_id)
+        return about is not None and about[-1].revision > revision
+
     def first_probability_wrong(self, event_id: str) -> float | None:
         """Return how much the first answer about an event counts as wrong, None if not known."""
         found = (line.probability_wrong for line in self._about.get(event_id, ()))

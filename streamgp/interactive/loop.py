@@ -125,6 +125,7 @@ from streamgp.interactive.quarantine import JudgesAnnotators, judged
 from streamgp.interactive.retract import (
     Relearned,
     disregarded,
+    leave_out,
     put_back,
     take_back,
     take_back_known,
@@ -700,7 +701,8 @@ class InteractiveLoop(RestartableLoop):
             The time, in seconds.
         revision
             Revision of the line that was deleted: the example is removed only if this one is in
-            force. None for the one in force.
+            force. If a later one is, its label stays, and the learner is taught the log again
+            without the deleted line. None for the one in force.
         key
             Key of the example; only repeated in the message if the event is forgotten.
 
@@ -713,6 +715,13 @@ class InteractiveLoop(RestartableLoop):
         check_now(now)
         self._last = None
         record, consensus = self._memory.get(event_id), self._moderator.consensus
+        if revision is not None and self._moderator.lines.has_replaced(event_id, revision):
+            self._segments.has_changed = True
+            return self._attempt(
+                _Accepted(event_id, key, now),
+                lambda: leave_out(self._moderator, event_id, revision),
+                always=True,
+            )
         if record is not None and record.is_learned:
             if revision not in (None, record.revision):
                 return []

@@ -278,6 +278,30 @@ def take_back_known(
     return [done.retraction, *changed, *done.messages]
 
 
+def leave_out(moderator: Moderator, event_id: str, revision: int) -> list[Message]:
+    """Teach the log again without a line that a later one about the same event has replaced.
+
+    The label stays. What the deleted answer told about its annotator is no longer counted, and the
+    label takes its place in the order of learning from the first line about the event that is left:
+    so the log, which has lost the line, would also teach another learner.
+
+    It changes nothing if the loop does not hold all lines, or its model cannot be taught again.
+
+    Returns
+    -------
+    No messages.
+
+    """
+    model = moderator.model
+    left = [line for line in moderator.lines if _name(line) != (event_id, revision)]
+    if isinstance(model, Unlearning) and _is_log_of(model, left):
+        taught = model.unlearned()
+        for _ in teach(taught, left, observed=True):
+            pass  # what it refuses stays on record, as in any learner taught again
+        _take_up(moderator, model, taught, left)
+    return []
+
+
 def put_back(
     moderator: Moderator,
     *,
@@ -375,10 +399,17 @@ def _relearned(
             moderator.rollback.touch(record)
             why = _WHY_AGAIN if is_undo else _WHY
             messages += moderator.follow(record, line, lines, now, why)
+    _take_up(moderator, model, taught, log)
+    return messages, log
+
+
+def _take_up(
+    moderator: Moderator, model: Unlearning, taught: Unlearning, log: Sequence[LabelledExample]
+) -> None:
+    """Bring the model of a loop to what another one was taught from a log, which the loop holds."""
     state = model.state_taught_as(taught)
     moderator.journal.call(model.reset_to, state, examples_in(log))
     moderator.lines.replace(log)
-    return messages, log
 
 
 def disregarded(

@@ -290,7 +290,7 @@ def long_conversation():
 def test_a_long_conversation_with_everything_in_it(long_conversation):
     engine = played(settings(), long_conversation, fails_every=37)
     topics = {each.topic for each in engine.written}
-    assert topics == {"predictions", "requests", "consensus", "dead-letters"}
+    assert topics == {"predictions", "requests", "consensus", "dead-letters", "state"}
     said = b"".join(each.value or b"" for each in engine.written)
     for what in (b"label.request", b"label.challenge", b"label.cancel", b"expired"):
         assert re.search(b'"type":"' + what, said), what

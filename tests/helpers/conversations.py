@@ -2,8 +2,8 @@
 
 Built from a list of moves, so that a law can draw them, with every kind of input: events with and
 without labels, answers that are in time, late, early, declined or corrections, cancelled requests,
-deletions of an example or of a whole key, labels of one annotator that are taken back or restored,
-and records that cannot be read.
+deletions of an example, of a line that was corrected since, or of a whole key, labels of one
+annotator that are taken back or restored, and records that cannot be read.
 
 """
 
@@ -20,7 +20,7 @@ from connectors.worker.partition import Partition
 MOVES = (
     *("event", "event", "event", "labelled", "labelled", "answer", "answer", "correct", "early"),
     *("decline", "cancel", "again", "withdraw", "forget", "bad", "wait", "wait long"),
-    *("retract", "reinstate"),
+    *("retract", "reinstate", "supersede", "supersede", "withdraw"),
 )
 ANNOTATORS = ("ada", "ben")
 SHORT_S, LONG_S = 7.0, 100.0
@@ -42,10 +42,12 @@ def conversation(moves, *, partition=0, start=1000.0):
 
     """
     now, n_events, offsets, steps = start, {}, {}, []
+    standing = {}  # the last answer about each event
 
     def add(topic, key, value, at=None, **fields):
         if topic == "answers" and "answer_id" in value:
             fields["annotator"] = ANNOTATORS[int(value["event_id"][1:]) % 2]
+            standing[key, value["event_id"]] = value["answer_id"]
         offset = offsets[topic] = offsets.get(topic, -1) + 1
         data = json.dumps({**value, **fields}).encode() if isinstance(value, dict) else value
         record = Record(
@@ -75,6 +77,11 @@ def conversation(moves, *, partition=0, start=1000.0):
                 add("answers", record_key, answer, request_id=f"{last}/label")
             case "correct":
                 add("answers", record_key, {"answer_id": name, "event_id": last, "y": "shop"})
+            case "supersede":
+                answer = {"answer_id": name, "event_id": last, "y": ("den", "shop")[n % 2]}
+                add(
+                    "answers", record_key, answer, supersedes=standing.get((record_key, last), last)
+                )
             case "early":
                 add("answers", record_key, {"answer_id": name, "event_id": event_id, "y": label})
             case "decline":

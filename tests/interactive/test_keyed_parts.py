@@ -68,7 +68,7 @@ class StateChangelog:
             self.publish(messages)
             messages = []
             if self.loops.forget(key):
-                self.topics[key].lines.clear()
+                self.topics[key].forget()
                 self.saved = None
         else:
             self.said[key] = told(self.loops, step, key=key)

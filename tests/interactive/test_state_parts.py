@@ -88,6 +88,10 @@ class StateChangelog:
             line = rng.choice(self.topics.lines)
             revision = rng.choice([None, line.revision])
             self.messages = self.loop.withdraw(line.event_id, self.story.now, revision=revision)
+            if revision is not None:
+                self.topics.erase(line.event_id, revision)
+                # An earlier snapshot holds the line.
+                self.saved = (self.loop.snapshot(), self.topics.end)
         else:
             self.messages = told(self.loop, self.story.next(self.messages))
         self.topics.note(self.messages)
@@ -537,6 +541,21 @@ def test_a_line_that_was_replaced_takes_nothing_with_it(learned):
     assert loop.withdraw("1", 7.0, revision=0) == []
     assert loop.withdraw("1", 7.0, revision=7) == []
     assert [line.revision for line in loop.withdraw("1", 7.0, revision=1)] == [2]
+
+
+@pytest.mark.parametrize("now", [7.0, 102.0])
+def test_the_label_of_a_line_that_was_replaced_is_learned_as_the_log_without_it_says(learned, now):
+    """Within the horizon or beyond it; the label of event 0 stands, but came last."""
+    loop, _, lines = learned
+    [correction] = loop.on_answer(answer("c", name="0", answer_id="a2", supersedes="0"), 2.0)
+    loop.on_time(now)
+    assert loop.withdraw("0", now, revision=0) == []
+    assert labels(loop) == [("1", "b"), ("2", "a"), ("0", "c")]
+    again = made_again(loop.parts(), [*lines[1:], correction])
+    assert again.snapshot() == loop.snapshot()
+    assert again.on_event(event("9"), now) == loop.on_event(event("9"), now)
+    # What the deleted answer told about its annotator is gone as well.
+    assert [example.answer for example in loop.model.examples()][-1] is None
 
 
 @pytest.mark.parametrize(("given", "revision"), [(1, 2), (None, 1)])

@@ -22,6 +22,18 @@ class PublishedState:
     def __init__(self) -> None:
         self.parts: list[tuple[str, bytes | None]] = []
         self.lines: list[LabelledExample] = []
+        self._erased: set[int] = set()  # places of the lines that are deleted
+
+    def erase(self, event_id: str, revision: int) -> None:
+        """Delete the last line of an event and a revision."""
+        name = event_id, revision
+        named = [(line.event_id, line.revision) for line in self.lines]
+        self._erased.add(max(n for n, each in enumerate(named) if each == name))
+
+    def forget(self) -> None:
+        """Delete all lines."""
+        self.lines.clear()
+        self._erased.clear()
 
     def write(self, parts: Mapping[str, Any], messages: Sequence[Message] = ()) -> None:
         for name, part in parts.items():
@@ -29,7 +41,11 @@ class PublishedState:
         self.note(messages)
 
     def note(self, messages: Sequence[Message]) -> None:
-        self.lines += [m for m in messages if isinstance(m, LabelledExample)]
+        for line in (m for m in messages if isinstance(m, LabelledExample)):
+            if line.y is None:  # workers delete the earlier lines of what is withdrawn
+                events = (each.event_id for each in self.lines)
+                self._erased |= {n for n, each in enumerate(events) if each == line.event_id}
+            self.lines.append(line)
 
     @property
     def end(self) -> tuple[int, int]:
@@ -41,8 +57,11 @@ class PublishedState:
 
     def lines_since(self, start: int, rng: random.Random) -> list[LabelledExample]:
         """Return the lines that compaction leaves, in any order."""
-        last = {(line.event_id, line.revision): line for line in self.lines[start:]}
-        return rng.sample(list(last.values()), len(last))
+        last = {
+            (line.event_id, line.revision): n for n, line in enumerate(self.lines) if n >= start
+        }
+        left = [self.lines[n] for n in last.values() if n not in self._erased]
+        return rng.sample(left, len(left))
 
 
 @contextmanager

@@ -219,6 +219,31 @@ def test_a_deleted_line_that_was_replaced_takes_nothing_back(tmp_path, now, rest
         state.close()
 
 
+def test_a_deleted_line_that_was_replaced_counts_no_more_whatever_a_worker_starts_from(tmp_path):
+    """An older snapshot still has it."""
+    said_of = {}
+    for restarts in ("never", "from topics", "from an older snapshot"):
+        topics, kw = MemoryTopics(), {"answer_horizon_s": 100.0}
+        with StateDirectory(tmp_path / restarts) as state:
+            put(topics, event(1, y="home"), event(2, y="work"))
+            work(topics, **kw)
+            put(topics, correct(1, "shop", at=2.5))
+            work(topics, state=state, **kw)
+            old = state.read("partition-0.snapshot")
+            raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+            steps = [lambda topics=topics: put(topics, event(3, x=event(1).x))]
+            if restarts == "never":
+                run(topics, *steps, **kw)
+            else:
+                work(topics, state=state, **kw)
+                steps[0]()
+                state.write("partition-0.snapshot", old)
+                work(topics, state=state if restarts == "from an older snapshot" else None, **kw)
+        said_of[restarts] = said(topics, "predictions")[-1]
+        assert set(said_of[restarts].proba) == {"work", "shop"}
+    assert len({repr(prediction) for prediction in said_of.values()}) == 1
+
+
 @pytest.mark.parametrize("now", [2.0, 200.0])
 def test_a_deleted_line_that_counts_takes_the_corrected_label_back(now):
     topics, clock = MemoryTopics(), [1.0]
