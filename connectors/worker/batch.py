@@ -275,7 +275,6 @@ class Results:
 
     def _take_line(self, partition: Partition, line: LabelledExample) -> None:
         entity = self._entity(line.key)
-        partition.revisions.note(entity, line)
         drift = partition.loops.new_drift(line.key)  # only a label that is learned may show one
         if drift is not None:
             self.drifts.append((partition.number, drift))
@@ -399,7 +398,10 @@ class Deletions:
                 return
             if undone is None:
                 return
-        lines = history.lines(entity)
+        written, held = history.lines(entity), loops.lines(asked.key)
+        # What others have deleted is already missing in the topic, but counts until their null
+        # comes. The loop holds no withdrawals.
+        lines = written if held is None else [*held, *(line for line in written if line.y is None)]
         done = loops.retract_or_reject(
             asked.key,
             asked.annotator,
@@ -416,7 +418,8 @@ class Deletions:
         self._results.take(partition, cancels, record, asked)
         changed = undone or done.retraction
         if changed is not None:
-            self._relearn(partition, entity, done.log, {line.event_id for line in changed.taken})
+            events = {line.event_id for line in changed.taken}
+            self._relearn(partition, entity, lines, done.log, events)
             parts = self._kept_for_undo(history, entity, asked, done.retraction)
             self._results.keep(entity, parts, number)
             if asked.undo:
@@ -429,6 +432,7 @@ class Deletions:
         self,
         partition: Partition,
         entity: str,
+        before: Iterable[LabelledExample],
         log: Iterable[LabelledExample],
         events: Collection[str],
     ) -> None:
@@ -436,18 +440,29 @@ class Deletions:
 
         All other lines about these events are deleted: no line may outlive the line that replaces
         it.
+
+        Parameters
+        ----------
+        before
+            The lines that it was taught before.
+        log
+            Those that it was taught now.
+        events
+            Events of the lines that were taken back, or put back.
+
         """
-        history = self._as_written(partition.number)
-        before = {_key_of(entity, line): line for line in history.lines(entity)}
+        known = {_key_of(entity, line): line for line in before}
         left = {_key_of(entity, line): line for line in log}
+        written = self._as_written(partition.number).lines(entity)
         self._results.relearn(
             partition,
-            [key for key in before if key not in left and parts_of(key)[1] in events],
-            [line for key, line in left.items() if before.get(key) != line],
+            [
+                key
+                for line in written
+                if line.event_id in events and (key := _key_of(entity, line)) not in left
+            ],
+            [line for key, line in left.items() if known.get(key) != line],
         )
-        partition.revisions.forget(entity)  # rebuilt as after a restart
-        for line in self._as_written(partition.number).lines(entity):
-            partition.revisions.note(entity, line)
 
     @staticmethod
     def _kept_for_undo(
@@ -492,8 +507,11 @@ class Deletions:
         if not is_known:
             return None
         revision = what.revision or 0
-        if partition.revisions.is_replaced(entity, what.event_id, revision):
+        if loops.has_replaced(what.key, what.event_id, revision):
             partition.n_forgotten += 1  # earlier snapshots hold the line, and cannot be merged
+            # A retraction may have written it again since the null.
+            line = consensus_key(entity, what.event_id, revision)
+            self._results.erase(line, partition.number)
         messages = loops.withdraw(what.key, what.event_id, now, revision=revision)
         if any(isinstance(m, Rejected) and m.fault == "failed" for m in messages):
             # The learner still holds what the log has lost: a later start must not report this as a
@@ -519,7 +537,6 @@ class Deletions:
             if isinstance(message, Cancel)
         ]
         partition.loops.forget(key)
-        partition.revisions.forget(entity)
         partition.n_failed.pop(entity, None)
         self._results.forget(entity, number)
         self._n_seen.clear()  # the list of records has changed

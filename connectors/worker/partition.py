@@ -8,7 +8,7 @@ the start: a snapshot that does not fit, for whatever reason, is ignored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -36,66 +36,7 @@ from connectors.worker.losses import (
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
-from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
-
-# --- Current lines of the consensus log, for examples whose label was corrected.
-
-
-class Revisions:
-    """Current revision of each example; most have only one line, with revision 0.
-
-    When a loop forgets an event, it forgets how often its label was corrected, but the lines can
-    still be deleted from the log. The revisions here follow from the lines alone.
-
-    Examples
-    --------
-    >>> revisions = Revisions()
-    >>> line = LabelledExample(
-    ...     event_id="e1", revision=1, sequence=2, x={}, y="hall", origin="revised", learned_at=5.0
-    ... )
-    >>> revisions.note("ann", line)
-    >>> [revisions.is_replaced("ann", "e1", revision) for revision in (0, 1)]
-    [True, False]
-
-    """
-
-    # _of  by entity and event; 0 if missing
-    def __init__(self) -> None:
-        self._of: dict[str, dict[str, int]] = {}
-
-    def note(self, entity: str, line: LabelledExample) -> None:
-        """Record the next line of an entity."""
-        if line.revision and line.y is not None:
-            self._of.setdefault(entity, {})[line.event_id] = line.revision
-        elif entity in self._of:
-            self._of[entity].pop(line.event_id, None)
-
-    def is_replaced(self, entity: str, event_id: str, revision: int) -> bool:
-        """Return whether a later line than that of a revision gives an example its label.
-
-        A line that is not known was deleted before it could be read; it then counts as current.
-        """
-        return self._of.get(entity, {}).get(event_id, 0) > revision
-
-    def forget(self, entity: str) -> None:
-        """Forget an entity."""
-        self._of.pop(entity, None)
-
-    def state(self) -> list[Sequence[Any]]:
-        """Return the state that must survive a restart, as plain values."""
-        return [
-            [entity, event_id, revision]
-            for entity, revisions in self._of.items()
-            for event_id, revision in revisions.items()
-        ]
-
-    def load_state(self, state: Iterable[Sequence[Any]]) -> None:
-        """Restore a state."""
-        self._of.clear()
-        for entity, event_id, revision in state:
-            self._of.setdefault(str(entity), {})[str(event_id)] = int(revision)
-
 
 # --- Local files of one partition: a snapshot, and the evicted loops.
 
@@ -226,8 +167,6 @@ class Partition:
         The answers that wait for their event.
     windows
         The raw rows in open windows; None without windows.
-    revisions
-        Which lines of the consensus log are current.
     starts
         How far `state` and `consensus` are included: the offsets from which to continue reading.
     positions
@@ -367,7 +306,6 @@ class Partition:
             "positions": dict(self.positions),
             "forgotten": self.heeded(),
             "early": self.early.state(),
-            "revisions": self.revisions.state(),
         }
         if self.windows is not None:
             body["windows"] = self.windows.state()
@@ -427,7 +365,6 @@ class Partition:
         )
         prototype = self._settings.windows
         self.windows = None if prototype is None else prototype.clone()
-        self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
         self.positions: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
@@ -453,7 +390,6 @@ class Partition:
             self.early.take_over(body["early"])
             if self.windows is not None:
                 self.windows.take_over(body["windows"])
-            self.revisions.load_state(body["revisions"])
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
             self.positions = {topic: int(at) for topic, at in body["positions"].items()}
             self._load_forgotten(body["forgotten"])
@@ -488,8 +424,6 @@ class Partition:
                 continue
             if parts or lines:
                 self.loops.take_over(entity if self._settings.keyed else None, parts, lines)
-            for line in lines:
-                self.revisions.note(entity, line)
         if not self.starts and (lost := losses.error()) is not None:
             raise lost
         self.early.take_over(history.early())

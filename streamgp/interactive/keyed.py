@@ -362,6 +362,16 @@ class KeyedLoops:
         self._watch(key, loop)
         return messages
 
+    def has_replaced(self, key: str | None, event_id: str, revision: int) -> bool:
+        """Whether a later line of a key gives an event its label than that of a revision."""
+        loop = self._cache.look_up(self._home(key))
+        return loop is not None and loop.has_replaced(event_id, revision)
+
+    def lines(self, key: str | None) -> list[LabelledExample] | None:
+        """Return the lines on which a key's labels rest; see `InteractiveLoop.lines`."""
+        loop = self._loop(key)
+        return None if loop is None else loop.lines()
+
     def retract(
         self,
         annotator: str,

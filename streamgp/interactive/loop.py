@@ -125,6 +125,7 @@ from streamgp.interactive.quarantine import JudgesAnnotators, judged
 from streamgp.interactive.retract import (
     Relearned,
     disregarded,
+    known_lines,
     leave_out,
     put_back,
     take_back,
@@ -715,7 +716,7 @@ class InteractiveLoop(RestartableLoop):
         check_now(now)
         self._last = None
         record, consensus = self._memory.get(event_id), self._moderator.consensus
-        if revision is not None and self._moderator.lines.has_replaced(event_id, revision):
+        if revision is not None and self.has_replaced(event_id, revision):
             self._segments.has_changed = True
             return self._attempt(
                 _Accepted(event_id, key, now),
@@ -742,6 +743,14 @@ class InteractiveLoop(RestartableLoop):
             lambda: [consensus.forget(event, (revision or 0) + 1, None, now)],
             always=True,
         )
+
+    def lines(self) -> list[LabelledExample] | None:
+        """Return the lines of the consensus log on which the current labels rest, in their order.
+
+        None if they do not tell all that the model was taught, because it cannot be taught again or
+        some were missing in the log from which the loop was made.
+        """
+        return known_lines(self._moderator)
 
     def retract(
         self,

@@ -247,6 +247,16 @@ def take_back(
     return Relearned(messages=[*cancels, *messages], log=left, retraction=retraction)
 
 
+def known_lines(moderator: Moderator) -> list[LabelledExample] | None:
+    """Return the lines that a loop holds; None if they do not tell all that its model was taught.
+
+    They do not if it cannot be taught again, or some were missing in the log from which the loop
+    was made.
+    """
+    model, log = moderator.model, list(moderator.lines)
+    return log if isinstance(model, Unlearning) and _is_log_of(model, log) else None
+
+
 def take_back_known(
     moderator: Moderator,
     *,
@@ -258,12 +268,11 @@ def take_back_known(
     Returns
     -------
     The retraction, the lines that replace it, and the cancelled challenges; nothing if there are no
-    such labels, or the lines do not tell all that the model was taught, because it cannot be taught
-    again or some were missing in the log from which the loop was made.
+    such labels, or the lines do not tell all that the model was taught.
 
     """
-    model, log = moderator.model, list(moderator.lines)
-    if not isinstance(model, Unlearning) or not _is_log_of(model, log):
+    log = known_lines(moderator)
+    if log is None:
         return []
     done = take_back(moderator, annotator=annotator, log=log, now=now, since=None)
     if done.retraction is None:

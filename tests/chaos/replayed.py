@@ -132,7 +132,6 @@ def _said(records: Iterable[Record]) -> dict[tuple[str, str], list[Any]]:
 def _described(partition: Partition) -> dict[str, Any]:
     """Return the contents of a partition for comparison, without the numbers of its pages."""
     found: dict[str, Any] = {
-        "revisions": sorted(map(list, partition.revisions.state())),
         "early": partition.early.state(),
         "failed": dict(partition.n_failed),
     }

@@ -254,12 +254,17 @@ def test_one_loop_for_all_keys_takes_labels_back(asked_of):
 def test_a_worker_writes_in_one_batch_what_it_writes_in_several(asked_of):
     steps = [*taught(30), asked_back(0, "ben", 60.0), asked_back(1, "ben", 61.0, undo=True)]
     steps.append(asked_back(2, "ada", 62.0))
+    for n, name in ((3, b"e2"), (4, b"e1")):  # of cyd, who is no part of this, and of ben
+        key = b"k\x1f" + name + b"\x1f0"
+        null = Record(topic="consensus", partition=0, offset=n, key=key, value=None, at=62.0)
+        steps.append((null, 62.0))
     apart, together = OnWorker(asked_of, GROUP), OnWorker(asked_of, GROUP)
     for record, now in steps:
         apart.step(record, now)
-    for record, now in steps[:-4]:
+    for record, now in steps[:-6]:
         together.step(record, now)
-    together.step_all([record for record, _ in steps[-4:]], 62.0)
+    together.step_all([record for record, _ in steps[-6:]], 62.0)
+    assert not [each for each in together.written if each.topic == "dead-letters"]
     assert sorted(together.store.items()) == sorted(apart.store.items())
 
 

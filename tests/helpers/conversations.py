@@ -123,7 +123,13 @@ class OnWorker:
         self.step_all([] if record is None else [record], now)
 
     def step_all(self, records, now):
-        """Take records as one batch; without any, only time passes."""
+        """Take records as one batch; without any, only time passes.
+
+        What a null deletes is gone from the topic before a worker reads the null.
+        """
+        for record in records:
+            if record.topic == "consensus":
+                self.store.put("consensus", record.key, None)
         held = {self.number: self.partition}
         batch = Batch(held, self.settings, self.group, self.names, self.history, now)
         if not records:
@@ -133,9 +139,6 @@ class OnWorker:
             self.written.append(each)
             if each.topic in COMPACTED:
                 self.store.put(each.topic, each.key, each.value)
-        for record in records:
-            if record.topic == "consensus":
-                self.store.put("consensus", record.key, None)
 
     def take(self, batch, records):
         batch.take_all(records, list(map(batch.decode, records)), lambda _: None)

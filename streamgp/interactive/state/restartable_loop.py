@@ -238,6 +238,10 @@ class RestartableLoop:
             if request is not None:
                 yield request.request_id, record.event.occurred_at
 
+    def has_replaced(self, event_id: str, revision: int) -> bool:
+        """Whether a later line of the log gives an event its label than that of a revision."""
+        return self._moderator.lines.has_replaced(event_id, revision)
+
     @property
     def quarantined(self) -> list[str]:
         """Annotators in quarantine, in the order named."""

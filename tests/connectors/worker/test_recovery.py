@@ -78,7 +78,6 @@ def held(partition):
             key: partition.loops.loops[key].snapshot() for key in sorted(partition.loops.loops)
         },
         "early": partition.early.state(),
-        "revisions": sorted(partition.revisions.state()),
         "forgotten": partition.n_forgotten,
         "heeded": (partition.n_heeded, partition.heeded_at),
         "failed": dict(partition.n_failed),
