@@ -52,8 +52,8 @@ request ends without one. The model is told of these requests when it decides ab
 With `open_at_most`, a label request beyond that number of open questions is made only in place of
 an open label request whose event the query strategy now scores lower, which is cancelled. An open
 label request is also cancelled once its event scores no more than the threshold it had to exceed,
-because of labels learned since. Challenges count, except of labels that were not asked for, and are
-always made.
+because of labels learned since. Challenges are always made. They count for half of the limit at
+most, rounded up, and not at all if their labels were not asked for.
 
 Second questions
 ----------------
@@ -559,17 +559,21 @@ class InteractiveLoop(RestartableLoop):
     def _is_full(self) -> bool:
         """Whether there is no room for one more open question."""
         most = self.rules.open_at_most
-        return most is not None and self._n_limited >= most
+        return most is not None and self._n_limited(most) >= most
 
-    @property
-    def _n_limited(self) -> int:
-        """Number of open questions that `open_at_most` limits.
+    def _n_limited(self, most: int) -> int:
+        """Number of open questions that count against a limit of `most`.
 
-        Challenges of labels that were not asked for do not count: an annotator who labels without
-        being asked, and answers no challenge, would keep all others from being asked.
+        An annotator who answers no challenge must not keep all others from being asked. Challenges
+        of labels that were asked for therefore count for half of the limit at most, and those of
+        labels that were not asked for, of which one annotator may cause any number, for nothing.
         """
         found = self._memory.open_ones()
-        return sum(record.was_asked or record.state == "compared" for record in found)
+        n_others = sum(record.state in ("asked", "compared") for record in found)
+        n_challenges = sum(
+            record.was_asked and record.state in ("challenged", "doubted") for record in found
+        )
+        return n_others + min(n_challenges, (most + 1) // 2)
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -936,7 +940,7 @@ class InteractiveLoop(RestartableLoop):
         self, decision: Decision, now: float, most: int
     ) -> tuple[Decision, Conversation | None]:
         """Return whether there is room for a question, and which conversation to end for it."""
-        if self._n_limited < most:
+        if self._n_limited(most) < most:
             return decision, None
         asked = [record for record in self._memory.open_ones() if record.state == "asked"]
         scored = [(self._score_of(record, now), record) for record in asked]

@@ -81,6 +81,23 @@ def test_a_challenge_counts_and_is_not_replaced():
     assert prediction.decision.budget == "open_at_most"
 
 
+@pytest.mark.parametrize(("most", "n_requests"), [(2, 1), (3, 1), (4, 2), (5, 2)])
+def test_challenges_that_are_never_answered_leave_half_of_the_limit_to_requests(most, n_requests):
+    loop = InteractiveLoop(Scored(contests=True, proba={"b": 1.0}), open_at_most=most)
+    for n in range(3 * most):
+        send(loop, f"a{n}", 0.6)
+        answered(loop, f"a{n}")
+    challenges = loop.open_requests()
+    assert challenges == [f"a{n}/challenge/1" for n in range(3 * most)]
+    for n in range(n_requests):
+        assert send(loop, f"b{n}", 0.6)[-1].request_id == f"b{n}/label"
+    [prediction] = send(loop, "c", 0.6)
+    assert prediction.decision.budget == "open_at_most"
+    _, cancel, request = send(loop, "d", 0.7)  # in place of a request, not of a challenge
+    assert (cancel.request_id, request.request_id) == ("b0/label", "d/label")
+    assert loop.open_requests()[: 3 * most] == challenges
+
+
 def test_a_challenge_of_a_label_that_was_not_asked_for_leaves_room():
     loop = InteractiveLoop(Scored(contests=True, proba={"b": 1.0}), open_at_most=1)
     for name in "ab":
