@@ -364,7 +364,7 @@ class KeyedLoops:
 
     def has_replaced(self, key: str | None, event_id: str, revision: int) -> bool:
         """Whether a later line of a key gives an event its label than that of a revision."""
-        loop = self._cache.look_up(self._home(key))
+        loop = self._loop(key)
         return loop is not None and loop.has_replaced(event_id, revision)
 
     def lines(self, key: str | None) -> list[LabelledExample] | None:
