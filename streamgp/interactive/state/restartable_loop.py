@@ -370,7 +370,9 @@ class RestartableLoop:
         if all(part is None for part in parts.values()) and HEAD in parts:
             return None
         lines = self._moderator.lines
-        after = lines.sequence, resumable(self.model).examples(), lines
+        # Without any line so far, this is the whole log, and lines may be missing.
+        known = lines.sequence, resumable(self.model).examples(), lines
+        after = known if lines.sequence else None
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
         return type(self)(model, **self.rules.arguments)._taking_up(parts, log, after)

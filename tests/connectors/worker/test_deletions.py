@@ -275,6 +275,21 @@ def test_a_label_does_not_come_back_when_its_correction_is_deleted_while_no_work
     assert labels(topics, **kw)[0] == 0
 
 
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_label_deleted_while_no_worker_runs_keeps_none_from_starting(keyed):
+    """Its event is forgotten, so nothing but the null tells of the label."""
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0], "keyed": keyed}
+    put(topics, event(1, y="home", at=1.0), event(2, y="work", at=1.0))
+    work(topics, **kw)
+    clock[0] = 200.0
+    put(topics, event(3, at=200.0))
+    work(topics, **kw)
+    raw(topics, "consensus", key=(b"ann" if keyed else b"") + b"\x1fe1\x1f0", value=None)
+    assert labels(topics, **kw) == (1, "work")
+    assert letters(topics) == []
+
+
 def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
     topics = MemoryTopics()
     with StateDirectory(tmp_path / "state") as state:
