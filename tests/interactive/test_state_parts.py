@@ -71,7 +71,10 @@ seeds = st.integers(0, 10**6)
 
 
 class StateChangelog:
-    """A loop in a story, now and then published and snapshot, and sometimes told to withdraw."""
+    """A loop in a story, now and then published and snapshot.
+
+    Sometimes lines are deleted, and an annotator's labels are taken back and put back.
+    """
 
     def __init__(self, model, seed, spans=SPANS, story=None):
         self.model, self.spans = model, spans
@@ -80,6 +83,7 @@ class StateChangelog:
         self.story = story or Story(seed, labels=LABELS)
         self.messages = []
         self.topics = PublishedState()
+        self.retractions = []
         self.saved = (self.loop.snapshot(), self.topics.end)
 
     def step(self):
@@ -92,6 +96,9 @@ class StateChangelog:
                 self.topics.erase(line.event_id, revision)
                 # An earlier snapshot holds the line.
                 self.saved = (self.loop.snapshot(), self.topics.end)
+        elif rng.random() < 0.03:
+            self.relearn()
+            return
         else:
             self.messages = told(self.loop, self.story.next(self.messages))
         self.topics.note(self.messages)
@@ -99,6 +106,19 @@ class StateChangelog:
             self.topics.write(self.loop.changes())
         if rng.random() < 0.1:
             self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def relearn(self):
+        """Take an annotator's labels back, or put the last ones back."""
+        log, now = self.topics.lines_since(0, self.rng), self.story.now
+        if self.retractions and self.rng.random() < 0.5:
+            done = self.loop.reinstate(self.retractions.pop(), log, now)
+        else:
+            done = self.loop.retract(self.rng.choice(("ann", "bob")), log, now)
+            self.retractions += [done.retraction] if done.retraction else []
+        self.messages = done.messages
+        self.topics.replace(done.log)
+        # No earlier snapshot can be merged.
+        self.saved = (self.loop.snapshot(), self.topics.end)
 
     def steps_and_cut(self, n):
         """Play on; return the loop as it is made again in different ways, each time the same."""

@@ -30,6 +30,11 @@ class PublishedState:
         named = [(line.event_id, line.revision) for line in self.lines]
         self._erased.add(max(n for n, each in enumerate(named) if each == name))
 
+    def replace(self, lines: Sequence[LabelledExample]) -> None:
+        """Replace all lines, as after a retraction."""
+        self.forget()
+        self.lines += lines
+
     def forget(self) -> None:
         """Delete all lines."""
         self.lines.clear()
