@@ -77,6 +77,6 @@ def test_it_is_short():
 def test_versions_are_those_of_the_package_metadata():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "River 0.26" in README.text
-    assert "river>=0.26,<0.27" in project["dependencies"]
+    assert "river>=0.26.1,<0.27" in project["dependencies"]
     extras = set(re.findall(r'"?\.\[([a-z,]+)\]"?', README.text))
     assert extras <= set(project["optional-dependencies"])
