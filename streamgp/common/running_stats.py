@@ -6,6 +6,8 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
+from streamgp.common.feature_values import LARGEST
+
 
 class Moments:
     """Running mean and standard deviation (Welford), in population form.
@@ -153,8 +155,8 @@ class Quartiles:
         """
         if self.n > 1:
             low, middle, high = statistics.quantiles(self.values, method="inclusive")
-            # Below this, the spread is rounding error of a constant.
-            if high - low > 1e-12 * abs(middle):
+            # Below this, the spread is rounding error of a constant, or has no finite inverse.
+            if high - low > max(1e-12 * abs(middle), 1.0 / LARGEST):
                 return (high - low) / _NORMAL_RANGE
         moments = Moments()
         for value in self.values:

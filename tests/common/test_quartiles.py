@@ -34,3 +34,9 @@ def test_a_fifth_of_wild_numbers_moves_little():
 )
 def test_where_most_numbers_are_the_same_the_standard_deviation_counts(values, scale):
     assert Quartiles(values).scale == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 2e-308, 1e-300])
+def test_a_scale_has_a_finite_inverse(tiny):
+    values = [*[0.0] * 9, -1.0, -1.0, -tiny]
+    assert Quartiles(values).scale == pytest.approx(np.std(values))
