@@ -281,8 +281,9 @@ def test_statistics_are_renewed_whenever_the_events_have_doubled():
     assert [i + 1 for i, new in enumerate(changed) if new] == [1, 2, 4, 8, 16, 21, 42, 84, 168]
 
 
-@given(st.integers(1, 12), st.integers(1, 80), st.floats(-500.0, 500.0))
+@given(st.integers(12, 24), st.integers(1, 80), st.floats(-500.0, 500.0))
 def test_a_renewed_scale_is_that_of_all_events_at_the_last_renewal(warm_up, n, value):
+    """Where there are no outliers: by fewer than 12 values, some of these would be."""
     scaling, xs = RenewedScaling(warm_up), rows(n, seed=n)
     last = [i + 1 for i, new in enumerate(watched(scaling, xs)) if new][-1]
     expected = {name: clipped([x[name] for x in xs], last, value=value) for name in "ab"}
@@ -338,7 +339,7 @@ def test_a_late_feature_waits_for_its_own_values_and_is_then_renewed():
     )
 
 
-@given(st.lists(st.floats(1.0, 50.0), min_size=2, max_size=9, unique=True))
+@given(st.lists(st.floats(1.0, 50.0), min_size=2, max_size=9, unique_by=lambda v: round(v, 6)))
 def test_rare_values_that_are_usual_for_what_is_not_zero_stay_apart(rare):
     column = [*rare, *[0.0] * 20 * len(rare)]
     scaling = RenewedScaling(len(column))
@@ -475,9 +476,9 @@ def test_a_state_of_before_outliers_were_kept_out_is_read():
 # --- scaling by recent measurements
 
 
-@given(st.integers(1, 12), st.integers(0, 6), st.floats(-500.0, 500.0))
+@given(st.integers(3, 12), st.integers(0, 6), st.floats(-500.0, 500.0))
 def test_events_before_a_renewal_count_half_as_much_as_those_after_it(warm_up, n_later, value):
-    """Weighted moments in closed form."""
+    """Weighted moments in closed form; by one or two values, some of these would be outliers."""
     xs = rows(warm_up * (1 + n_later), seed=warm_up)
     scaling = RecentScaling(warm_up)
     changed = watched(scaling, xs)
