@@ -42,7 +42,7 @@ _short_code = lru_cache(maxsize=4096)(_code)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a feature is None, NaN or pandas.NA.
+    """Whether a feature is None, NaN, or pandas.NA or pandas.NaT.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def is_missing(value: Any) -> bool:
 
 def _is_na(value: object) -> bool:
     # By its name, as pandas is slow to import.
-    return type(value).__name__ == "NAType"
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def check_features(x: object) -> None:
@@ -77,7 +77,7 @@ def check_features(x: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether a feature is a number or a boolean, not a string, a date or None.
+    """Whether a feature is a number or a boolean, not a string, a date, an array or None.
 
     Examples
     --------
@@ -86,7 +86,9 @@ def is_number(value: object) -> bool:
     (True, False)
 
     """
-    return hasattr(value, "__float__") and not isinstance(value, str)  # numpy strings have both
+    if not hasattr(value, "__float__") or isinstance(value, str):  # numpy strings have both
+        return False
+    return not getattr(value, "ndim", 0)  # until version 2.4, numpy takes an array of one for it
 
 
 def as_number(name: FeatureName, value: Any) -> float:
@@ -130,25 +132,39 @@ def as_number(name: FeatureName, value: Any) -> float:
 _PYTHON = frozenset((bool, int, float, str, type(None)))
 
 
-def without_numpy(x: Features) -> Features:
-    """Return features with numpy scalars as Python values; the same object if there are none.
+def in_python(x: Features) -> Features:
+    """Return features as values of Python's own types; the same object if they are.
 
     Arithmetic with `float32` is done in single precision, and would differ after a restart, which
-    restores plain values.
+    restores plain values. What is no feature is left as it is, for the learner to refuse.
 
     Examples
     --------
     >>> import numpy as np
-    >>> without_numpy({"light": np.float32(0.1), "place": "hall"})
+    >>> in_python({"light": np.float32(0.1), "place": "hall"})
     {'light': 0.10000000149011612, 'place': 'hall'}
 
     """
     if _PYTHON.issuperset(map(type, x.values())):
         return x
-    return {
-        name: value.item() if type(value).__module__ == "numpy" and not value.shape else value
-        for name, value in x.items()
-    }
+    return {name: _in_python(value) for name, value in x.items()}
+
+
+def _in_python(value: Any) -> Any:
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        value = value.item()
+    elif hasattr(value, "as_py"):  # of pyarrow
+        value = value.as_py()
+    if type(value) in _PYTHON:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # str() may be overridden
+    if isinstance(value, int):
+        return int(value)
+    try:
+        return float(value) if is_number(value) else value
+    except (TypeError, ValueError, OverflowError):  # an array, a null, beyond the largest float
+        return value
 
 
 def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
@@ -245,13 +261,13 @@ def plain_name(name: FeatureName) -> bool | int | float | str:
 
 
 def _plain_value(name: FeatureName, value: Any) -> Any:
+    if type(value) not in _PYTHON:
+        value = _in_python(value)
     if type(value) is float:
         # JSON has no NaN and no infinity.
         return value if math.isfinite(value) else {"float": repr(value)}
     if value is None or _is_na(value):
         return None
-    if type(value) in (bool, int, str):
+    if type(value) in _PYTHON:
         return value
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        return _plain_value(name, value.item())
     raise ValueError(f"feature {name!r} must be a number or a string to be saved, got {value!r}")

@@ -43,11 +43,11 @@ from streamgp.base import (
 from streamgp.common.feature_values import (
     check_features,
     features_of,
+    in_python,
     is_missing,
     is_number,
     plain_features,
     privileged_features,
-    without_numpy,
 )
 from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
@@ -187,18 +187,19 @@ class ExampleStore(ABC, Generic[B]):
             If a feature is infinite.
 
         """
+        check_features(x)
+        plain, scaling = in_python(x), self.scaling
+        check_finite(plain)
         # The belief is cached, so this costs nothing unless the statistics in use change.
-        check_finite(x)
         belief = self.belief(x)
-        x, scaling = without_numpy(x), self.scaling
         try:
-            renewed = scaling.observe(x)
+            renewed = scaling.observe(plain)
         except _FOREIGN as error:
             raise self._refusal(error) from error
         if renewed and (self.n_taught or not self._is_restorable):
             self._rebuild()
             return None
-        if renewed or scaling.extract(x) is not x:
+        if renewed or scaling.extract(plain) is not plain:
             self._note_change()  # and nothing was learned through the statistics before
             return None
         return belief
@@ -280,7 +281,7 @@ class ExampleStore(ABC, Generic[B]):
         known = self._privileged(privileged)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        held = dict(without_numpy(x))
+        held = dict(in_python(x))
         example = Example(event_id=event_id, x=held, y=y, privileged=known, answer=answer)
         key = (self.n_taught,) if event_id is None else event_id
         before = self._settled()
@@ -512,7 +513,7 @@ class ExampleStore(ABC, Generic[B]):
     def _seen(self, x: Features) -> Features:
         """Return the features of an event as the learner sees them."""
         scaling = self.scaling
-        return scaling.transform(scaling.extract(without_numpy(x)))
+        return scaling.transform(scaling.extract(in_python(x)))
 
     def _current(self) -> Mapping[str | tuple[int], Example]:
         """Return the examples that are not outdated."""

@@ -1,10 +1,17 @@
+import enum
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp import GPClassifier, OnlineForestClassifier, isgp
+from streamgp import GPClassifier, InteractiveLoop, OnlineForestClassifier, isgp
 from streamgp.common.feature_values import as_number, is_missing, plain_features, text_code
+from streamgp.interactive import Event
 
 
 @given(st.text() | st.text(min_size=101), st.text())
@@ -21,10 +28,11 @@ def test_codes_are_the_same_for_ever():
     assert text_code("\ud800") == 2323332625223586.0
 
 
-def test_the_missing_value_of_pandas_is_missing_everywhere():
-    x, plain = {"light": pd.NA, "noise": 1.0}, {"light": None, "noise": 1.0}
-    assert is_missing(pd.NA)
-    assert as_number("light", pd.NA) == 0.0
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
+def test_the_missing_values_of_pandas_are_missing_everywhere(missing):
+    x, plain = {"light": missing, "noise": 1.0}, {"light": None, "noise": 1.0}
+    assert is_missing(missing)
+    assert as_number("light", missing) == 0.0
     assert plain_features(x) == plain
     for make in (GPClassifier, lambda: OnlineForestClassifier(seed=1), lambda: isgp(seed=1)):
         one, other = make(), make()
@@ -40,3 +48,42 @@ def test_names_of_numpy_are_saved_as_plain_ones():
     plain = plain_features({np.str_("light"): 1.0, np.int64(3): 2.0})
     assert plain == [["light", 1.0], [3, 2.0]]
     assert [type(name) for name, _ in plain] == [str, int]
+
+
+class Place(enum.StrEnum):
+    HALL = "hall"
+
+
+class Floor(enum.IntEnum):
+    FIRST = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Decimal("0.1"), 0.1),
+        (Fraction(1, 3), 1 / 3),
+        (np.longdouble(0.5), 0.5),
+        (pa.scalar(0.1), 0.1),
+        (pa.scalar(3), 3),
+        (pa.scalar("hall"), "hall"),
+        (pa.scalar(None), None),
+        (Floor.FIRST, 1),
+        (Place.HALL, "hall"),
+        (Decimal("NaN"), None),
+    ],
+)
+def test_a_feature_of_any_type_is_learned_and_saved_as_a_plain_one(value, plain):
+    loops = []
+    for a in (value, plain):
+        loop = InteractiveLoop(isgp(seed=1))
+        for n in range(5):
+            event = Event(event_id=str(n), x={"a": a, "b": n / 3}, y=n % 2, occurred_at=n)
+            loop.on_event(event, now=n)
+        loops.append(loop)
+    [one, other] = loops
+    again = InteractiveLoop.restore(one.snapshot(), isgp(seed=1))
+    x = {"a": value, "b": 0.5}
+    proba = other.model.predict_proba_one({"a": plain, "b": 0.5})
+    assert one.model.predict_proba_one(x) == again.model.predict_proba_one(x) == proba
+    assert again.snapshot() == one.snapshot()
