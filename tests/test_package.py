@@ -1,4 +1,5 @@
 import importlib
+import inspect
 import subprocess
 import sys
 
@@ -112,3 +113,19 @@ def test_a_former_name_is_reported_with_its_new_one(package, old, new):
     with pytest.warns(DeprecationWarning, match=rf"^{package}\.{old} is called {new} now"):
         found = getattr(module, old)
     assert found is getattr(module, new)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ConfidenceBoostingClassifier",
+        "OnlineGradientBoostingClassifier",
+        "SkepticalClassifier",
+        "SkepticalRegressor",
+    ],
+)
+def test_a_model_may_be_a_pipeline_by_its_type(name):
+    """To mypy, no pipeline of River is a classifier or a regressor."""
+    kind = getattr(streamgp, name)
+    model = inspect.signature(kind).parameters["model"]
+    assert "Pipeline" in model.annotation.split(" | ")

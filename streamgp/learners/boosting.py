@@ -40,6 +40,7 @@ from streamgp.learners.river_adapters import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from river.compose import Pipeline
 
 
 # --- Base of boosting ensembles: Algorithm 1 with any measure of agreement, and River's methods.
@@ -73,7 +74,7 @@ class BoostedClassifier(Seeded, base.MiniBatchClassifier):
     # _mean_weights  mean of the latest weights of each weak learner, before normalisation
     def __init__(
         self,
-        model: base.Classifier | None = None,
+        model: base.Classifier | Pipeline | None = None,
         n_models: int = 10,
         uncertainty: str = "bvsb",
         normalise_weights: bool = False,
@@ -91,7 +92,7 @@ class BoostedClassifier(Seeded, base.MiniBatchClassifier):
         check_flag("normalise_weights", normalise_weights)
         self._uncertainty = uncertainty_named(uncertainty)
         # Its seed does not matter: the weak learners get their own.
-        self._template: base.Classifier = (
+        self._template: base.Classifier | Pipeline = (
             OnlineForestClassifier(**FORESTS[preset], seed=0) if model is None else model
         )
         self._begin_seeded()
@@ -210,7 +211,7 @@ def _mean(P: Array) -> Array:
     return mean
 
 
-def _weak_learners(model: base.Classifier, n: int, seed: int) -> WeakLearners:
+def _weak_learners(model: base.Classifier | Pipeline, n: int, seed: int) -> WeakLearners:
     if isinstance(model, OnlineForestClassifier):
         return WeakForests(model, n, seed)
     return clones(model, n, seed)

@@ -11,7 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
@@ -67,6 +67,9 @@ from streamgp.query.strategies import (
     check_decides,
 )
 from streamgp.query.temporal import FilteredStream, TemporalFilter
+
+if TYPE_CHECKING:
+    from river.compose import Pipeline
 
 __all__ = [
     "SkepticalClassifier",
@@ -166,7 +169,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def __init__(
         self,
-        model: base.Classifier,
+        model: base.Classifier | Pipeline,
         query: AskRule | None = None,
         challenge: ChallengeRule | None = None,
         budget: Budget | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from river import base
 
@@ -46,6 +46,9 @@ from streamgp.query.skeptical_base import (
 )
 from streamgp.query.strategies import NeverChallenge, OutsideInterval, Variance, check_decides
 from streamgp.scaling import Scaling
+
+if TYPE_CHECKING:
+    from river.compose import Pipeline
 
 __all__ = [
     "SkepticalRegressor",
@@ -129,7 +132,7 @@ class SkepticalRegressor(
 
     def __init__(
         self,
-        model: base.Regressor,
+        model: base.Regressor | Pipeline,
         query: NumberAskRule | None = None,
         challenge: NumberChallengeRule | None = None,
         budget: Budget | None = None,
