@@ -21,6 +21,7 @@ from connectors.storage.snapshots import (
     opened_directory,
     replacing,
     state_error,
+    sync_file,
     what_is_there,
 )
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
@@ -121,7 +122,7 @@ class MessageFiles(Sink):
         """Force everything sent to the disk; return the size of each file."""
         self.flush()
         for file in self._files.values():
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         return {name: file.tell() for name, file in self._files.items()}
 
     def close(self) -> None:
@@ -292,12 +293,12 @@ def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
         with replacing(path) as part:
             descriptor = private(str(part), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with open(descriptor, "wb") as file:
-                os.fchmod(descriptor, path.stat().st_mode & 0o777)
+                part.chmod(path.stat().st_mode & 0o777)
                 for line, is_theirs in _lines(path, size, keys):
                     if not is_theirs:
                         file.write(line)
                 file.flush()
-                os.fsync(descriptor)
+                sync_file(descriptor)
                 left = file.tell()
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from error

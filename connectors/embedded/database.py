@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.embedded.directory import changed, in_words
-from connectors.storage.snapshots import replacing
+from connectors.storage.snapshots import replacing, sync_file
 from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
     ALL_TOPICS,
@@ -133,6 +133,7 @@ class Database:
             self._check_origin()
             # Once a commit has returned, it survives a power failure.
             self._execute("PRAGMA synchronous = FULL")
+            self._execute("PRAGMA fullfsync = ON")  # on macOS, or it stays in the disk's cache
             # Deleted data is overwritten.
             self._execute("PRAGMA secure_delete = ON")
         except BaseException:
@@ -525,9 +526,9 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
                 database.begin()
                 fill(database)
                 database.finish()
-            descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(part, os.O_RDWR)
             try:
-                os.fsync(descriptor)
+                sync_file(descriptor)
             finally:
                 os.close(descriptor)
     except sqlite3.Error as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shlex
@@ -104,7 +103,7 @@ def network_flaw(directory: Path, mounts: Path = _MOUNTS) -> str | None:
 
     """
     try:
-        lines = mounts.read_text(errors="replace").splitlines()
+        lines = mounts.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return None  # not Linux: not checked
     place = directory.resolve()
@@ -148,7 +147,7 @@ def is_held(directory: Path) -> bool:
     """Return whether a worker holds a directory."""
     descriptor = _opened(directory)
     try:
-        return not lock_directory(descriptor, fcntl.LOCK_SH)
+        return not lock_directory(descriptor, shared=True)
     finally:
         os.close(descriptor)
 

@@ -8,20 +8,34 @@ only their owner can read the files, since snapshots contain what people said.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from types import TracebackType
 
-from streamgp.common.private_files import DIRECTORY_MODE, FILE_MODE, make_directory, private
+from streamgp.common.private_files import (
+    BINARY,
+    DIRECTORY_MODE,
+    FILE_MODE,
+    make_directory,
+    private,
+)
 from streamgp.common.validation import check_bytes, check_path
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _LOCK = "lock"
+_IN_USE_S = 1.0
+_STEP_S = 0.02
 _ADVICE = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
@@ -81,10 +95,10 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
     check_bytes("data", data)
     try:
         with replacing(path) as part:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode)
             try:
                 _write_all(descriptor, data)
-                os.fsync(descriptor)
+                sync_file(descriptor)
             finally:
                 os.close(descriptor)
     except OSError as error:
@@ -148,7 +162,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock)
         yield
     finally:
         os.close(lock)
@@ -179,7 +193,9 @@ def read_snapshot(path: str | Path) -> bytes | None:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Open a file; a pipe in its place would be waited for, and no signal would end that."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    if sys.platform != "win32":
+        flags |= os.O_NONBLOCK
+    return os.open(path, flags)
 
 
 def file_version(path: str | Path) -> tuple[int, int, int] | None:
@@ -240,18 +256,20 @@ class StateDirectory:
             raise state_error(f"cannot keep state in {path}", error) from error
         self._closed = False
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
-        except BlockingIOError:
-            owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            self.close()
-            raise InUseError(
-                f"{path} is in use by process {owner}; stop it, or name another directory"
-            ) from None
+            is_free = _try_lock(self._lock)
+            if is_free:
+                os.ftruncate(self._lock, 0)
+                os.write(self._lock, b"%d\n" % os.getpid())
+            else:
+                owner = os.read(self._lock, 20).decode("ascii", "replace").strip() or "unknown"
         except OSError as error:
             self.close()
             raise state_error(f"cannot lock {path}", error) from error
+        if not is_free:
+            self.close()
+            raise InUseError(
+                f"{path} is in use by process {owner}; stop it, or name another directory"
+            )
 
     def file(self, name: str) -> Path:
         """Return the path of one file, for a caller that writes it without this class."""
@@ -292,23 +310,59 @@ class StateDirectory:
         self.close()
 
 
-def opened_directory(path: str | Path) -> int:
-    """Return a descriptor of a directory, by which it can be locked and synced."""
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+# --- Locks: exclusive, and released with the descriptor or the process, however that ends.
 
 
-def lock_directory(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
-    """Lock a directory until its descriptor is closed; return whether no other process has it.
+if sys.platform == "win32":
 
-    The lock is on the directory itself, so that no further file appears in it, and ends with the
-    process, however that ends. Some file systems cannot lock directories: better unguarded than
-    refused.
-    """
-    with suppress(OSError):
+    def opened_directory(path: str | Path) -> int:
+        """Return a descriptor by which a directory can be locked: a file in it, on Windows."""
+        return private(str(Path(path, ".lock")), os.O_RDWR | os.O_CREAT)
+
+    def _try_lock(descriptor: int, *, shared: bool = False) -> bool:  # noqa: ARG001
+        """Lock a file that was just opened; return whether no other process has it."""
+        # Nobody can read a locked byte: this one lies behind all that lock files hold.
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return True
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file as soon as no other process has it."""
+        while not _try_lock(descriptor):
+            sleep(_STEP_S)
+
+else:
+
+    def opened_directory(path: str | Path) -> int:
+        """Return a descriptor of a directory, by which it can be locked and synced."""
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        """Lock a file that was just opened; return whether no other process has it."""
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        return True
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file as soon as no other process has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def lock_directory(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock a directory until its descriptor is closed; return whether no other process has it.
+
+    The lock is on the directory itself, so that no further file appears in it. Some file systems
+    cannot lock directories: better unguarded than refused.
+    """
+    with suppress(OSError):
+        return _try_lock(descriptor, shared=shared)
     return True
 
 
@@ -323,11 +377,24 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         yield part
-        os.replace(part, path)
+        _replace(part, path)
         sync_directory(path.parent)
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _replace(part: Path, path: Path) -> None:
+    """Rename a file to that of another, on Windows once no program has that one open."""
+    until = monotonic() + _IN_USE_S
+    while True:
+        try:
+            os.replace(part, path)
+            return
+        except PermissionError:
+            if sys.platform != "win32" or monotonic() > until:
+                raise
+            sleep(_STEP_S)
 
 
 def remove_left_over(path: Path) -> None:
@@ -339,16 +406,27 @@ def remove_left_over(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Sync the entries of a directory to disk."""
+    """Sync the entries of a directory to disk; Windows can only do so by itself."""
+    if sys.platform == "win32":
+        return
     descriptor = opened_directory(path)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     except OSError as error:
         # Some file systems do not support this; they order their writes by themselves.
         if error.errno != errno.EINVAL:
             raise
     finally:
         os.close(descriptor)
+
+
+def sync_file(descriptor: int) -> None:
+    """Sync a file that can be written to disk, and out of the disk's own cache."""
+    if sys.platform == "darwin":
+        with suppress(OSError):  # not every file system supports it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
 
 
 def what_is_there(error: FileExistsError | NotADirectoryError) -> str:
@@ -370,7 +448,10 @@ def _open_lock(path: Path) -> int:
     A lock is written to: a link that another user has put there would lead to a file of theirs to
     choose, which would lose what it holds.
     """
-    return private(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    flags = os.O_RDWR | os.O_CREAT
+    if sys.platform != "win32":
+        flags |= os.O_NOFOLLOW
+    return private(str(path), flags)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

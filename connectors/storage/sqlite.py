@@ -18,7 +18,13 @@ from types import TracebackType
 from typing import Any
 from zlib import crc32
 
-from connectors.storage.snapshots import StateError, remove_left_over, replacing, state_error
+from connectors.storage.snapshots import (
+    StateError,
+    remove_left_over,
+    replacing,
+    state_error,
+    sync_file,
+)
 from streamgp.base import State
 from streamgp.common.private_files import private
 from streamgp.common.validation import check_path
@@ -108,7 +114,7 @@ class _SqliteFile:
                 try:
                     # As bytes: a file name need not be UTF-8, but a text parameter must be.
                     self.rows("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(part),))
-                    os.fsync(descriptor)
+                    sync_file(descriptor)
                 finally:
                     os.close(descriptor)
                 self._abandon()
@@ -168,6 +174,7 @@ class _SqliteFile:
             # A commit is on disk when it returns. With NORMAL, a power failure could lose the last
             # ones, while a snapshot that relies on them survives.
             "PRAGMA synchronous = FULL",
+            "PRAGMA fullfsync = ON",  # on macOS, or it stays in the disk's cache
             f"PRAGMA cache_size = -{CACHE_KIB}",
             "PRAGMA secure_delete = ON",
             "PRAGMA wal_checkpoint(TRUNCATE)",  # what a crash left in the log

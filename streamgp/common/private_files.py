@@ -1,7 +1,9 @@
 """Files readable by their owner only: all that record what people did, said or answered.
 
 An existing file keeps its permissions, as with any program that writes to a file: a user who opened
-it to others did so on purpose. Devices and pipes are written to as they are.
+it to others did so on purpose. Devices and pipes are written to as they are. On Windows files have
+the permissions of their directory; directories are made for their owner only by Python 3.12.4 and
+newer.
 
 """
 
@@ -9,11 +11,16 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Literal
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+BINARY = 0
+if sys.platform == "win32":
+    BINARY = os.O_BINARY
+"""Flag of `os.open`; without it, `os.write` on Windows turns a newline into two characters."""
 
 
 def private(path: str, flags: int) -> int:
@@ -30,7 +37,7 @@ def private(path: str, flags: int) -> int:
     '600'
 
     """
-    return os.open(path, flags, FILE_MODE)
+    return os.open(path, flags | BINARY, FILE_MODE)
 
 
 def write_private(path: str | Path, data: bytes | memoryview) -> None:
@@ -58,8 +65,9 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
 def others_can(path: Path) -> Literal["read", "write", None]:
     """Return what users other than the owner and the group can do with a file, or in a directory.
 
-    The worse of the two; None for neither, or if nothing is there. That they can list a directory
-    does not count, but a directory that they cannot enter protects everything in it.
+    The worse of the two; None for neither, if nothing is there, and on Windows, whose access lists
+    are not read. That they can list a directory does not count, but a directory that they cannot
+    enter protects everything in it.
 
     Examples
     --------
@@ -67,6 +75,8 @@ def others_can(path: Path) -> Literal["read", "write", None]:
     'write'
 
     """
+    if sys.platform == "win32":
+        return None
     try:
         path = path.resolve(strict=True)
         mode = path.stat().st_mode
