@@ -22,6 +22,14 @@ import click
 
 from streamgp.common.printable import printable
 
+if sys.platform == "win32":
+    import io
+    import queue
+    import threading
+else:
+    import select
+    import termios
+
 Show: TypeAlias = Callable[[str, float], None]
 
 # rich takes a lock for every update, so only one in this many calls updates the bar.
@@ -144,6 +152,82 @@ def agreed(question: str, *, yes: bool, otherwise: str = "changed nothing") -> b
     return False
 
 
+# --- Input, as it arrives.
+
+
+_CHUNK = 1 << 20
+
+
+if sys.platform != "win32":
+
+    class Incoming:
+        """Bytes of a file, a pipe or a terminal, which are waited for no longer than wanted.
+
+        Raises
+        ------
+        OSError, ValueError
+            If the stream is none of these.
+
+        """
+
+        def __init__(self, stream: TextIO) -> None:
+            self._fd = stream.fileno()
+
+        def wait(self, timeout_s: float) -> bool:
+            """Wait until there is something to read, or the end; return whether there is."""
+            return bool(select.select([self._fd], [], [], timeout_s)[0])
+
+        def read(self) -> bytes:
+            """Return what has arrived, b"" at the end."""
+            return os.read(self._fd, _CHUNK)
+
+        def discard(self) -> None:
+            """Discard what was typed and not read, a line without its end included."""
+            termios.tcflush(self._fd, termios.TCIFLUSH)
+
+else:
+
+    class Incoming:
+        """The same on Windows, which can wait for nothing but sockets: a thread reads ahead."""
+
+        # _chunks  what was read, in the end b"" or an error; the thread waits while it is full
+        # _next    taken out of it, but not returned yet
+        def __init__(self, stream: TextIO) -> None:
+            stream.fileno()
+            self._chunks: queue.Queue[bytes | OSError] = queue.Queue(maxsize=2)
+            self._next: bytes | OSError | None = None
+            # Without its buffer, whose lock would be held when the program ends.
+            raw = cast(io.BufferedReader, stream.buffer).raw
+            threading.Thread(target=self._read_ahead, args=(raw,), daemon=True).start()
+
+        def wait(self, timeout_s: float) -> bool:
+            if self._next is None:
+                with suppress(queue.Empty):
+                    self._next = self._chunks.get(timeout_s > 0.0, timeout_s)
+            return self._next is not None
+
+        def read(self) -> bytes:
+            found = self._chunks.get() if self._next is None else self._next
+            self._next = None
+            if isinstance(found, OSError):
+                raise found
+            return found
+
+        def discard(self) -> None:
+            """Discard what was typed and not read; a line without its end stays."""
+            while self.wait(0.0) and self._next:  # not the end
+                self._next = None
+
+        def _read_ahead(self, raw: io.RawIOBase) -> None:
+            data: bytes | OSError = b"-"
+            while data and isinstance(data, bytes):
+                try:
+                    data = raw.read(_CHUNK) or b""
+                except OSError as error:
+                    data = error
+                self._chunks.put(data)
+
+
 # --- One status line of a long command: rewritten on a terminal, repeated in a log.
 
 
@@ -189,20 +273,23 @@ class StatusLine:
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # the terminal was closed: no reason to stop the command
-            self._stream.write(text)
-            self._stream.flush()
+            click.echo(text, self._stream, nl=False)  # knows how to clear a line on Windows
 
 
 # --- Signals to a running command: the first one stops it gracefully, the second immediately.
 #
 # The first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets a flag, which the command
-# checks between two batches. A second signal means: do not wait any longer.
+# checks between two batches. A second signal means: do not wait any longer. Windows has
+# SIGBREAK (Ctrl-Break) in place of SIGHUP.
 
 
 # A terminal sends Ctrl-C to all processes, and a supervisor may forward it: one request, two
 # signals.
 _SAME_WISH_S = 0.5
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+if sys.platform == "win32":
+    _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGBREAK)
+else:
+    _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
@@ -371,7 +458,12 @@ def status_of(signal: str | None) -> int:
     (143, 0)
 
     """
-    by_signal = {"SIGHUP": HUNG_UP, "SIGINT": INTERRUPTED, "SIGTERM": TERMINATED}
+    by_signal = {
+        "SIGHUP": HUNG_UP,
+        "SIGINT": INTERRUPTED,
+        "SIGTERM": TERMINATED,
+        "SIGBREAK": TERMINATED,
+    }
     return DONE if signal is None else by_signal[signal]
 
 

@@ -26,16 +26,16 @@ def commit_of(checkout: Path) -> str | None:
     try:
         git = checkout / ".git"
         if git.is_file():  # of a worktree
-            git = checkout / git.read_text().removeprefix("gitdir:").strip()
-        found = (git / "HEAD").read_text().strip()
+            git = checkout / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        found = (git / "HEAD").read_text(encoding="utf-8").strip()
         if found.startswith("ref: "):
             shared = git / "commondir"
-            common = git / shared.read_text().strip() if shared.is_file() else git
+            common = git / shared.read_text(encoding="utf-8").strip() if shared.is_file() else git
             ref = found.removeprefix("ref: ")
             if (common / ref).is_file():
-                found = (common / ref).read_text().strip()
+                found = (common / ref).read_text(encoding="utf-8").strip()
             else:
-                lines = (common / "packed-refs").read_text().splitlines()
+                lines = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
                 found = next((line.split()[0] for line in lines if line.endswith(f" {ref}")), "")
     except (OSError, UnicodeError):
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 import sys
 import time
 from codecs import BOM_UTF8
@@ -27,6 +25,7 @@ from streamgp.apps.console import (
     DONE,
     LOST_BROKER,
     WRONG_USE,
+    Incoming,
     Show,
     StatusLine,
     Stop,
@@ -400,7 +399,6 @@ def _status_by(error: BrokerError) -> int:
 
 
 _PAUSE_S = 0.2
-_CHUNK = 1 << 20
 
 
 def send_lines(
@@ -426,7 +424,7 @@ def send_lines(
         stop = stack.enter_context(Stop())
         started_at = time.monotonic()
         try:
-            for line in _lines(sys.stdin.fileno(), stop):
+            for line in _lines(Incoming(sys.stdin), stop):
                 if line is None:
                     sender.flush()
                 else:
@@ -495,15 +493,14 @@ def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing
     return Outgoing(topic=topic, key=read.key, value=read.value, headers=read.headers)
 
 
-def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
+def _lines(incoming: Incoming, stop: Callable[[], bool]) -> Iterator[bytes | None]:
     """Yield lines as they arrive, and None whenever there was none for a moment."""
     parts: list[bytes] = []
     while not stop():
-        ready, _, _ = select.select([descriptor], [], [], _PAUSE_S)
-        if not ready:
+        if not incoming.wait(_PAUSE_S):
             yield None
             continue
-        data = os.read(descriptor, _CHUNK)
+        data = incoming.read()
         if not data:
             if parts:  # a last line without a newline
                 yield b"".join(parts)

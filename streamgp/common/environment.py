@@ -208,9 +208,11 @@ def _numpy_configuration() -> dict[str, Any]:
 
 
 def _libc() -> str:
+    if sys.platform == "win32":
+        return _UNKNOWN
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or _UNKNOWN
-    except (AttributeError, ValueError, OSError):  # another system, or another libc
+    except (ValueError, OSError):  # another system, or another libc
         return _UNKNOWN
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import combinations, pairwise
 from math import cos, floor, isfinite, log10, pi, sin
 from typing import Any, TypeAlias
@@ -32,6 +32,7 @@ FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
 _KNOWN = frozenset(name for names in FEATURE_SETS.values() for name in names)
 _DAY_S = 86_400.0
 _WEEK_DAYS = 7.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,8 @@ class FeaturePlan:
 
     def _of_calendar(self, start: float) -> Iterator[tuple[str, float]]:
         if not self.wanted.isdisjoint(CALENDAR_FEATURES):
-            moment = datetime.fromtimestamp(start, self.zone)
+            # On Windows, `fromtimestamp` refuses times before 1970.
+            moment = (_EPOCH + timedelta(seconds=start)).astimezone(self.zone)
             second = 3600 * moment.hour + 60 * moment.minute + moment.second
             day, week = second / _DAY_S, (moment.weekday() + second / _DAY_S) / _WEEK_DAYS
             found = {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import termios
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import IN_A_LINE
 from streamgp.apps.annotate.commands import Command, UnclearLineError, line_of
+from streamgp.apps.console import Incoming
 
 if TYPE_CHECKING:
     from connectors.annotation.open_questions import Question
@@ -46,22 +46,22 @@ class Lines:
 
     """
 
-    # _fd      the descriptor to read; None if nothing more comes
+    # _input   what is read; None if nothing more comes
     # _unread  lines read from the stream, but not used yet
     def __init__(self, stream: TextIO) -> None:
         self.n_dropped = 0
         self.is_typed = stream.isatty()
         self._unread = b""
-        self._fd: int | None = None
+        self._input: Incoming | None = None
         try:
-            self._fd = stream.fileno()
+            self._input = Incoming(stream)
         except (OSError, ValueError):
             self._unread = stream.read().encode()
 
     @property
     def has_ended(self) -> bool:
         """Whether there is no line left, and none will come."""
-        return self._fd is None and not self._unread
+        return self._input is None and not self._unread
 
     @property
     def is_waiting(self) -> bool:
@@ -71,12 +71,12 @@ class Lines:
     @property
     def is_waiting_in_pipe(self) -> bool:
         """Whether the pipe holds unread data, or has ended."""
-        return self._fd is not None and bool(select.select([self._fd], [], [], 0.0)[0])
+        return self._input is not None and self._input.wait(0.0)
 
     def first(self, timeout_s: float) -> str | None:
         """Return the first line that was not dropped, None if none arrives in time."""
-        while b"\n" not in self._unread and self._fd is not None:
-            if not select.select([self._fd], [], [], timeout_s)[0]:
+        while b"\n" not in self._unread and self._input is not None:
+            if not self._input.wait(timeout_s):
                 return None
             self._fill()
         line = self._unread.partition(b"\n")[0]
@@ -85,19 +85,19 @@ class Lines:
     @property
     def is_at_end(self) -> bool:
         """Whether no further line will come."""
-        if self._fd is not None and self.is_waiting_in_pipe:
+        if self.is_waiting_in_pipe:
             self._fill()
-        return self._fd is None
+        return self._input is None
 
     def _fill(self) -> None:
-        assert self._fd is not None
+        assert self._input is not None
         try:
-            data = os.read(self._fd, 1 << 16)
+            data = self._input.read()
         except OSError:  # the terminal is gone
             data = b""
         self._unread += data
         if not data:
-            self._fd = None
+            self._input = None
 
     def drop(self) -> None:
         self._unread = self._unread.partition(b"\n")[2]
@@ -106,8 +106,8 @@ class Lines:
     def discard(self) -> None:
         """Discard what was typed and not read, a line without its end included."""
         self._unread = b""
-        if self._fd is not None:
-            termios.tcflush(self._fd, termios.TCIFLUSH)
+        if self._input is not None:
+            self._input.discard()
 
 
 # --- Response times: how long a question was the last one shown.
@@ -126,7 +126,8 @@ class Stopwatch:
     Parameters
     ----------
     clock
-        Returns seconds. The default is monotonic, and stands still while the computer sleeps.
+        Returns seconds. The default is monotonic, and stands still while the computer sleeps,
+        except on Windows.
 
     Examples
     --------
@@ -158,12 +159,14 @@ class Stopwatch:
 
     def listen(self) -> None:
         """Start to notice when the program was suspended and continues."""
+        if sys.platform == "win32":  # no program is suspended there
+            return
         if threading.current_thread() is threading.main_thread():
             self._was = signal.signal(signal.SIGCONT, self._wake)
 
     def close(self) -> None:
         """Restore the previous signal handler."""
-        if self._was is not None:
+        if sys.platform != "win32" and self._was is not None:
             signal.signal(signal.SIGCONT, self._was)
             self._was = None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import resource
 import shlex
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -137,7 +137,10 @@ def listening(address: Address) -> Iterator[socket.socket]:
         ) from None
     with closing(bound):
         try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform == "win32":  # where SO_REUSEADDR shares the port with any program
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+            else:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(place)
             bound.listen(socket.SOMAXCONN)
         except OSError as error:
@@ -407,6 +410,10 @@ def connections(traffic: Traffic, *, most: int) -> type[asyncio.Protocol]:
 
 def _most_connections() -> int:
     """Return how many connections may be open: at most half of what the process may open."""
+    if sys.platform == "win32":  # no limit on sockets
+        return _MOST_CONNECTIONS
+    import resource
+
     n_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if n_files == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS

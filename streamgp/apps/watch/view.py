@@ -424,11 +424,14 @@ def print_records(
 
 def _check_read() -> None:
     """Notice that a pipe is no longer read even if there is nothing to write."""
+    if sys.platform == "win32":  # only the next write notices
+        return
     try:
         descriptor = sys.stdout.fileno()
     except OSError:  # not a file
         return
     poll = select.poll()
     poll.register(descriptor, 0)
-    if any(events & select.POLLERR for _, events in poll.poll(0)):
+    # Linux reports an error, macOS that the other end is gone.
+    if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
         raise BrokenPipeError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import socketserver
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -308,7 +309,7 @@ class _Server(socketserver.ThreadingTCPServer):
     # _free  number of further connections allowed
     # _open  open connections, the oldest first, and until when each may stay
     # _lock  guards `_open`: connections end in their own threads
-    allow_reuse_address = True
+    allow_reuse_address = sys.platform != "win32"  # where it shares the port with any program
     daemon_threads = True
 
     def __init__(self, host: str, port: int, metrics: WorkerMetrics) -> None:
