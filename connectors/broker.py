@@ -26,6 +26,7 @@ from connectors.memory import MemoryReader, MemoryTopics
 from connectors.topics import Outgoing, Reader, Record, TopicName, Topics, Writer
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
 from connectors.wire.outbound import ROUTES, Outbound, time_of
+from streamgp.common.validation import path_in_url
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -378,7 +379,7 @@ def open_broker(url: str) -> Broker:
     if url.startswith("file://") and url != "file://":
         from connectors.embedded.topics import EmbeddedTopics
 
-        return TopicsBroker(EmbeddedTopics(url.removeprefix("file://")))
+        return TopicsBroker(EmbeddedTopics(path_in_url(url.removeprefix("file://"))))
     raise ValueError(
         f"broker must be 'memory://', 'file://DIR' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}"
     )

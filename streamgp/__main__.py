@@ -32,7 +32,22 @@ def _fix_hashes() -> None:
     """
     if "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+        command = [sys.executable, *sys.orig_argv[1:]]
+        if sys.platform == "win32":
+            _run(command)
+        else:
+            os.execv(sys.executable, command)
+
+
+def _run(command: list[str]) -> NoReturn:
+    """Run a command as if this process became it: on Windows `exec` ends the process at once."""
+    import subprocess
+
+    process = subprocess.Popen(command)
+    # The console sends Ctrl-C and Ctrl-Break to both, and the command says how it ends.
+    for name in ("SIGINT", "SIGBREAK"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    sys.exit(process.wait())
 
 
 if __name__ == "__main__":

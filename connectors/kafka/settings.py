@@ -239,12 +239,14 @@ def client_properties(servers: str, security: Security) -> dict[str, str]:
         found["sasl.jaas.config"] = f"{module} required username={user} password={password};"
     if security.ca_file is not None:
         found["ssl.truststore.type"] = "PEM"
-        found["ssl.truststore.certificates"] = Path(security.ca_file).read_text()
+        found["ssl.truststore.certificates"] = Path(security.ca_file).read_text(encoding="utf-8")
     if security.cert_file is not None:
         key_file = security.key_file or security.cert_file
         found["ssl.keystore.type"] = "PEM"
-        found["ssl.keystore.certificate.chain"] = Path(security.cert_file).read_text()
-        found["ssl.keystore.key"] = Path(key_file).read_text()
+        found["ssl.keystore.certificate.chain"] = Path(security.cert_file).read_text(
+            encoding="utf-8"
+        )
+        found["ssl.keystore.key"] = Path(key_file).read_text(encoding="utf-8")
         if security.key_password is not None:
             found["ssl.key.password"] = security.key_password
     return found

@@ -251,11 +251,14 @@ def main() -> NoReturn:
     # at the sizes of one event, more threads only wait for each other.
     use_one_thread()
     if sys.stderr is None:  # closed by the shell, `2>&-`: messages go nowhere
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (as long as the process)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # a terminal without µ gets a question mark, not a traceback
-            reconfigure(errors="replace")
+        if reconfigure is None:
+            continue
+        reconfigure(errors="replace")  # a terminal without µ gets a question mark, not a traceback
+        if sys.platform == "win32" and not stream.isatty():
+            reconfigure(encoding="utf-8")  # as read again from files and pipes, on every machine
     try:
         cli.main(prog_name=_PROGRAM)
     except KeyboardInterrupt:  # before or after a command could handle it

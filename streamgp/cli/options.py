@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import importlib.util
 import os
+import sys
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -261,6 +262,10 @@ def login_name() -> str:
     """Return the user's login name, or one made of the user id if there is none."""
     try:
         name = getpass.getuser().strip()
-    except (KeyError, OSError):
+    except (KeyError, OSError, ImportError):  # ImportError: on Windows without USERNAME
         name = ""
-    return name if name and name.isprintable() else f"user-{os.getuid()}"
+    if name and name.isprintable():
+        return name
+    if sys.platform == "win32":
+        return "user"
+    return f"user-{os.getuid()}"

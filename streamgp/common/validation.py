@@ -150,6 +150,13 @@ def check_path(name: str, value: str | os.PathLike[str]) -> Path:
     return Path(value)
 
 
+def path_in_url(rest: str) -> Path:
+    """Return the path after `file://`: as it stands, or of a drive of Windows, `/C:/data`."""
+    if sys.platform == "win32" and rest[:1] == "/" and rest[2:3] == ":":
+        rest = rest[1:]
+    return Path(rest)
+
+
 def check_bytes(name: str, value: bytes) -> None:
     """Refuse anything but bytes, strings included: their encoding is up to the caller.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from streamgp.common.validation import path_in_url
 from streamgp.config.secrets import kept_secret, readable
 from streamgp.config.validation import ConfigError, is_host, shown
 
@@ -113,7 +114,7 @@ def _kafka(rest: str) -> KafkaAddress | None:
 
 
 def _file(rest: str) -> FileAddress | None:
-    return FileAddress(Path(rest)) if rest and "\0" not in rest else None
+    return FileAddress(path_in_url(rest)) if rest and "\0" not in rest else None
 
 
 class Scheme(NamedTuple):

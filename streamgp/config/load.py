@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from codecs import BOM_UTF16_LE
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,8 @@ def text_of(path: Path) -> str:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{path}: has more than {_MAX_BYTES} bytes; expected a configuration")
     try:
+        if data.startswith(BOM_UTF16_LE):  # as Windows PowerShell writes: `streamgp init > FILE`
+            return data.decode("utf-16")
         return data.decode("utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ConfigError(
