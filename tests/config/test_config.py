@@ -313,6 +313,12 @@ def test_mark_at_the_start_of_a_file_is_passed_over(tmp_path: Path) -> None:
     assert load(path).seed == 7
 
 
+def test_file_that_powershell_has_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_bytes(b"\xff\xfe" + "seed = 7\r\n".encode("utf-16-le"))
+    assert load(path).seed == 7
+
+
 def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no\.toml: cannot be read: No such file or directory$"):
         load(tmp_path / "no.toml")
