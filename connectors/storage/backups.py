@@ -100,7 +100,7 @@ _decoder = msgspec.json.Decoder(Manifest)
 
 
 def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Manifest:
-    """Write a backup; return its manifest with the files.
+    r"""Write a backup; return its manifest with the files.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
     ...     group="rooms", streamgp="0.1.0", at=0.0, n_partitions=1, configuration=None,
     ...     positions={"events": {0: 17}},
     ... )
-    >>> line = Outgoing(topic="state", partition=0, key=b"ann", value=b'{"n": 1}')
+    >>> line = Outgoing(topic="state", partition=0, key=b"ann\x1fhead", value=b"{}")
     >>> with TemporaryDirectory() as directory:
     ...     _ = write_backup(Path(directory), about, {("state", 0): [line]})
     ...     manifest, contents = read_backup(Path(directory))
