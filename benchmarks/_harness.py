@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from streamgp.__main__ import fix_hashes
 from streamgp.common.environment import environment
 
 # --- processes and BLAS threads
@@ -205,6 +206,8 @@ def run(
 
     """
     arguments = _parser(name, about).parse_args(argv)
+    if argv is None:
+        fix_hashes()
     options = Options(data=arguments.data, seed=arguments.seed, quick=arguments.quick)
     outcome = measure(options)
     print(_shown(outcome), end="")
@@ -226,6 +229,8 @@ def run_with_pictures(
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own.add_argument("--pictures", type=Path)
     known, rest = own.parse_known_args(argv)
+    if argv is None:
+        fix_hashes()
     pictures: Path | None = known.pictures
     return run(name, lambda options: measure(options, pictures=pictures), about=about, argv=rest)
 

@@ -14,7 +14,7 @@ def main() -> NoReturn:
     """Run the command line, with hashes that are the same in every process."""
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.
     if COMPLETE_VARIABLE not in os.environ:
-        _fix_hashes()
+        fix_hashes()
     try:
         # Only now: it takes longer than all before it, which may be done twice.
         from streamgp.cli.main import main as run
@@ -23,7 +23,7 @@ def main() -> NoReturn:
     run()
 
 
-def _fix_hashes() -> None:
+def fix_hashes() -> None:
     """Start over with hashes that are the same in every process, unless the user chose some.
 
     Some of River's learners (nearest neighbours, the Mondrian forest) add up over sets of feature
