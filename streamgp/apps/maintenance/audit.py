@@ -239,8 +239,8 @@ def table(steps: Iterable[Step]) -> str:
         return "the topics hold no answers"
     about = (
         "learned: labels of the annotator, with corrections and those that came with events; "
-        "doubted: challenged;\nreplaced: by another annotator's; taken back: with all others, by "
-        "`streamgp retract`;\noutdated: not taught any more, since a concept drift"
+        "doubted: challenged;\nreplaced: by another annotator's; taken back: with all others, in a "
+        "quarantine or by\n`streamgp retract`; outdated: not taught any more, since a concept drift"
     )
     return f"{aligned([titles, *rows], right=range(1, len(titles)))}\n{about}"
 
@@ -509,7 +509,13 @@ class _PutBack:
         first, before = self._first.get(record.key), self._now.get(record.key)
         self._now[record.key] = line
         if first is None or first.sequence != line.sequence:
+            # Behind the line that withdrew it, it is back: its first record was compacted away.
+            is_back = any(
+                each.y is None and each.sequence > line.sequence for each in self._first.values()
+            )
             self._first[record.key] = line
+            if is_back:
+                self._put_back(record.at, line, None)
         elif line != first:
             self._is_open = False
         elif line != before:

@@ -251,6 +251,30 @@ def test_labels_that_were_put_back_stand_in_the_story(small: Small) -> None:
     assert "(no name)" not in small.done("audit")
 
 
+def test_a_label_stands_that_was_put_back_after_its_topic_was_compacted(small: Small) -> None:
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
+    before = small.records("consensus")
+    last = {(record.partition, record.key): record.offset for record in before}
+    gone = {
+        (record.partition, record.offset)
+        for record in before
+        if record.offset < last[record.partition, record.key]
+    }
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
+    records = small.records("requests", "answers", "consensus", "state")
+    kept = [
+        record
+        for record in records
+        if record.topic != "consensus" or (record.partition, record.offset) not in gone
+    ]
+    assert len(kept) < len(records)
+    told = [step for step in steps_of(kept, keyed=True) if step.event_id == "e2"]
+    assert [(step.what, step.label) for step in told][-2:] == [
+        ("learned", None),
+        ("reinstated", "hall"),
+    ]
+
+
 def sentences(small: Small, event_id: str) -> list[str]:
     text = small.done("audit", "--event", event_id)
     return [line.split("  ")[2] for line in text.splitlines() if line.startswith("  ")]
