@@ -384,8 +384,10 @@ class Partition:
             age_s = now - float(body["saved_at"])
             if not 0.0 <= age_s <= MAX_AGE_S:
                 raise SnapshotError(f"snapshot is {age_s:.0f} s old, expected 0 to {MAX_AGE_S:.0f}")
-            if body["spans"] != self._settings.plain():
-                raise SnapshotError(f"snapshot was taken with other times: {body['spans']}")
+            was, now_set = dict(body["spans"]), self._settings.plain()
+            if was != now_set:
+                names = [name for name in now_set | was if was.get(name) != now_set.get(name)]
+                raise SnapshotError(f"settings were changed since: {', '.join(names)}")
             self.loops = self._settings.restored(snapshot.blobs[0], self._files.store)
             self.early.take_over(body["early"])
             if self.windows is not None:

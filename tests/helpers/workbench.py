@@ -47,7 +47,7 @@ def idle(topics):
 
 def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", metrics=None, **kw):
     of_loops = {"keyed", "expires_after_s", "answer_horizon_s", "max_keys", "total_budget"}
-    of_loops |= {"windows"}
+    of_loops |= {"windows", "people"}
     loops = LoopSettings(
         model=isgp(seed=1) if model is None else model,
         **{name: value for name, value in kw.items() if name in of_loops},

@@ -27,6 +27,7 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Prediction,
 )
+from streamgp.interactive.people import People
 from streamgp.interactive.state.snapshot import SnapshotError
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
@@ -464,7 +465,8 @@ def test_a_worker_that_leaves_lets_no_other_wait_for_its_snapshots(tmp_path, mon
     [
         ({"clock": lambda: MAX_AGE_S + 1.0}, "snapshot is 43201 s old, expected 0 to 43200"),
         ({"clock": lambda: -1.0}, "snapshot is -1 s old, expected 0 to 43200"),
-        ({"answer_horizon_s": 5e9}, "snapshot was taken with other times"),
+        ({"answer_horizon_s": 5e9}, "settings were changed since: answer_horizon_s"),
+        ({"people": People(trusted=["ann"])}, "settings were changed since: people"),
     ],
 )
 def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path, logged, change, why):
