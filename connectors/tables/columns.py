@@ -446,7 +446,7 @@ class RowReader:
     # _patterns  ignored names with a `*`, which also apply to columns that appear later.
     # _known     every column judged or excluded; only if rows name their own columns.
     # _integers  whether text labels are integers; None before the first label.
-    # _classes   every label of a typed log, keyed by itself
+    # _classes   every label so far that is no number to predict, keyed by itself
     # _commas    whether numbers may have decimal commas
     # _written   columns whose commas are kept: they hold keys or classes.
     # _last_at   time of the last valid row, for rows whose own time cannot be read.
@@ -530,7 +530,6 @@ class RowReader:
             else:
                 yield _hint_of_distinct_labels(roles.label, labels, len(rows))
             yield _hint_of_no_labels(roles.label, rows)
-            yield _hint_of_spellings(roles.label, rows)
         if self._commas:
             numbers = [*features, roles.label] if roles.numbers and roles.label else features
             yield _hint_of_both_signs(numbers, given)
@@ -541,6 +540,14 @@ class RowReader:
     def without_values(self) -> list[str]:
         """Columns that were empty in all valid rows so far; none if no row was valid."""
         return self._features.undecided if self._last_of else []
+
+    @property
+    def spellings(self) -> list[list[Label]]:
+        """Classes so far that differ only in case, or in whether they are text."""
+        alike: dict[str, list[Label]] = {}
+        for y in self._classes:
+            alike.setdefault(str(y).casefold(), []).append(y)
+        return [classes for classes in alike.values() if len(classes) > 1]
 
     def read(self, row: Row | BadRow) -> Received:
         """Convert a row to an event, or to a rejection."""
@@ -610,7 +617,8 @@ class RowReader:
         if self._integers is None:
             self._integers = is_integer_text(cell)
         if not self._integers:
-            return str(cell.strip())
+            text = str(cell.strip())
+            return self._classes.setdefault(text, text)
         if is_integer_text(cell):
             return int(cell)
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
@@ -677,23 +685,6 @@ def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
     return (
         f"{', '.join(found)} in {name!r} counts as a class; leave the cell empty where there is no "
         "label"
-    )
-
-
-def _hint_of_spellings(name: str, rows: list[Cells]) -> str | None:
-    """Return a note if classes differ only in case, or in whether they are text."""
-    spellings: dict[str, dict[Label, None]] = {}
-    for row in rows:
-        with suppress(ValueError):
-            y = label_of(row.get(name))
-            if y is not None:
-                spellings.setdefault(str(y).casefold(), {})[y] = None
-    found = next((list(labels) for labels in spellings.values() if len(labels) > 1), None)
-    if found is None:
-        return None
-    return (
-        f"{', '.join(map(repr, found))} in {name!r} count as different classes; if they are one, "
-        "write it in one way"
     )
 
 

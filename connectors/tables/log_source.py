@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 N_FIRST = 100
 BATCH = 256
+N_ALIKE = 5
+"""The largest number of groups of similar labels in a note."""
 
 
 class LogSource(Source):
@@ -125,6 +127,7 @@ class LogSource(Source):
             numbers=numbers,
             channels=check_several("channels", channels, "columns"),
         )
+        self._label = label
         self._limit = limit
         self._in_order = in_order
         self._notes = (lambda _line: None) if notes is None else notes
@@ -193,6 +196,7 @@ class LogSource(Source):
             self._say_order()
             if self._ended and not ended_before:
                 self._say_without_values()
+                self._say_spellings()
         return received
 
     def _say_order(self) -> None:
@@ -209,6 +213,15 @@ class LogSource(Source):
         names = self._reader.without_values
         if names:
             self._notes(f"without a value in every row that could be read: {', '.join(names)}")
+
+    def _say_spellings(self) -> None:
+        alike = [" and ".join(map(repr, classes)) for classes in self._reader.spellings]
+        if alike:
+            more = f" and {len(alike) - N_ALIKE} more" if alike[N_ALIKE:] else ""
+            self._notes(
+                f"{', '.join(alike[:N_ALIKE])}{more} in {self._label!r} count as different "
+                "classes; if they are one, write it in one way"
+            )
 
     @property
     def exhausted(self) -> bool:

@@ -527,13 +527,19 @@ def test_labels_that_may_stand_for_none_are_noted(tmp_path):
     assert notes == []
 
 
+PAIRS = ", ".join(f"'{y}' and '{y.upper()}'" for y in "abcde")
+
+
 @pytest.mark.parametrize(
     ("name", "labels", "found"),
     [
-        ("log.csv", ["Walk", "sit", "walk"], "'Walk', 'walk'"),
+        ("log.csv", ["Walk", "sit", "walk"], "'Walk' and 'walk'"),
+        ("log.csv", ["walk"] * 300 + ["Walk", "WALK"], "'walk' and 'Walk' and 'WALK'"),
+        ("log.csv", ["p", "P", "q", "Q"], "'p' and 'P', 'q' and 'Q'"),
+        ("log.csv", [*"abcdefgABCDEFG"], f"{PAIRS} and 2 more"),
         ("log.csv", ["walk ", "sit", "walk"], None),
-        ("log.jsonl", [True, "true", False], "True, 'true'"),
-        ("log.jsonl", [1, 2, "1"], "1, '1'"),
+        ("log.jsonl", [True, "true", False], "True and 'true'"),
+        ("log.jsonl", [1, 2, "1"], "1 and '1'"),
         ("log.jsonl", [1, 2, 1.0, None], None),
     ],
 )
