@@ -157,6 +157,8 @@ def _in_python(value: Any) -> Any:
         value = value.as_py()
     if type(value) in _PYTHON:
         return value
+    if _is_na(value):
+        return None
     if isinstance(value, str):
         return str.__str__(value)  # str() may be overridden
     if isinstance(value, int):
@@ -266,8 +268,6 @@ def _plain_value(name: FeatureName, value: Any) -> Any:
     if type(value) is float:
         # JSON has no NaN and no infinity.
         return value if math.isfinite(value) else {"float": repr(value)}
-    if value is None or _is_na(value):
-        return None
     if type(value) in _PYTHON:
         return value
     raise ValueError(f"feature {name!r} must be a number or a string to be saved, got {value!r}")

@@ -8,8 +8,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river import tree
 
-from streamgp import GPClassifier, InteractiveLoop, OnlineForestClassifier, isgp
+from streamgp import (
+    GPClassifier,
+    InteractiveLoop,
+    OnlineForestClassifier,
+    SkepticalClassifier,
+    isgp,
+)
 from streamgp.common.feature_values import as_number, is_missing, plain_features, text_code
 from streamgp.interactive import Event
 
@@ -42,6 +49,26 @@ def test_the_missing_values_of_pandas_are_missing_everywhere(missing):
             one.learn_one(x, 1)
             other.learn_one(plain, 1)
         assert one.predict_proba_one(x) == other.predict_proba_one(plain)
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
+def test_the_missing_values_of_pandas_are_none_for_learners_of_river(missing):
+    def make():
+        model = tree.HoeffdingTreeClassifier(grace_period=20, leaf_prediction="nb")
+        return SkepticalClassifier(model, warm_up=0, seed=1)
+
+    loops = []
+    for value in (missing, None):
+        loop = InteractiveLoop(make())
+        for n in range(60):
+            x = {"a": (value, "hall", "gym")[n % 3]}
+            loop.on_event(Event(event_id=str(n), x=x, y=n % 5 % 2, occurred_at=n), now=n)
+        loops.append(loop)
+    again = InteractiveLoop.restore(loops[0].snapshot(), make())
+    [proba, *others] = [
+        each.model.predict_proba_one({"a": missing}) for each in (loops[1], loops[0], again)
+    ]
+    assert [proba] * 2 == others
 
 
 def test_names_of_numpy_are_saved_as_plain_ones():
