@@ -2,9 +2,10 @@
 
 An annotator is judged by the labels of the others (`streamgp.common.annotator_quarantine`), before
 an answer is weighed, whenever the number of answers has grown by an eighth. If the evidence exceeds
-the threshold, all annotators are judged, and the one with the most evidence against them is put in
-quarantine: an annotator who floods a learner with lies makes the others look like liars, but less
-so. The next judgement leaves out the labels of those in quarantine.
+the threshold, all annotators are judged: one who misleads makes others look as if they did, above
+all those who answer much. Of those with more evidence against them than before their first answer,
+the one without whom the others contradict each other least is put in quarantine, if the evidence
+exceeds the threshold, too. The next judgement leaves out the labels of those in quarantine.
 
 Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
 the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
@@ -49,6 +50,14 @@ class JudgesAnnotators(KnowsNames, Protocol):
 
         `without` names annotators whose labels are left out.
         """
+
+
+@runtime_checkable
+class ComparesAnnotators(Protocol):
+    """A learner that tells how far annotators contradict each other."""
+
+    def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
+        """Return the most evidence against any of the others, if one is left out; pure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,25 @@ def judged(
         if name is not None and name != annotator and name not in without:
             found[name] = judge.evidence_against(name, without)
     after = replace(after, against={**after.against, **found})
-    worst = max(found, key=found.__getitem__)
-    if not people.may_be_quarantined(worst):
+    suspects = {
+        name: against
+        for name, against in found.items()
+        if against > HEAD_START and people.may_be_quarantined(name)
+    }
+    worst = _worst(judge, suspects, without)
+    if worst is None or suspects[worst] <= THRESHOLD:
         return after
     return replace(after, names=(*quarantine.names, worst))
+
+
+def _worst(
+    judge: JudgesAnnotators, suspects: Mapping[str, float], without: Collection[str]
+) -> str | None:
+    """Return the suspect who most probably misleads, None if there is none.
+
+    A judge that cannot compare annotators names the one with the most evidence.
+    """
+    if len(suspects) < 2 or not isinstance(judge, ComparesAnnotators):
+        return max(suspects, key=suspects.__getitem__, default=None)
+    left = {name: judge.contradiction_without(name, without) for name in suspects}
+    return min(suspects, key=lambda name: (left[name], -suspects[name]))

@@ -18,7 +18,7 @@ import numpy as np
 from streamgp.base import Array, Belief, Example, Label, SettledAnswer
 from streamgp.common.annotator_em import estimate, sharpened, witnessed
 from streamgp.common.annotator_error import Reliability
-from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, WITNESSES, evidence, spread
+from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, evidence, spread
 from streamgp.query import criteria
 
 Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
@@ -51,12 +51,12 @@ def annotators_concerned(example: Example) -> tuple[str | None, ...]:
     return (first.annotator, second.annotator) if is_other else (first.annotator,)
 
 
-def has_witnesses(examples: Iterable[Example], without: set[str | None]) -> bool:
-    """Whether enough annotators except these have enough answers on record to judge others."""
+def n_witnesses(examples: Iterable[Example], without: set[str | None]) -> int:
+    """Return how many annotators except these have enough answers on record to judge others."""
     answers = answers_about(examples)
     counts = Counter(answer.annotator for answer in answers if answer.was_asked)
     others = counts.keys() - without
-    return sum(counts[name] >= FEWEST for name in others) >= WITNESSES
+    return sum(counts[name] >= FEWEST for name in others)
 
 
 def own_and_others(

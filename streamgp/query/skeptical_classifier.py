@@ -35,6 +35,7 @@ from streamgp.common.annotator_em import (
     wrong_of_two,
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
+from streamgp.common.annotator_quarantine import WITNESSES
 from streamgp.common.calibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
@@ -42,7 +43,7 @@ from streamgp.learners.river_adapters import (
     split,
 )
 from streamgp.query import criteria
-from streamgp.query.annotator_evidence import evidence_of, has_witnesses, shares_table
+from streamgp.query.annotator_evidence import evidence_of, n_witnesses, shares_table
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_only_for
@@ -434,7 +435,28 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (7.363..., True)
 
         """
-        if not has_witnesses(self._store.examples(), {annotator, None, *without}):
+        return self._evidence(annotator, without, WITNESSES)
+
+    def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
+        """Return the most evidence against any of the others; changes nothing.
+
+        As `evidence_against`, but one witness with five answers is enough: of three annotators of
+        whom one misleads, the other two do not contradict each other.
+
+        Parameters
+        ----------
+        annotator
+            The annotator who is left out.
+        without
+            Annotators who are left out as well.
+
+        """
+        left_out = (annotator, *without)
+        others = [name for name in self.annotators() if name is not None and name not in left_out]
+        return max((self._evidence(name, left_out, 1) for name in others), default=0.0)
+
+    def _evidence(self, annotator: str, without: Collection[str], fewest: int) -> float:
+        if n_witnesses(self._store.examples(), {annotator, None, *without}) < fewest:
             return 0.0
         return evidence_of(*self._store.answered_by(annotator, without), without)
 
