@@ -53,8 +53,8 @@ def answer(n, by, y="a", request="label"):
     )
 
 
-def loop_with(people=None, **options):
-    learner = JudgingLearner(proba={"b": 0.6, "a": 0.4}, **options)
+def loop_with(people=None, *, kind=JudgingLearner, **options):
+    learner = kind(proba={"b": 0.6, "a": 0.4}, **options)
     loop = InteractiveLoop(learner, people=people or People())
     for n in range(3):
         loop.on_event(event(n), float(n))
@@ -89,6 +89,48 @@ def test_the_annotator_against_whom_most_speaks_is_in_quarantine():
     loop = loop_with()
     loop.model.against = {ANN: 1e7, EVE: 1e9}
     assert kinds(loop.on_answer(answer(0, ANN), 0.0))[0] == "LabelledExample"
+    assert loop.quarantined == [EVE]
+
+
+class ComparingLearner(JudgingLearner):
+    """Also knows how far the others contradict each other without each."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.left = {ANN: 50.0, EVE: 0.1}
+
+    def contradiction_without(self, annotator, without=()):
+        assert annotator not in without
+        return self.left[annotator]
+
+
+def test_of_two_suspects_the_one_without_whom_the_others_agree_is_in_quarantine():
+    loop = loop_with(kind=ComparingLearner)
+    loop.model.against = {ANN: 1e9, EVE: 1e7}
+    loop.on_answer(answer(0, ANN), 0.0)
+    assert loop.quarantined == [EVE]
+    # Of those who are equal in this, it is the one with the most evidence.
+    loop = loop_with(kind=ComparingLearner)
+    loop.model.against, loop.model.left = {ANN: 1e9, EVE: 1e7}, {ANN: 0.0, EVE: 0.0}
+    loop.on_answer(answer(0, ANN), 0.0)
+    assert loop.quarantined == [ANN]
+
+
+def test_nobody_is_in_quarantine_while_the_evidence_on_who_probably_misleads_is_small():
+    loop = loop_with(kind=ComparingLearner)
+    loop.model.against = {ANN: 1e9, EVE: HEAD_START + 1}
+    loop.on_answer(answer(0, ANN), 0.0)
+    assert loop.quarantined == []
+    # Others with no more evidence than before their first answer are not compared.
+    loop.model.against, loop.model.n = {ANN: 1e9, EVE: HEAD_START}, 16
+    loop.on_answer(answer(1, ANN), 0.0)
+    assert loop.quarantined == [ANN]
+
+
+def test_an_annotator_who_is_trusted_does_not_stand_in_for_one_who_misleads():
+    loop = loop_with(People(trusted=frozenset([ANN])))
+    loop.model.against = {ANN: 1e9, EVE: 1e7}
+    loop.on_answer(answer(0, EVE), 0.0)
     assert loop.quarantined == [EVE]
 
 
