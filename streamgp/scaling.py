@@ -396,7 +396,7 @@ class RenewedScaling(StandardScaling):
                 name: d if -_FAR <= d <= _FAR else math.copysign(_FAR, d)
                 for name, d in scaled.items()
             }
-        except TypeError:  # there are strings
+        except (TypeError, ValueError):  # there are strings, or arrays, for the learner to refuse
             return {
                 name: min(max(d, -_FAR), _FAR) if is_number(d) else d for name, d in scaled.items()
             }

@@ -245,6 +245,9 @@ def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look
     ask(scene, 4)
     scene.start()
     page = look()
+    # Or the request of the page before the reload might be held as well.
+    with page.expect_response("**/api/reserve"):
+        page.reload()
     page.clock.install()
     held = []
     page.route("**/api/reserve", lambda route: held.append((route, route.fetch())))
