@@ -450,6 +450,22 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         without
             Annotators who are left out as well.
 
+        Examples
+        --------
+        Eve always says "day" instead of "dark", and the reverse:
+
+        >>> from streamgp import isgp
+        >>> model = isgp(seed=1)
+        >>> for n in range(90):
+        ...     light, name = n % 10, ("ann", "bob", "eve")[n % 3]
+        ...     model.observe_one({"light": light})
+        ...     y = "day" if (light < 5) == (name == "eve") else "dark"
+        ...     w = model.settle_one(
+        ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
+        ...     )
+        >>> model.contradiction_without("eve"), model.contradiction_without("ann") > 1e6
+        (0.841..., True)
+
         """
         left_out = (annotator, *without)
         others = [name for name in self.annotators() if name is not None and name not in left_out]
