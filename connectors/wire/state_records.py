@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -415,6 +415,8 @@ class History:
     # _apart      likewise what is not a part: by its prefix in `APART`, for each entity
     # _lines      for each entity the lines by record key; nulls are not kept
     # _nulls      for each entity the offsets and times of nulls that no worker has written
+    # _deleted    for each entity by record key the lines that these have deleted, with offset and
+    #             time of the null, until another record replaces it; compaction has removed most
     # _strays     by key the offset of a record of state whose key has too many parts, if it is
     #             the last
 
@@ -425,6 +427,7 @@ class History:
         self._apart: dict[str, dict[str, dict[str, _Kept]]] = {prefix: {} for prefix in APART}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[tuple[int, float]]] = {}
+        self._deleted: dict[str, dict[bytes, tuple[_Kept, int, float]]] = {}
         self.foreign: dict[bytes | None, int] = {}
         self._strays: dict[bytes | None, int] = {}
 
@@ -457,9 +460,7 @@ class History:
                 found = self.foreign if is_foreign(record.key) else self._strays
                 _take_stray(found, record)
             case "consensus", (entity, _, _):
-                self._take_line(entity, record.key or b"", kept)
-                if is_request(record):
-                    self._nulls.setdefault(entity, []).append((record.offset, record.at))
+                self._take_line(entity, record)
             case _:
                 # Any producer may write to `consensus`. A record under a key that no line has is
                 # not a label: the worker that reads it as an input makes a dead letter of it, and
@@ -472,12 +473,17 @@ class History:
             return self._parts
         return next(kept for prefix, kept in self._apart.items() if name.startswith(prefix))
 
-    def _take_line(self, entity: str, key: bytes, kept: _Kept) -> None:
-        lines = self._lines.setdefault(entity, {})
-        if kept[1] is None:
-            lines.pop(key, None)
-        else:
-            lines[key] = kept
+    def _take_line(self, entity: str, record: Record) -> None:
+        key, lines = record.key or b"", self._lines.setdefault(entity, {})
+        before = lines.pop(key, None)
+        if is_request(record):
+            self._nulls.setdefault(entity, []).append((record.offset, record.at))
+            if before is not None:
+                self._deleted.setdefault(entity, {})[key] = before, record.offset, record.at
+            return
+        self._deleted.get(entity, {}).pop(key, None)
+        if record.value is not None:
+            lines[key] = record.offset, record.value
 
     def entities(self) -> list[str]:
         """Return all entities with state or lines, including those that are gone since.
@@ -590,6 +596,22 @@ class History:
     def consensus_keys(self, entity: str) -> list[bytes]:
         """Return the record keys of these lines."""
         return list(self._lines.get(entity, {}))
+
+    def deleted_keys(self, entity: str) -> list[bytes]:
+        """Return the record keys of lines that only nulls of others have deleted."""
+        return list(self._deleted.get(entity, {}))
+
+    def deleted_lines(self, entity: str, start: int, after: float = inf) -> list[LabelledExample]:
+        """Return the lines that nulls counted by `n_nulls` have deleted, as far as they are there.
+
+        A worker has learned them, until it reads the null. What was no line is left out.
+        """
+        found = []
+        for key, ((_, data), offset, at) in self._deleted.get(entity, {}).items():
+            if offset >= start or at > after:
+                with suppress(DecodeError):
+                    found.append(line_of(key, data or b""))
+        return found
 
     def n_nulls(self, entity: str, start: int, after: float = inf) -> int:
         """Return how many nulls delete lines and were not written by a worker.

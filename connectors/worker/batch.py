@@ -453,14 +453,13 @@ class Deletions:
         """
         known = {_key_of(entity, line): line for line in before}
         left = {_key_of(entity, line): line for line in log}
-        written = self._as_written(partition.number).lines(entity)
+        history = self._as_written(partition.number)
+        # What others have deleted is learned again at a start, until their null is read.
+        written = [_key_of(entity, line) for line in history.lines(entity)]
+        written += history.deleted_keys(entity)
         self._results.relearn(
             partition,
-            [
-                key
-                for line in written
-                if line.event_id in events and (key := _key_of(entity, line)) not in left
-            ],
+            [key for key in written if parts_of(key)[1] in events and key not in left],
             [line for key, line in left.items() if known.get(key) != line],
         )
 
@@ -542,7 +541,7 @@ class Deletions:
         self._n_seen.clear()  # the list of records has changed
         history = self._history(number)
         self._results.keep(entity, dict.fromkeys(history.names(entity)), number)
-        for line in history.consensus_keys(entity):
+        for line in (*history.consensus_keys(entity), *history.deleted_keys(entity)):
             self._results.erase(line, number)
         partition.n_forgotten += 1
         self.forgotten_in.add(number)

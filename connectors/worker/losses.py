@@ -180,7 +180,7 @@ class Losses:
             return "doubled"
         if head is None:
             return "headless"
-        counted = _counted(head)
+        counted = numbers_in(head)
         if counted is None:
             return None
         sequence, n_learned = counted
@@ -224,7 +224,7 @@ def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError
     )
 
 
-def _counted(head: Any) -> tuple[int, int] | None:
+def numbers_in(head: Any) -> tuple[int, int] | None:
     """Return the number of the last line and of the examples learned, according to a head.
 
     None if they are not integers: the loop that restores such a head reports what is wrong.

@@ -8,7 +8,7 @@ the start: a snapshot that does not fit, for whatever reason, is ignored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -32,10 +32,14 @@ from connectors.worker.losses import (
     failed_in,
     forgotten_in,
     heeded_in,
+    numbers_in,
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import environment
+from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 # --- Local files of one partition: a snapshot, and the evicted loops.
@@ -425,7 +429,9 @@ class Partition:
             if not self.starts and losses.look(entity, parts, lines) is not None:
                 continue
             if parts or lines:
-                self.loops.take_over(entity if self._settings.keyed else None, parts, lines)
+                key = entity if self._settings.keyed else None
+                log = self._with_deleted(history, entity, parts, lines)
+                self.loops.take_over(key, parts, log)
         if not self.starts and (lost := losses.error()) is not None:
             raise lost
         self.early.take_over(history.early())
@@ -435,6 +441,26 @@ class Partition:
         # The log may have lost its end since, and what comes next has the offsets of what was lost.
         # What came since then but before this start is known by its time.
         self.n_heeded = min(self.n_heeded, self._restored_to)
+
+    def _with_deleted(
+        self,
+        history: History,
+        entity: str,
+        parts: Mapping[str, Any],
+        lines: Sequence[LabelledExample],
+    ) -> Sequence[LabelledExample]:
+        """Return lines with those deleted by nulls that no worker has read, if its state has them.
+
+        So what such nulls lead to does not depend on whether a worker ran when they were written.
+        """
+        deleted = history.deleted_lines(entity, self.n_heeded, self.heeded_at)
+        if not deleted:
+            return lines
+        every = [*lines, *deleted]
+        # A command that has taught the log again, such as `streamgp rebuild`, has left them out.
+        counted = numbers_in(parts.get(HEAD))
+        is_left_out = counted is not None and len(examples_in(every)) > counted[1]
+        return lines if is_left_out else every
 
     def _take_over_forgotten(self, forgotten: Mapping[str, Any]) -> None:
         """Load the record `forgotten`; refuse a snapshot that was taken before it changed."""

@@ -125,6 +125,24 @@ def test_nulls_that_no_worker_has_written_are_counted_from_an_offset_on():
     assert history.n_nulls("bob", 0) == 0
 
 
+def test_what_nulls_of_others_have_deleted_is_there_for_a_worker_that_has_not_read_them():
+    log, worker = Log(), [(ERASED_BY, b"/streamgp/rooms")]
+    lines = [line(f"e{n}", n) for n in range(4)]
+    for example in lines:
+        log.write(outbox.message(example, 3))
+    log.write(outbox.message(lines[3], 3), value=b"note to self")
+    for example in lines:  # offsets 5 to 8
+        log.write(outbox.message(example, 3), value=None, headers=())
+    log.write(outbox.message(lines[0], 3), value=None, headers=worker)
+    log.write(outbox.message(lines[1], 3))
+    history = log.history()
+    assert history.lines("ann") == [lines[1]]
+    assert history.deleted_lines("ann", 5) == history.deleted_lines("ann", 7) == [lines[2]]
+    assert history.deleted_lines("ann", 8) == []
+    assert history.deleted_keys("ann") == [b"ann\x1fe2\x1f0", b"ann\x1fe3\x1f0"]
+    assert history.deleted_keys("bob") == history.deleted_lines("bob", 0) == []
+
+
 def test_a_null_that_forgets_a_key_is_left_to_the_worker():
     log = Log()
     log.write(outbox.message(line("e1", 1), 3))

@@ -1,5 +1,6 @@
 """What others do to the topic `consensus`: it is taken back, told, or passed over."""
 
+import functools
 import itertools
 from contextlib import closing
 
@@ -9,7 +10,7 @@ from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
 from connectors.wire.inbound import retraction_key
-from connectors.wire.state_records import state
+from connectors.wire.state_records import History, line_of, state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.losses import FORGOTTEN
 from streamgp import SkepticalClassifier, isgp
@@ -288,6 +289,66 @@ def test_a_label_deleted_while_no_worker_runs_keeps_none_from_starting(keyed):
     raw(topics, "consensus", key=(b"ann" if keyed else b"") + b"\x1fe1\x1f0", value=None)
     assert labels(topics, **kw) == (1, "work")
     assert letters(topics) == []
+
+
+def lines_after(steps, restarts, **kw):
+    """Return the lines that workers leave in `consensus`; letters of theirs are an error."""
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"clock": lambda: clock[0], **kw}
+    steps = [functools.partial(step, topics, clock) for step in steps]
+    if restarts:
+        for step in steps:
+            step()
+            work(topics, **kw)
+    else:
+        steps[0]()
+        run(topics, *steps[1:], **kw)
+    assert letters(topics) == []
+    return [
+        (line.event_id, line.revision, line.sequence, line.y)
+        for key, value in newest(topics, "consensus").items()
+        if value is not None
+        for line in [line_of(key, value)]
+    ]
+
+
+def test_a_retraction_and_a_null_written_while_no_worker_runs_are_as_if_one_had_run():
+    steps = [
+        lambda topics, _: put(topics, event(1), event(6, y="work")),
+        lambda topics, _: put(topics, given(1, "shop", "eve")),
+        lambda topics, _: (
+            raw(topics, "consensus", key=retraction_key("ann", "eve", 1), value=None),
+            raw(topics, "consensus", key=b"ann\x1fe6\x1f0", value=None),
+        ),
+    ]
+    expected = [("e1", 1, 3, None), ("e6", 1, 4, None)]
+    assert lines_after(steps, restarts=False) == lines_after(steps, restarts=True) == expected
+
+
+def test_a_null_on_a_forgotten_event_takes_a_number_though_written_while_no_worker_runs():
+    steps = [
+        lambda topics, _: put(topics, event(1, y="home", at=1.0), event(2, y="work", at=1.0)),
+        lambda topics, clock: (clock.__setitem__(0, 200.0), put(topics, event(3, at=200.0))),
+        lambda topics, _: raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None),
+        lambda topics, _: put(topics, event(4, y="shop", at=200.0)),
+    ]
+    expected = [("e2", 0, 2, "work"), ("e1", 1, 3, None), ("e4", 0, 4, "shop")]
+    assert lines_after(steps, False, answer_horizon_s=100.0) == expected
+    assert lines_after(steps, True, answer_horizon_s=100.0) == expected
+
+
+def test_a_forgotten_key_leaves_no_line_that_a_later_null_deletes():
+    """A start between the two nulls would learn it again, for a key that may have begun anew."""
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    for key in (b"ann", b"ann\x1fe1\x1f0"):
+        raw(topics, "consensus", key=key, value=None)
+    work(topics)
+    history = History()
+    for record in everything(topics, "consensus"):
+        history.take(record)
+    assert history.consensus_keys("ann") == history.deleted_keys("ann") == []
 
 
 def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
