@@ -9,6 +9,7 @@ asked about since, the rest is overestimated.
 from __future__ import annotations
 
 import copy
+from weakref import ref
 
 from connectors.annotation.inbox import RequestKey
 from connectors.annotation.open_questions import Latest
@@ -65,7 +66,7 @@ class QuestionBudget:
     """
 
     # _counted  the budget of each key with a question, the one asked last at the end
-    # _asked    when each request was made, as counted by the budgets
+    # _asked    when each request was made, as counted by the budgets, if these are still there
     # _ended    for each ended request, whether it was answered; the end may be read first
     def __init__(
         self, of_key: CountingBudget | None = None, total: CountingBudget | None = None
@@ -73,7 +74,9 @@ class QuestionBudget:
         self._of_key = of_key
         self._total = None if total is None else _Counted(total)
         self._counted: dict[str | None, _Counted] = {}
-        self._asked: Latest[RequestKey, tuple[float, tuple[_Counted, ...]]] = Latest(N_REQUESTS)
+        self._asked: Latest[RequestKey, tuple[float, tuple[ref[_Counted], ...]]] = Latest(
+            N_REQUESTS
+        )
         self._ended: Latest[RequestKey, bool] = Latest(N_REQUESTS)
 
     def take(self, message: Input | Message) -> None:
@@ -119,7 +122,7 @@ class QuestionBudget:
             paying.append(self._total)
         for counted in paying:
             counted.account.note(_WISH, asked=True, now=at)
-        self._asked.put(name, (at, tuple(paying)))
+        self._asked.put(name, (at, tuple(map(ref, paying))))
         if self._ended.get(name) is False:
             self._give_back(name)
 
@@ -132,5 +135,5 @@ class QuestionBudget:
 
     def _give_back(self, name: RequestKey) -> None:
         at, paying = self._asked[name]
-        for counted in paying:
+        for counted in filter(None, (one() for one in paying)):
             counted.account.refund(at, asked_at=at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from connectors.annotation import question_budget
 from connectors.annotation.question_budget import QuestionBudget
 from streamgp.base import Budget, CountingBudget, QuestionsLeft
 from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
-from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
+from streamgp.interactive import Answer, Cancel, Event, KeyedLoops, LabelRequest
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, NeverChallenge
@@ -124,3 +125,24 @@ def test_budgets_are_counted_of_the_keys_asked_about_last(monkeypatch: pytest.Mo
         budget.take(asked(key, name))
     left = [budget.left(key, 2.0) for key in "abc"]
     assert left == [QuestionsLeft(1, 3), QuestionsLeft(3, 3), QuestionsLeft(2, 3)]
+
+
+def test_budgets_of_other_keys_are_gone_though_their_requests_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Budget(AtMost):
+        """A class of which nothing else makes an instance."""
+
+    monkeypatch.setattr(question_budget, "N_KEYS", 2)
+    budget = QuestionBudget(Budget(3))
+    requests = [asked(f"key {n}") for n in range(9)]
+    for request in (*requests, requests[0]):
+        budget.take(request)
+    gc.collect()
+    assert sum(isinstance(one, Budget) for one in gc.get_objects()) <= 1 + 2
+    assert budget.left("key 0", 2.0) == QuestionsLeft(3, 3)
+    budget.take(Cancel(request_id="e1/label", why="", at=2.0, key="key 0"))
+    budget.take(Cancel(request_id="e1/label", why="", at=2.0, key="key 8"))
+    assert [budget.left(f"key {n}", 2.0) for n in (0, 7, 8)] == [
+        QuestionsLeft(3, 3), QuestionsLeft(2, 3), QuestionsLeft(3, 3)
+    ]  # fmt: skip
