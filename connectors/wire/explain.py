@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from itertools import chain
 from math import isfinite
 from typing import Any, get_args, get_type_hints
 
@@ -23,6 +25,7 @@ SMALLEST, LARGEST = -(2**63), 2**63 - 1
 """Range of integers that can be written."""
 
 _LONGEST = 500
+_MOST_UNKNOWN = 3
 _NOWHERE = object()
 _EXPECTED = re.compile(r"Expected (.+?)(?:, got .+)?")
 _MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)`)?")
@@ -85,6 +88,39 @@ def explain(
     if flaw := _flaw_of_version(plain, needed=kind is None):
         return f"{tag}: {flaw}"
     return f"{tag}: {_flaw_of_field(plain, str(error), types[tag])}"
+
+
+def misspelt_fields(data: bytes | None, types: Iterable[type]) -> str:
+    """Return which fields of a refused message may be misspelt, to be added to the reason.
+
+    Other fields that no type has are no fault. For a message that shows by no field what it is,
+    say which ones would.
+
+    Parameters
+    ----------
+    types
+        The messages that it may be.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Answer, Event
+    >>> misspelt_fields(b'{"kee": "ann", "x": {}}', [Event, Answer])
+    "; unknown field 'kee', did you mean 'key'?"
+    >>> misspelt_fields(b'{"key": "ann", "y": 1}', [Event, Answer])
+    '; an event has x, an answer has request_id or event_id'
+
+    """
+    try:
+        found = msgspec.json.decode(data or b"", type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
+    known = {"type", "version", *chain.from_iterable(map(get_type_hints, types))}
+    told = ""
+    for name in [name for name in found if name not in known][:_MOST_UNKNOWN]:
+        if near := get_close_matches(name.lower(), known - found.keys(), n=1):
+            told += f"; unknown field {shortened(repr(name), 40)}, did you mean {near[0]!r}?"
+    is_clear = not found.keys().isdisjoint({"type", "x", "event_id", "request_id"})
+    return told + ("" if is_clear else "; an event has x, an answer has request_id or event_id")
 
 
 def _flaw_of_version(plain: dict[str, Any], *, needed: bool) -> str | None:

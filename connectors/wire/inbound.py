@@ -19,7 +19,15 @@ from typing import Any
 from urllib.parse import quote
 
 from connectors.topics import Headers, Record, TopicName, UndecodableName
-from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
+from connectors.wire.codec import (
+    INPUT_TYPES,
+    MAX_INPUT_BYTES,
+    TAGS,
+    TYPES,
+    DecodeError,
+    decode_input,
+)
+from connectors.wire.explain import misspelt_fields
 from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import SEPARATOR, is_request
 from streamgp.interactive.messages import Answer, Event, Fault, Input, Rejected
@@ -395,7 +403,7 @@ def read(
             )
         return _input(record, record.value, key, signatures)
     except DecodeError as error:
-        reason = str(error)
+        reason = str(error) + misspelt_fields(record.value, INPUT_TYPES.values())
         fault: Fault = "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
     at = record_time(record)
     return Rejected(subject=record.position, key=key, fault=fault, reason=reason, at=at)

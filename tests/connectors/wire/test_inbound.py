@@ -4,9 +4,12 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from connectors.topics import Record
 from connectors.wire.codec import MAX_INPUT_BYTES, encode
+from connectors.wire.explain import misspelt_fields
 from connectors.wire.inbound import (
     EARLIEST,
     LATEST,
@@ -18,6 +21,7 @@ from connectors.wire.inbound import (
     retraction_key,
 )
 from connectors.wire.outbound import Outbound
+from connectors.wire.record_lines import input_of
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
 NOW = 1_700_000_000.0
@@ -49,6 +53,37 @@ def refused(*args, **kwargs):
     assert message.subject == f"{kwargs.get('topic', 'events')}:3:17"
     assert encode(message)
     return message.reason
+
+
+# --- what may be meant
+
+
+@pytest.mark.parametrize(
+    ("value", "end"),
+    [
+        ({"kee": "ann", "x": {"a": 1}}, "; unknown field 'kee', did you mean 'key'?"),
+        ({"key": "ann", "event_id": "e1", "Y": 1}, "; unknown field 'Y', did you mean 'y'?"),
+        (
+            {"key": "ann", "event": "e1", "y": 1, "room": 3},
+            "; unknown field 'event', did you mean 'event_id'?; an event has x, an answer has "
+            "request_id or event_id",
+        ),
+        ({"key": "ann", "room": 3}, "; an event has x, an answer has request_id or event_id"),
+        ({"type": "evnt", "x": {}}, 'answer, label.cancel, got "evnt"'),
+        ({"x": {"a": []}, "room": 3, "key": "ann"}, "got []"),
+    ],
+)
+def test_a_refused_line_is_told_which_field_may_be_misspelt(value, end):
+    """As `streamgp send -` sends it: what has no x counts as an answer."""
+    line = json.dumps(value).encode()
+    sent = input_of(line)
+    assert refused(line, topic=sent.topic, key=sent.key).endswith(end)
+
+
+@given(st.binary() | st.dictionaries(st.text(), st.none() | st.text()).map(json.dumps))
+def test_whatever_a_refused_message_holds_it_is_told_something(value):
+    data = value.encode() if isinstance(value, str) else value
+    assert len(misspelt_fields(data, [Event, Answer])) < 500
 
 
 # --- complete records
