@@ -271,7 +271,7 @@ class Database:
                     if record.value is None and record.at < now - DELETE_RETENTION_S:
                         continue
                     last[record.key] = record.offset
-                kept[record.offset] = size_of(record)
+                kept[record.offset] = stored_size(record)
         if len(kept) < n_read:
             with self.writing():
                 self._keep(table, kept)
@@ -554,8 +554,8 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def size_of(record: Record | Outgoing) -> int:
-    """Return the size of a record's key and value."""
+def stored_size(record: Record | Outgoing) -> int:
+    """Return the bytes of a record's key and value; most headers are not stored."""
     return len(record.key or b"") + len(record.value or b"")
 
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic, sleep
 
-from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build, size_of
+from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build, stored_size
 from connectors.embedded.directory import (
     DATABASE,
     OLD_INPUTS,
@@ -356,7 +356,7 @@ class EmbeddedWorkerClient(WorkerClient):
         self._committed = dict(self._polled)
         self._taken_back.clear()
         for topic in COMPACTED:
-            self._n_left[topic] -= sum(map(size_of, records.get(topic, ())))
+            self._n_left[topic] -= sum(map(stored_size, records.get(topic, ())))
             if self._n_left[topic] <= 0:
                 self._compact(topic)
         return ends
