@@ -565,6 +565,10 @@ class AnnotationDesk:
         """Return the quarantined annotators with the number of keys, for one key or for all."""
         return self._inbox.quarantined(only_key)
 
+    def is_quarantined_everywhere(self, annotator: str) -> bool:
+        """Return whether an annotator is quarantined for every key that is known."""
+        return self._inbox.is_quarantined_everywhere(annotator)
+
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were active in the last two minutes, by name."""
         return self._counts.others(now, than=than)

@@ -322,6 +322,10 @@ class AnnotationInbox:
         names = self._quarantined.get(self._home(key), ())
         return annotator in names and self._people.may_be_quarantined(annotator)
 
+    def is_quarantined_everywhere(self, annotator: str) -> bool:
+        """Return whether an annotator is quarantined for every key that is known."""
+        return all(self.is_quarantined(annotator, key) for key in self.timeline.known_keys())
+
     def is_remembered(self, question: Question, now: float) -> bool:
         """Return whether the workers still remember the event of a question."""
         return now <= self._horizon_of(question)

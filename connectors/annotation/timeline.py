@@ -8,7 +8,7 @@ example after a typing error was renamed or taken back, is no longer offered.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -267,6 +267,10 @@ class Timeline:
             del keys[key]
         del self._keys[typed]
         return False
+
+    def known_keys(self) -> Iterable[str | None]:
+        """Return the keys, the one mentioned last at the end."""
+        return self._of.keys()
 
     def count(self, key: str | None, label: Label) -> int:
         """Return how many events of a key have a label."""

@@ -559,7 +559,8 @@ class Page:
         mine: str | None = None
         if person.name in counts:
             # With a learner for each key, answers for other keys may be learned.
-            mine = "some" if settings.keyed and person.key is None else "all"
+            is_all = person.key is not None or desk.is_quarantined_everywhere(person.name)
+            mine = "all" if is_all else "some"
         is_supervisor = person.name in settings.supervisors
         return {"mine": mine, "of": sorted(counts) if is_supervisor else []}
 

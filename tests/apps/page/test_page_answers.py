@@ -467,7 +467,7 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
         assert browsers["eve"].post("/api/answers", body).status == 200
         write(topics, replace(request("e2", key="k"), excluded=("eve", "eva")))
         wait_until(lambda: told(browsers["zoe"])["of"])
-        assert told(browsers["eve"]) == {"is_asked": False, "mine": "some", "of": []}
+        assert told(browsers["eve"]) == {"is_asked": False, "mine": "all", "of": []}
         assert told(only_k) == {"is_asked": False, "mine": "all", "of": []}
         assert told(browsers["zoe"]) == {"is_asked": True, "mine": None, "of": ["eva", "eve"]}
         assert told(browsers["ann"]) == {"is_asked": False, "mine": None, "of": []}  # leased
@@ -478,6 +478,9 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
         assert [(reply.status, "set aside" in reply.body["what"]) for reply in (undo, revise)] == [
             (409, True)
         ] * 2
+        write(topics, request("e9", key="another"))
+        wait_until(lambda: told(browsers["eve"])["mine"] == "some")
+        assert told(only_k)["mine"] == "all"
         write(topics, request("e3", key="k"))  # heard again
         wait_until(lambda: not told(browsers["zoe"])["of"])
         assert told(browsers["eve"]) == {"is_asked": True, "mine": None, "of": []}

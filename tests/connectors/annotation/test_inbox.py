@@ -616,10 +616,14 @@ def test_the_newest_label_request_of_a_key_says_who_is_in_quarantine() -> None:
     assert desk.quarantined() == {"eve": 1, "bob": 1}
     assert (desk.quarantined("k"), desk.quarantined("l")) == ({}, {"eve": 1, "bob": 1})
     assert [desk.is_quarantined("eve", key) for key in ("k", "l", "m")] == [False, True, False]
+    assert not desk.is_quarantined_everywhere("eve")
+    assert desk_with(*kept[:2], annotator=None).is_quarantined_everywhere("eve")
+    assert not desk_with(*kept[:2], annotator=None).is_quarantined_everywhere("bob")
     desk.forget("l", 1e9)
     assert desk.quarantined() == {}
     one_loop = desk_with(*kept[:2], annotator=None, keyed=False)
     assert one_loop.quarantined("k") == {"eve": 1, "bob": 1}
+    assert one_loop.is_quarantined_everywhere("bob")
     trusting = desk_with(*kept, annotator=None, people=People(trusted=frozenset(["eve"])))
     assert (trusting.quarantined(), trusting.is_quarantined("eve", "l")) == ({"bob": 1}, False)
 
