@@ -50,6 +50,7 @@ from streamgp.query.registry import Kind, rules
 
 _LONGEST_TOPIC = 249  # Kafka's limit
 _MAX_BYTES = 1 << 20  # of a file
+_MAX_DOTS = 1000  # of a line: the parser's time grows with the square of the parts of a key
 _TLS_SETTINGS = ("ca_file", "cert_file", "key_file", "key_password_env", "key_password_file")
 _SASL_SETTINGS = ("mechanism", "username", "password_env", "password_file")
 
@@ -238,13 +239,19 @@ def text_of(path: Path) -> str:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{path}: has more than {_MAX_BYTES} bytes; expected a configuration")
     try:
-        if data.startswith(BOM_UTF16_LE):  # as Windows PowerShell writes: `streamgp init > FILE`
-            return data.decode("utf-16")
-        return data.decode("utf-8-sig")  # some editors write a byte order mark
+        # Windows PowerShell writes `streamgp init > FILE` so, some editors a byte order mark.
+        text = data.decode("utf-16" if data.startswith(BOM_UTF16_LE) else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MAX_DOTS:
+            raise ConfigError(
+                f"{path}: line {number} has more than {_MAX_DOTS} dots, which no key needs; "
+                "write a long list on several lines"
+            )
+    return text
 
 
 def with_annotators(config: Config, texts: Sequence[str]) -> Config:

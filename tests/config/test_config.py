@@ -341,6 +341,17 @@ def test_file_that_is_too_long_is_reported_without_reading_it() -> None:
         load(Path("/dev/zero"))
 
 
+@pytest.mark.parametrize("line", ["a" + ".a" * 100_000 + " = 1", "[a" + ".a" * 100_000 + "]"])
+def test_a_key_of_very_many_parts_is_reported_without_parsing_it(tmp_path: Path, line: str) -> None:
+    """The parser would need a minute for it."""
+    path = tmp_path / "my.toml"
+    path.write_text(f"seed = 1\n{line}\n")
+    with pytest.raises(
+        ConfigError, match=r"my\.toml: line 2 has more than 1000 dots, which no key"
+    ):
+        load(path)
+
+
 # --- values that are not numbers
 
 
