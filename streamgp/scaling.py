@@ -151,7 +151,7 @@ class StandardScaling(Scaling):
             # NaN survives a sum.
             if not math.isnan(sum(scaled.values())):
                 return scaled if len(scaled) == len(locations) else {**self._absent, **scaled}
-        except (KeyError, TypeError, OverflowError):
+        except (KeyError, TypeError, ArithmeticError):
             pass
         return self._transform_with_care(x)
 
@@ -661,7 +661,7 @@ def _is_plain(x: Features) -> bool:
     try:
         # Absolute values, as huge ones may cancel to 0.
         return float(sum(map(abs, x.values()), 0.0)) <= LARGEST
-    except (TypeError, OverflowError, AttributeError):
+    except (TypeError, ArithmeticError, AttributeError):
         return False
 
 

@@ -52,7 +52,8 @@ def is_missing(value: Any) -> bool:
     """
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA, or an array, whose comparison has no single value
+    # Of pandas.NA, an array, and a decimal that signals.
+    except (TypeError, ValueError, ArithmeticError):
         return _is_na(value)
 
 
@@ -91,6 +92,9 @@ def is_number(value: object) -> bool:
     return not getattr(value, "ndim", 0)  # until version 2.4, numpy takes an array of one for it
 
 
+_NO_FEATURE = "feature {!r} must be a number or a string, got {!r}; encode it or leave it out"
+
+
 def as_number(name: FeatureName, value: Any) -> float:
     """Return the value of a feature as a float, 0 if it is missing.
 
@@ -113,10 +117,7 @@ def as_number(name: FeatureName, value: Any) -> float:
     if number is None:
         if _is_na(value):
             return 0.0
-        raise TypeError(
-            f"feature {name!r} must be a number or a string, got {value!r}; encode it or leave it "
-            "out"
-        )
+        raise TypeError(_NO_FEATURE.format(name, value))
     if math.isinf(number):
         raise ValueError(
             f"feature {name!r} must be finite, got {value!r:.60}; leave it out if unknown"
@@ -138,6 +139,11 @@ def in_python(x: Features) -> Features:
     Arithmetic with `float32` is done in single precision, and would differ after a restart, which
     restores plain values. What is no feature is left as it is, for the learner to refuse.
 
+    Raises
+    ------
+    TypeError
+        If a scalar of pyarrow has no value in Python.
+
     Examples
     --------
     >>> import numpy as np
@@ -147,14 +153,19 @@ def in_python(x: Features) -> Features:
     """
     if _PYTHON.issuperset(map(type, x.values())):
         return x
-    return {name: _in_python(value) for name, value in x.items()}
+    return {name: _in_python(name, value) for name, value in x.items()}
 
 
-def _in_python(value: Any) -> Any:
-    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+def _in_python(name: FeatureName, value: Any) -> Any:
+    module = type(value).__module__
+    if module == "numpy" and getattr(value, "shape", None) == ():
         value = value.item()
-    elif hasattr(value, "as_py"):  # of pyarrow
-        value = value.as_py()
+    elif module.startswith("pyarrow") and hasattr(value, "as_py"):
+        try:
+            value = value.as_py()
+        except (ValueError, TypeError, ArithmeticError, NotImplementedError):
+            # Such as a time beyond the year 9999.
+            raise TypeError(_NO_FEATURE.format(name, value)) from None
     if type(value) in _PYTHON:
         return value
     if _is_na(value):
@@ -219,7 +230,7 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If a name or a value is neither a number nor a string.
 
     Examples
@@ -264,7 +275,7 @@ def plain_name(name: FeatureName) -> bool | int | float | str:
 
 def _plain_value(name: FeatureName, value: Any) -> Any:
     if type(value) not in _PYTHON:
-        value = _in_python(value)
+        value = _in_python(name, value)
     if type(value) is float:
         # JSON has no NaN and no infinity.
         return value if math.isfinite(value) else {"float": repr(value)}

@@ -262,7 +262,7 @@ def flaw_of_keeping(x: object) -> str | None:
         return None  # reported as another flaw
     try:
         plain_features(x)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         return str(error)
     return None
 

@@ -469,7 +469,10 @@ class FilteredStream:
         if self._present is None:
             return self._digest is not None and self._digest == _digest_of(x)
         # A dictionary, as nearly always, is known in a tenth of the time of any mapping.
-        return (type(x) is dict or isinstance(x, Mapping)) and self._present == x
+        try:
+            return (type(x) is dict or isinstance(x, Mapping)) and bool(self._present == x)
+        except (ValueError, ArithmeticError):  # of a value that the learner refuses
+            return False
 
     def label(self, x: Features, y: Label, *, n_since: int | None, **about: Any) -> None:
         """Pass a label to the filter; it is for the last event if nothing else is known."""

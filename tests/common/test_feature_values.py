@@ -18,7 +18,7 @@ from streamgp import (
     isgp,
 )
 from streamgp.common.feature_values import as_number, is_missing, plain_features, text_code
-from streamgp.interactive import Event
+from streamgp.interactive import Event, KeyedLoops
 
 
 @given(st.text() | st.text(min_size=101), st.text())
@@ -114,3 +114,29 @@ def test_a_feature_of_any_type_is_learned_and_saved_as_a_plain_one(value, plain)
     proba = other.model.predict_proba_one({"a": plain, "b": 0.5})
     assert one.model.predict_proba_one(x) == again.model.predict_proba_one(x) == proba
     assert again.snapshot() == one.snapshot()
+
+
+class Unreadable:
+    """Looks like a scalar of pyarrow, and is none."""
+
+    def as_py(self):
+        raise RuntimeError("not readable")
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("sNaN"), pa.scalar(2**62, pa.timestamp("s")), Unreadable()], ids=repr
+)
+def test_a_value_that_cannot_be_converted_is_refused_in_words(value):
+    x = {"a": value, "b": 1.0}
+    assert not is_missing(value)
+    for make in (GPClassifier, lambda: OnlineForestClassifier(seed=1), lambda: isgp(seed=1)):
+        model = make()
+        model.learn_one({"a": 1.0, "b": 2.0}, 1)
+        for call in (model.predict_proba_one, lambda x, model=model: model.learn_one(x, 1)):
+            with pytest.raises(TypeError, match="feature 'a' must be a number or a string"):
+                call(x)
+    event = Event(event_id="e1", key="ann", x=x, occurred_at=0.0)
+    [refused] = InteractiveLoop(isgp(seed=1)).on_event(event, now=0.0)
+    assert refused.reason.startswith("the learner refuses it: feature 'a' must be a number or a")
+    [refused] = KeyedLoops(isgp(seed=1), keep_changes=True).on_event(event, now=0.0)
+    assert refused.reason.startswith("feature 'a' must be a number or a string")
