@@ -358,7 +358,7 @@ class EmbeddedWorkerClient(WorkerClient):
         for topic in COMPACTED:
             self._n_left[topic] -= sum(map(stored_size, records.get(topic, ())))
             if self._n_left[topic] <= 0:
-                self._compact(topic)
+                self._compact_written(topic)
         return ends
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
@@ -386,6 +386,20 @@ class EmbeddedWorkerClient(WorkerClient):
         """Compact a topic, which at most doubles until the next time, or grows by little."""
         n_kept = self._database.compact(TABLES[topic], self._clock())
         self._n_left[topic] = max(COMPACT_BYTES, n_kept)
+
+    def _compact_written(self, topic: TopicName) -> None:
+        """Compact a topic after a commit, which a lack of space for a second copy does not undo.
+
+        It is then tried again after as many bytes, and when a worker starts.
+        """
+        self._n_left[topic] = COMPACT_BYTES
+        try:
+            self._compact(topic)
+        except RefusedError as error:
+            self._fault = str(error)
+            raise
+        except BrokerError:
+            return
 
     def _read(self) -> list[Record]:
         records: list[Record] = []

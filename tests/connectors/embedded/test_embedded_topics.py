@@ -541,6 +541,25 @@ def test_what_a_full_disk_did_not_take_was_not_committed(topics):
     assert len(reader.poll(0.0)) == 1
 
 
+def test_a_batch_is_committed_though_the_disk_has_no_room_for_a_compaction(topics, monkeypatch):
+    monkeypatch.setattr(topics_module, "COMPACT_BYTES", 200_000)
+    client = join(topics)
+    client.commit([state(f"n{i}", "." * 5_000) for i in range(36)])
+    pages = client._database._execute("PRAGMA page_count")[0][0]
+    client._database._execute(f"PRAGMA max_page_count = {pages + 8}")
+    client.commit([state("n0", "a" * 25_000)])
+    assert len(read(topics, "state")) == 36 + 1
+    assert client.poll(0.0) == []
+    client._database._execute("PRAGMA max_page_count = 1000000")
+    client.commit([state("n0", "b")])
+    assert len(read(topics, "state")) == 36 + 2
+    client.commit([state("n1", "." * 250_000)])
+    assert len(read(topics, "state")) == 36
+    client.close()
+    with closing(join(topics)) as again:
+        assert dict(names_and_values(again.history({0: {}})))["n0"] == "b"
+
+
 LIMITED = """
 import resource, signal, sys
 from connectors.embedded.topics import EmbeddedTopics
