@@ -144,6 +144,8 @@ class EventWindows:
         closed: list[Event] = []
         while self.is_due(now):
             key = self._deadlines.pop()
+            if self._windows.is_silent(key):
+                continue
             rows = self._windows.open_rows(key)
             if rows.newest is None or rows.seen_at is None or not rows.times:
                 continue
@@ -208,7 +210,8 @@ class EventWindows:
                     self.forget(key)
                     continue
                 self._windows.take_over(key, found)
-                self._deadlines.set(key, self._windows.open_rows(key).seen_at or 0.0)
+                if not self._windows.is_silent(key):
+                    self._deadlines.set(key, self._windows.open_rows(key).seen_at or 0.0)
             except INCONSISTENT as error:
                 raise SnapshotError(
                     f"open windows of {key!r:.80} cannot be taken over: {error!s:.80}"

@@ -31,6 +31,7 @@ from streamgp.windows.open_rows import (
     OpenRows,
     plain_label,
     plain_values,
+    unpacked,
 )
 
 # From the year 100 to the year 5138: other numbers are not times in seconds, or have no date.
@@ -152,7 +153,8 @@ class Windows:
         self._grace = round(grace_s * MICROSECONDS)
         self._jump = round(max(_JUMP_S, _N_LENGTHS * length_s) * MICROSECONDS)
         self._aside = frozenset(name for name in (by, time, label) if name is not None)
-        self._keys: dict[Any, OpenRows] = {}
+        # The rows of each key; the packed state of one that has fallen silent.
+        self._keys: dict[Any, OpenRows | bytes] = {}
         self._keep_changes = check_flag("keep_changes", keep_changes)
         self._changed: dict[Any, None] = {}
 
@@ -210,7 +212,7 @@ class Windows:
             self.rejected["a time that is no POSIX seconds"] += 1
             return []
         closed = self._row(key, moment, row, label, frozenset())
-        self._keys[key].seen_at = seen_at
+        self.open_rows(key).seen_at = seen_at
         return closed
 
     def on_time(self, now: float) -> list[dict[str, Any]]:
@@ -226,17 +228,19 @@ class Windows:
         if moment is None:
             raise ValueError(f"now must be POSIX seconds, got {now!r}")
         until = moment - self._grace
-        closed = [w for key, rows in self._keys.items() for w in self._close(key, rows, until)]
+        closed = [w for key in self.keys for w in self.close(key, until)]
         return sorted(closed, key=lambda window: window["start"])  # keys in order of appearance
 
     def close(self, key: Any, until: int) -> list[dict[str, Any]]:
         """Close the windows of one key that end by a given time, in microseconds."""
-        return self._close(key, self._keys[key], until)
+        return self._close(key, self.open_rows(key), until)
 
     def flush(self) -> list[dict[str, Any]]:
         """Close all windows: no row will follow."""
         closed = []
         for key, rows in self._keys.items():
+            if isinstance(rows, bytes):
+                continue
             if rows.held is not None:
                 rows.held = None
                 self.rejected["time far ahead of the others"] += 1
@@ -251,7 +255,7 @@ class Windows:
         return {
             "n_rows": self.n_rows,
             "rejected": dict(self.rejected),
-            "keys": [[key, rows.state()] for key, rows in self._keys.items()],
+            "keys": [[key, self._state_of(key)] for key in self._keys],
         }
 
     def load_state(self, state: State) -> None:
@@ -278,17 +282,22 @@ class Windows:
 
         """
         changed, self._changed = self._changed, {}
-        return {key: self._keys[key].changes() for key in changed}
+        found = {}
+        for key in changed:
+            rows = self.open_rows(key)
+            found[key] = rows.changes()
+            self._keys[key] = rows.packed() or rows
+        return found
 
     def take_over(self, key: Any, parts: Mapping[str, Any]) -> None:
         """Continue with rows of a key from parts of its state, in addition to those present here.
 
         That does not count as a change.
         """
-        rows = self._keys.get(key)
-        known = {} if rows is None else rows.state()
+        known = self._state_of(key) if key in self._keys else {}
         there = {name: part for name, part in (known | dict(parts)).items() if part is not None}
-        self._keys[key] = self._restored(there)
+        rows = self._restored(there)
+        self._keys[key] = (rows.packed() if self._keep_changes else None) or rows
         self._changed.pop(key, None)
 
     def forget(self, key: Any) -> bool:
@@ -300,14 +309,25 @@ class Windows:
         """Return whether a key has had a row that could be used."""
         return key in self._keys
 
+    def is_silent(self, key: Any) -> bool:
+        """Return whether a key has no rows in open windows, nor a row that is held back."""
+        return isinstance(self._keys.get(key), bytes)
+
     def open_rows(self, key: Any) -> OpenRows:
         """Return the rows of a key in open windows, for reading only."""
-        return self._keys[key]
+        rows = self._keys[key]
+        if isinstance(rows, bytes):
+            rows = self._keys[key] = self._restored(unpacked(rows))
+        return rows
 
     @property
     def keys(self) -> list[Any]:
         """Keys that have had rows."""
         return list(self._keys)
+
+    def _state_of(self, key: Any) -> State:
+        rows = self._keys[key]
+        return unpacked(rows) if isinstance(rows, bytes) else rows.state()
 
     def _restored(self, parts: Mapping[str, Any]) -> OpenRows:
         return OpenRows.of(parts, keep_changes=self._keep_changes)
@@ -317,9 +337,9 @@ class Windows:
     def _row(
         self, key: Any, at: int, row: Mapping[str, Any], label: Any, aside: frozenset[str]
     ) -> list[dict[str, Any]]:
-        rows = self._keys.get(key)
-        if rows is None:
-            rows = self._keys[key] = OpenRows(keep_changes=self._keep_changes)
+        if key not in self._keys:
+            self._keys[key] = OpenRows(keep_changes=self._keep_changes)
+        rows = self.open_rows(key)
         if self._keep_changes:
             self._changed[key] = None
         if rows.newest is None or at - rows.newest <= self._jump:

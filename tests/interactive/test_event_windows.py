@@ -20,8 +20,8 @@ def row(t, key="ann", y=None, **x):
 
 
 def windows(**more):
-    given = {"label": "y", "length_s": 10.0, "hop_s": 5.0, "features": ["mean", "sd"]} | more
-    return EventWindows(**given, keep_changes=True)
+    given = {"label": "y", "length_s": 10.0, "hop_s": 5.0, "features": ["mean", "sd"]}
+    return EventWindows(**{**given, "keep_changes": True, **more})
 
 
 def play(stage, loops, rows):
@@ -125,6 +125,60 @@ def test_silence_outlives_a_restart():
     again.take_over(stage.state())
     assert again.on_time(106.9) == []
     assert [event.event_id for event in again.on_time(107.1)] == ["ann@0"]
+
+
+pauses = st.lists(
+    st.tuples(
+        st.sampled_from(["row", "late", "clock"]),
+        st.sampled_from([0.5, 4.0, 20.0, 300.0, 2e5]),
+        st.sampled_from(["ann", "bob"]),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=pauses, hop_s=st.sampled_from([None, 5.0, 30.0]), restart=st.integers(0, 30))
+def test_a_key_that_falls_silent_goes_on_as_it_was(steps, hop_s, restart):
+    """What has nothing to say but its bounds is packed; windows that publish nothing never are."""
+    packed, twin = windows(hop_s=hop_s), windows(hop_s=hop_s, keep_changes=False)
+    now = 1000.0
+    for n, (what, passed_s, key) in enumerate(steps):
+        if n == restart:
+            parts, packed = packed.state(), windows(hop_s=hop_s)
+            packed.take_over(parts)
+            twin_parts, twin = twin.state(), windows(hop_s=hop_s, keep_changes=False)
+            twin.take_over(twin_parts)
+            assert parts == twin_parts
+        now += passed_s
+        each = row(now - (70.0 if what == "late" else 0.0), key)
+        said = [
+            stage.on_time(now) if what == "clock" else stage.take(each, now=now)
+            for stage in (packed, twin)
+        ]
+        assert said[0] == said[1]
+        assert packed.is_due(now + 400.0) == twin.is_due(now + 400.0)
+        packed.changes()
+        assert packed.state() == twin.state()
+        assert packed.rejected == twin.rejected
+    assert packed.flush() == twin.flush()
+
+
+def test_a_key_that_fell_silent_is_forgotten_and_comes_back():
+    stage = windows(hop_s=None, idle_s=5.0)
+    for key in ("ann", "bob"):
+        stage.take(row(8.0, key), now=0.0)
+    assert len(stage.on_time(100.0)) == 2
+    stage.changes()
+    again = windows(hop_s=None, idle_s=5.0)
+    again.take_over(stage.state())
+    for each in (stage, again):
+        assert each.state()[0][2]["bounds"][0] == 8_000_000
+        assert each.forget("bob")
+        assert each.take(row(9.0), now=101.0) == []
+        assert each.rejected == {"too late": 1}
+        assert each.take(row(210.0), now=301.0) == []
+        assert [event.event_id for event in each.flush()] == ["ann@210"]
 
 
 def test_a_forgotten_key_begins_again():

@@ -343,6 +343,20 @@ def test_memory_of_a_key_stays_small():
     assert len(windows.open_rows("ann").times) <= 250
 
 
+def test_a_key_without_rows_falls_silent_once_its_changes_are_told():
+    windows = Windows(10.0, **PLAIN, keep_changes=True)
+    windows.add("ann", 1.0, {"v": 1.0}, seen_at=5.0)
+    windows.changes()
+    assert not windows.is_silent("ann")
+    assert len(windows.on_time(100.0)) == 1
+    state = windows.state()
+    assert windows.changes()["ann"].keys() == {"head", "1"}
+    assert windows.is_silent("ann")
+    assert windows.state() == state
+    windows.add("ann", 101.0, {"v": 1.0})
+    assert not windows.is_silent("ann")
+
+
 def test_an_excerpt_keeps_the_peaks():
     rows = [{"time": t / 100, "v": 9.0 if t == 333 else 0.0} for t in range(900)]
     [window] = run(Windows(10.0, excerpt=True), rows)
