@@ -10,11 +10,13 @@ from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
 from connectors.wire.inbound import retraction_key
-from connectors.wire.state_records import History, line_of, state
+from connectors.wire.state_records import History, line_of, records_of_part, state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.losses import FORGOTTEN
 from streamgp import SkepticalClassifier, isgp
 from streamgp.interactive.messages import Answer, Cancel
+from streamgp.interactive.rebuild import head_around
+from streamgp.interactive.teaching import teach
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     event,
@@ -337,6 +339,36 @@ def test_a_null_on_a_forgotten_event_takes_a_number_though_written_while_no_work
     assert lines_after(steps, True, answer_horizon_s=100.0) == expected
 
 
+def test_a_log_that_was_taught_again_without_what_is_deleted_starts_without_it():
+    """As `streamgp rebuild` does, before a worker reads the null."""
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0]}
+    put(topics, event(1, y="home", at=1.0), event(2, y="work", at=1.0))
+    work(topics, **kw)
+    clock[0] = 200.0
+    put(topics, event(3, at=200.0))
+    work(topics, **kw)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    found = history(topics)
+    lines, model = found.lines("ann"), isgp(seed=1)
+    assert [taught.y for taught in teach(model, lines)] == ["work"]
+    head = head_around(model, found.parts("ann"), lines, isgp(seed=1))
+    with closing(topics.writer("test")) as writer:
+        for record in records_of_part("ann", "head", head, 0):
+            writer.send(record)
+    assert labels(topics, **kw) == (1, "work")
+    assert letters(topics) == []
+    assert [line.event_id for line in said(topics, "consensus")] == ["e1", "e2"]  # none withdrawn
+
+
+def history(topics):
+    """Return what the topics hold about the only partition."""
+    found = History()
+    for record in everything(topics, "state", "consensus"):
+        found.take(record)
+    return found
+
+
 def test_a_forgotten_key_leaves_no_line_that_a_later_null_deletes():
     """A start between the two nulls would learn it again, for a key that may have begun anew."""
     topics = MemoryTopics()
@@ -345,10 +377,8 @@ def test_a_forgotten_key_leaves_no_line_that_a_later_null_deletes():
     for key in (b"ann", b"ann\x1fe1\x1f0"):
         raw(topics, "consensus", key=key, value=None)
     work(topics)
-    history = History()
-    for record in everything(topics, "consensus"):
-        history.take(record)
-    assert history.consensus_keys("ann") == history.deleted_keys("ann") == []
+    found = history(topics)
+    assert found.consensus_keys("ann") == found.deleted_keys("ann") == []
 
 
 def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
