@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from streamgp.base import Belief, Distribution, Label, Posterior
+from streamgp.common.normal import MixturePosterior
 from streamgp.common.running_stats import Moments
 from streamgp.common.uncertainty import best_versus_second as best_versus_second
 from streamgp.common.uncertainty import entropy as entropy
@@ -64,10 +65,17 @@ def doubt(belief: Belief) -> float:
     known, 1. Where open questions count, their share competes with the classes, and the standard
     deviation is the one after their answers.
 
+    For an ensemble, at least the probability that the score of the second class is above that of
+    the predicted one. To its smoothest expert nothing is far from the examples, so that the best
+    score is hardly ever near 0, even on the boundary between two classes.
+
     Examples
     --------
     >>> doubt(Posterior(mean={"home": 1.0, "work": -0.2}, variance=1.0))
     0.158655...
+    >>> boundary = {"mean": {"home": 0.55, "work": 0.45}, "variance": 0.01}
+    >>> doubt(Posterior(**boundary)), doubt(MixturePosterior(**boundary, weights=(), components=()))
+    (1.89...e-08, 0.239750...)
     >>> doubt({"home": 0.9, "work": 0.1})
     0.1
     >>> from streamgp.base import PendingPosterior
@@ -82,7 +90,11 @@ def doubt(belief: Belief) -> float:
         return normal_cdf(-max([pending.mean, *belief.mean.values()]), pending.variance)
     if not belief.mean:
         return 1.0
-    return normal_cdf(-max(belief.mean.values()), belief.variance)
+    *_, best = means = sorted(belief.mean.values())
+    negative = normal_cdf(-best, belief.variance)
+    if len(means) == 1 or not isinstance(belief, MixturePosterior):
+        return negative
+    return max(negative, normal_cdf(means[-2] - best, 2.0 * belief.variance))
 
 
 def unexplained_share(belief: Posterior) -> float:

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.fingerprint import recorded_name
+from streamgp.common.normal import MixturePosterior
 from streamgp.common.signatures import parameters
 from streamgp.common.validation import check_flag, check_non_negative, check_rate
 from streamgp.query import criteria
@@ -111,10 +112,12 @@ def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decisio
 def _ask_by_doubt(
     belief: Belief, c: float, draw: float, criterion: str, *, at_least: float = 0.0
 ) -> Decision:
-    # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 anyway.
-    one_class = not isinstance(belief, Posterior) and len(belief) == 1
-    score = ONE_CLASS_RATE if one_class else min(1.0, c * criteria.doubt(belief))
-    return Decision.of(max(score, at_least), draw, criterion)
+    # The posterior of a single process needs no cold-start rule: far from its examples the doubt is
+    # 1/2 anyway. To the experts of an ensemble that examples of one class prefer, nothing is far.
+    is_single = isinstance(belief, Posterior) and not isinstance(belief, MixturePosterior)
+    if not is_single and len(criteria.scores(belief)) == 1:
+        at_least = max(at_least, ONE_CLASS_RATE)
+    return Decision.of(max(min(1.0, c * criteria.doubt(belief)), at_least), draw, criterion)
 
 
 @rule(

@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamgp.base import Posterior
+from streamgp.common.normal import MixturePosterior
 from streamgp.query import criteria
 
 PHI = NormalDist().cdf
@@ -55,6 +56,17 @@ def test_doubt_does_not_grow_with_the_number_of_classes():
     six = posterior(0.04, **{f"c{i}": float(i == 0) for i in range(6)})
     assert criteria.doubt(six) == criteria.doubt(posterior(0.04, c0=1.0))
     assert criteria.doubt(six) == pytest.approx(PHI(-5.0))
+
+
+@given(st.lists(means, min_size=2, max_size=4), st.floats(1e-6, 100.0))
+def test_doubt_of_an_ensemble_is_that_any_score_is_negative_or_above_the_best(scores, variance):
+    """Scores of one variance: the second is above the best with Φ((m₂ - m₁) / √(2 v))."""
+    mean = {f"c{i}": score for i, score in enumerate(scores)}
+    of_mixture = MixturePosterior(mean=mean, variance=variance, weights=(), components=())
+    *_, second, best = sorted(scores)
+    above = PHI((second - best) / math.sqrt(2.0 * variance))
+    negative = criteria.doubt(posterior(variance, **mean))
+    assert criteria.doubt(of_mixture) == pytest.approx(max(negative, above), abs=1e-12)
 
 
 def test_knowing_nothing_is_all_doubt():

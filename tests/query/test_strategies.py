@@ -10,6 +10,7 @@ from river.naive_bayes import GaussianNB
 
 from streamgp.base import Posterior
 from streamgp.common.counter_rng import uniform
+from streamgp.common.normal import MixturePosterior
 from streamgp.query import (
     KL,
     AlwaysAsk,
@@ -176,6 +177,17 @@ def test_a_posterior_needs_no_cold_start_rule(rule):
     """One class known: half of what is far is asked about, nothing beside a stored point."""
     assert rule.decide(Posterior(mean={"a": 0.0}, variance=1.0), 0.3).score == 0.5
     assert rule.decide(Posterior(mean={"a": 1.0}, variance=0.0), 0.0).score == 0.0
+
+
+@pytest.mark.parametrize("rule", [SkepticalAsk(), PaperAsk()])
+def test_an_ensemble_that_knows_one_class_is_asked_now_and_then(rule):
+    """It finds nothing far from examples of one class: without this it would never meet another."""
+    sure, unsure = (
+        MixturePosterior(mean={"a": mean}, variance=0.01, weights=(), components=())
+        for mean in (1.0, 0.0)
+    )
+    assert rule.decide(sure, 0.0).score == ONE_CLASS_RATE
+    assert rule.decide(unsure, 0.0).score == 0.5
 
 
 def test_scores_on_probabilities_are_their_criteria():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river import compose, preprocessing
+from river.datasets import synth
 from scipy.integrate import quad
 
 from streamgp import EnsembleGPClassifier, EnsembleGPRegressor, GPRegressor, SkepticalClassifier
@@ -251,6 +253,23 @@ def play(budget, scores):
 def shrinking(n, seed=0):
     rng = random.Random(seed)
     return [0.99**i * rng.expovariate(1.0) for i in range(n)]
+
+
+@pytest.mark.parametrize("likelihood", ["regression", "logistic"])
+@pytest.mark.parametrize("in_front", [[], [preprocessing.StandardScaler()]])
+def test_an_ensemble_asks_by_doubt_until_it_is_right(likelihood, in_front):
+    """A scaler in front learns from labels only: of a single one it makes all events equal."""
+    learner = EnsembleGPClassifier(n_features=10, likelihood=likelihood, seed=1)
+    model = compose.Pipeline(*in_front, SkepticalClassifier(learner, seed=1))
+    n_asked = n_right = 0
+    for n, (x, y) in enumerate(synth.Sine(seed=2).take(600)):
+        predicted, ask = model.predict_one(x)
+        if ask:
+            model.learn_one(x, y)
+            n_asked += 1
+        n_right += n >= 300 and predicted == y
+    assert 30 <= n_asked <= 100
+    assert n_right >= 270
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.4])
