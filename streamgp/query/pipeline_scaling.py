@@ -127,6 +127,8 @@ class RunningScaling(Scaling):
 
     # _live    the transformers, which have learned from the events of _recent in their order
     # _recent  fewer than 2 * REMEMBERED latest events, and the features made of each
+    # _plain   these events as plain values, as far as they were saved: a worker saves them with
+    #          each commit
     def __init__(self, transformers: Sequence[Transformer], rest: Scaling) -> None:
         self._templates = list(transformers)
         self._rest = rest
@@ -170,10 +172,8 @@ class RunningScaling(Scaling):
 
     def state(self) -> State:
         """Return the latest events, from which transformers are rebuilt."""
-        return {
-            "recent": [plain_features(x) for x, _ in self._recent],
-            "rest": self._rest.state(),
-        }
+        self._plain += [plain_features(x) for x, _ in self._recent[len(self._plain) :]]
+        return {"recent": self._plain.copy(), "rest": self._rest.state()}
 
     def load_state(self, state: State) -> None:
         """Restore what `state` returned."""
@@ -184,6 +184,7 @@ class RunningScaling(Scaling):
         """Start over with transformers that have seen only these events."""
         self._live: list[Any] = [t.clone() for t in self._templates]
         self._recent: list[tuple[Features, Features]] = []
+        self._plain: list[Any] = []
         for x in xs:
             self._run(x)
 
@@ -225,6 +226,7 @@ class PipelineScaling(Scaling):
     # _used  what they were at the last renewal
     # _heard  all that they learned from, in order: [x] or [x, y]; a River transformer has no other
     #         state that could be saved
+    # _plain  the same as plain values, as far as it was saved: a worker saves it with each commit
     def __init__(self, transformers: Sequence[Transformer], warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
@@ -232,6 +234,7 @@ class PipelineScaling(Scaling):
         self._live = list(transformers)
         self._used = copy.deepcopy(self._live)
         self._heard: list[list[Any]] = []
+        self._plain: list[list[Any]] = []
 
     def observe(self, x: Features) -> bool:
         """Update with an event; True if the transformers in use have been renewed.
@@ -285,10 +288,9 @@ class PipelineScaling(Scaling):
 
     def state(self) -> State:
         """Return the events and labels of the warm-up, from which transformers are rebuilt."""
-        return {
-            "n": self._n,
-            "heard": [[plain_features(x), *rest] for x, *rest in self._heard],
-        }
+        fresh = self._heard[len(self._plain) :]
+        self._plain += [[plain_features(x), *rest] for x, *rest in fresh]
+        return {"n": self._n, "heard": self._plain.copy()}
 
     def load_state(self, state: State) -> None:
         """Learn again everything that the state contains."""

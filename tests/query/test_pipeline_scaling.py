@@ -325,6 +325,23 @@ def test_a_model_with_a_window_goes_on_learning_after_the_warm_up():
 
 
 @pytest.mark.usefixtures("short")
+@given(st.sets(st.integers(0, 40)))
+def test_a_state_is_the_same_whenever_it_was_saved_before(cuts):
+    def build():
+        return scaling_of([window(), preprocessing.StandardScaler(), CountingLabels()], 20)
+
+    often, once, saved = build(), build(), []
+    for i, x in enumerate(rows(41)):
+        for scaling in (often, once):
+            scaling.observe(x)
+            scaling.learn(scaling.extract(x), i % 2)
+        if i in cuts:
+            saved.append((often.state(), json.dumps(often.state())))
+    assert often.state() == once.state()
+    assert all(json.dumps(state) == text for state, text in saved)
+
+
+@pytest.mark.usefixtures("short")
 @given(st.integers(0, 40))
 def test_a_restarted_window_goes_on_as_before(n):
     def build():
