@@ -132,8 +132,9 @@ class SkepticalAsk:
     """Ask with probability `min(1, c · doubt)`, or `at_least` if that is more.
 
     `doubt` is `1 - Φ(mean / std)` of the predicted class for a posterior (ISGP Eq. 7), `1 - max p`
-    for plain probabilities. The coin flip matters: a fixed threshold trusts the learner too much
-    while classes are still to come.
+    for plain probabilities; an ensemble is in doubt between two classes as well
+    (`criteria.doubt`). The coin flip matters: a fixed threshold trusts the learner too much while
+    classes are still to come.
 
     Parameters
     ----------
@@ -184,7 +185,10 @@ class SkepticalAsk:
 )
 @dataclass(frozen=True, slots=True)
 class PaperAsk:
-    """Ask with probability `1 - Φ(mean / std)` of the predicted class, ISGP Eq. 7."""
+    """Ask with probability `1 - Φ(mean / std)` of the predicted class, ISGP Eq. 7.
+
+    That is `SkepticalAsk()` without open questions, for learners of all kinds.
+    """
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the doubt with the draw."""
