@@ -90,11 +90,11 @@ def doubt(belief: Belief) -> float:
         return normal_cdf(-max([pending.mean, *belief.mean.values()]), pending.variance)
     if not belief.mean:
         return 1.0
-    *_, best = means = sorted(belief.mean.values())
-    negative = normal_cdf(-best, belief.variance)
-    if len(means) == 1 or not isinstance(belief, MixturePosterior):
+    negative = normal_cdf(-max(belief.mean.values()), belief.variance)
+    if not isinstance(belief, MixturePosterior) or len(belief.mean) == 1:
         return negative
-    return max(negative, normal_cdf(means[-2] - best, 2.0 * belief.variance))
+    best, second = heapq.nlargest(2, belief.mean.values())
+    return max(negative, normal_cdf(second - best, 2.0 * belief.variance))
 
 
 def unexplained_share(belief: Posterior) -> float:
