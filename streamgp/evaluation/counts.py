@@ -1,4 +1,4 @@
-"""Counts of a run by the truth: confusion matrix, calibration, numeric errors, first answers."""
+"""Counts of a run: predictions, answers and labels judged by the truth, and concept drifts."""
 
 from __future__ import annotations
 
@@ -518,3 +518,42 @@ class FirstAnswers:
     def state(self) -> State:
         """Return the counts."""
         return asdict(self)
+
+
+# --- Concept drifts.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drifts:
+    """Concept drifts that the learners of a run have found.
+
+    Parameters
+    ----------
+    n_outdated
+        Number of labels that are no longer taught because of them.
+    since
+        Id of the first event, in the order learned, whose label still is; None with several keys.
+    n_keys
+        Number of keys with drifts; None without keys.
+
+    Examples
+    --------
+    >>> print(Drifts(n_found=1, n_outdated=127, since="2391"))
+    1 concept drift found; 127 labels, those before that of event 2391, are outdated
+    >>> print(Drifts(n_found=3, n_outdated=127, n_keys=2))
+    3 concept drifts found, in 2 keys; 127 labels are outdated
+
+    """
+
+    n_found: int
+    n_outdated: int
+    since: str | None = None
+    n_keys: int | None = None
+
+    def __str__(self) -> str:
+        found = f"{self.n_found} concept drift{'s' * (self.n_found != 1)} found"
+        if self.n_keys is not None:
+            found += f", in {self.n_keys} key{'s' * (self.n_keys != 1)}"
+        labels = f"{self.n_outdated} label{'s' * (self.n_outdated != 1)}"
+        which = "" if self.since is None else f", those before that of event {self.since},"
+        return f"{found}; {labels}{which} {'is' if self.n_outdated == 1 else 'are'} outdated"

@@ -34,10 +34,10 @@ from connectors.worker.losses import (
 )
 from streamgp.apps.console import number, span
 from streamgp.apps.deployment.deployment import PATIENCE_S, everything
+from streamgp.evaluation.counts import Drifts
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
-from streamgp.report.run import Drifts
 
 NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
 """Names of a partition's own records, which belong to no loop."""

@@ -19,11 +19,11 @@ from connectors.tables.readers import TableError
 from streamgp.base import State, Target
 from streamgp.common.annotator_error import Reliability, combined
 from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.counts import Drifts
 from streamgp.evaluation.run_statistics import SCORES
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 from streamgp.report.charts import Curve
-from streamgp.report.run import Drifts
 from streamgp.report.tables import Row
 from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator

@@ -43,9 +43,9 @@ from streamgp.common.private_files import others_can
 from streamgp.config.broker_url import FileAddress, KafkaAddress
 from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
+from streamgp.evaluation.counts import Drifts
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import HEAD
-from streamgp.report.run import Drifts
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
 # A few learners' worth, which a disk that is nearly full has no room for.
