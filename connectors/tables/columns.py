@@ -7,7 +7,7 @@ In CSV the labels are integers if all labels of the first rows are, otherwise te
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -151,6 +151,15 @@ Parser: TypeAlias = Callable[[Any], float | str | None]
 Cells: TypeAlias = dict[str, Any]
 
 _TEXTS = "features that are texts"
+_PARTS = "values within lists and objects are features only in fields of their own, such as"
+_COMMAS = "not numbers, because decimal commas need semicolons between the cells of a table"
+_THOUSANDS = "not numbers, because thousands are separated"
+_WITH_UNIT = "not numbers, because something follows them"
+_NO_NUMBERS = (_COMMAS, _THOUSANDS, _WITH_UNIT)
+_METERS = (
+    "features that rise with every row; if these are meters, leave them out or take differences"
+)
+_MIXED = "taken for numbers; rows with a text there are rejected"
 
 
 class FeatureColumns:
@@ -198,59 +207,21 @@ class FeatureColumns:
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
         said = {"left out without a name": [*unnamed]} if unnamed else {}
-        with_commas, with_thousands, with_units, with_texts = [], [], [], []
-        meters: list[str] = []
-        parts: list[str] = []
+        odd: dict[str, list[str]] = {}
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
             found = self._judge(name, cells)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
-            if has_decimal_commas(cells):
-                with_commas.append(name)
-            if has_thousands_signs(cells):
-                with_thousands.append(f"{name} (for example {cells[0]!r:.40})")
-            if has_units(cells):
-                with_units.append(f"{name} (for example {cells[0]!r:.40})")
-            text = recurring_text(cells)
-            if text is not None and self._plan.get(name, text_of) is not text_of:
-                with_texts.append(f"{name} (for example {text!r:.40})")
-            if name not in self._plan:
-                parts += _part_of(name, cells)
-            elif not named and _rises(cells, whole=False):
-                meters.append(name)
+            for what, example in self._oddities(name, cells):
+                odd.setdefault(what, []).append(example)
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
-        for what, columns in said.items():
-            notes(f"{what}: {', '.join(columns)}")
-        advice = []
-        if parts:
-            advice.append(
-                "values within lists and objects are features only in fields of their own, such as "
-                f"{parts[0]!r:.60}"
-            )
-        if with_commas:
-            advice.append(
-                "not numbers, because decimal commas need semicolons between the cells of a table: "
-                + ", ".join(with_commas)
-            )
-        if with_thousands:
-            advice.append(
-                f"not numbers, because thousands are separated: {', '.join(with_thousands)}"
-            )
-        if with_units:
-            advice.append(f"not numbers, because something follows them: {', '.join(with_units)}")
-        for line in advice:
-            notes(line)
+        advice = [f"{_PARTS} {odd[_PARTS][0]!r:.60}"] if _PARTS in odd else []
+        advice += _listed({what: odd[what] for what in _NO_NUMBERS if what in odd})
         self._advice = "; ".join(advice) or "name the columns that are features"
-        if meters:
-            notes(
-                "features that rise with every row; if these are meters, leave them out or take "
-                f"differences: {', '.join(meters)}"
-            )
-        if with_texts:
-            notes(
-                "taken for numbers; rows with a text there are rejected: " + ", ".join(with_texts)
-            )
+        doubtful = {what: odd[what] for what in (_METERS, _MIXED) if what in odd}
+        for note in (*_listed(said), *advice, *_listed(doubtful)):
+            notes(note)
 
     @property
     def empty(self) -> bool:
@@ -264,7 +235,7 @@ class FeatureColumns:
 
     def why_empty(self) -> str:
         """Return why there are no features, and what to do."""
-        found = "; ".join(f"{why}: {', '.join(names)}" for why, names in self.left_out.items())
+        found = "; ".join(_listed(self.left_out))
         if self._named:
             return f"has no numbers or texts in the columns named as features ({found})"
         return (
@@ -317,6 +288,22 @@ class FeatureColumns:
             return _TEXTS, f"{name} (at least {n} different)"
         return None
 
+    def _oddities(self, name: str, cells: list[Any]) -> Iterator[tuple[str, str]]:
+        """Yield what the user may have meant otherwise with a judged column, with an example."""
+        if has_decimal_commas(cells):
+            yield _COMMAS, name
+        if has_thousands_signs(cells):
+            yield _THOUSANDS, _with_example(name, cells[0])
+        if has_units(cells):
+            yield _WITH_UNIT, _with_example(name, cells[0])
+        text = recurring_text(cells)
+        if text is not None and self._plan.get(name, text_of) is not text_of:
+            yield _MIXED, _with_example(name, text)
+        if name not in self._plan:
+            yield from ((_PARTS, part) for part in _part_of(name, cells))
+        elif not self._named and _rises(cells, whole=False):
+            yield _METERS, name
+
     def _decide(self, cells: Cells) -> None:
         """Judge columns that have been empty so far by their first usable cell."""
         for name in [n for n in cells if n in self._undecided and not is_no_number(cells[n])]:
@@ -324,7 +311,7 @@ class FeatureColumns:
             kind = kind_of([cells[name]])
             # Never whole: a single number does not show whether fractions will follow.
             parse = self._parser(kind, whole=False)
-            example = f"{name} (for example {cells[name]!r:.40})"
+            example = _with_example(name, cells[name])
             if parse is None:
                 self._notes(f"left out, {kind.value}: {example}")
                 continue
@@ -343,6 +330,15 @@ class FeatureColumns:
         if self._typed:
             return number_of
         return integer_of_text if whole else float_of_text
+
+
+def _with_example(name: str, cell: Any) -> str:
+    return f"{name} (for example {cell!r:.40})"
+
+
+def _listed(columns: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a line for each thing to be said, with the columns that it is said of."""
+    return [f"{what}: {', '.join(names)}" for what, names in columns.items()]
 
 
 def _part_of(name: str, cells: Iterable[Any]) -> list[str]:
