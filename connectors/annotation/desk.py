@@ -461,16 +461,16 @@ class AnnotationDesk:
         new: Label,
         now: float,
         *,
-        supervisor: bool = False,
+        of_everyone: bool = False,
     ) -> list[Accepted]:
         """Rename a label in all its examples; if the new label exists already, the two merge.
 
         Parameters
         ----------
         annotator
-            The annotator who renames; only labels that they gave are replaced.
-        supervisor
-            Whether other annotators' labels are replaced too.
+            The annotator who renames.
+        of_everyone
+            Whether labels that others gave are replaced too.
 
         Returns
         -------
@@ -491,7 +491,7 @@ class AnnotationDesk:
         y = self._read_label(new, key)
         if is_same(old, y):
             raise BadReplyError(f"new is the old label, {y!r:.80}", "another label", "same_label")
-        renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=supervisor)
+        renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=of_everyone)
         return [self._accepted(answer, partition) for answer, partition in renamed]
 
     # --- views beside the cards

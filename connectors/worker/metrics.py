@@ -8,11 +8,9 @@ Without metrics nothing of this is stored or computed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -23,6 +21,7 @@ from connectors.worker.batch import Batch, Exchange
 from connectors.worker.partition import Partition
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.running_stats import Histogram
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.messages import (
@@ -57,51 +56,6 @@ _BLOCK = 100
 """Number of predictions whose mean is one value for a drift detector."""
 
 
-class Histogram:
-    """Histogram of values.
-
-    Parameters
-    ----------
-    bounds
-        Upper bounds of its buckets; a last bucket has none.
-
-    Attributes
-    ----------
-    total
-        Sum of all values.
-
-    Examples
-    --------
-    >>> histogram = Histogram((0.1, 1.0))
-    >>> histogram.observe(0.1, 0.5, 7.0)
-    >>> histogram.cumulated(), round(histogram.total, 1)
-    ([1, 2, 3], 7.6)
-
-    """
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.total = 0.0
-        self._counts = [0] * (len(self.bounds) + 1)
-
-    def observe(self, *values: float) -> None:
-        """Count values."""
-        self.total += sum(values)
-        ordered, first = sorted(values), 0
-        for i, bound in enumerate((*self.bounds, inf)):
-            end = bisect_right(ordered, bound, first)
-            self._counts[i] += end - first
-            first = end
-
-    def cumulated(self) -> list[int]:
-        """Return how many values were at most each bound, and their total number."""
-        n, found = 0, []
-        for count in self._counts:
-            n += count
-            found.append(n)
-        return found
-
-
 def result_of(messages: Iterable[Message]) -> str:
     """Return the outcome of an answer.
 
@@ -127,7 +81,7 @@ def result_of(messages: Iterable[Message]) -> str:
     return result
 
 
-class OpenQuestions:
+class QuestionTracker:
     """Open questions of one partition, tracked by the messages about them.
 
     An event has at most one open question, which ends with an answer that is used, or with a
@@ -141,7 +95,7 @@ class OpenQuestions:
     Examples
     --------
     >>> from streamgp import isgp
-    >>> questions = OpenQuestions(KeyedLoops(isgp(seed=1)))
+    >>> questions = QuestionTracker(KeyedLoops(isgp(seed=1)))
     >>> request = LabelRequest(
     ...     request_id="e1/label", event_id="e1", x={}, reason="Entropy", score=1.0, threshold=0.5,
     ...     requested_at=60.0,
@@ -361,7 +315,7 @@ class WorkerMetrics:
     requests
         Number of label requests, by the strategy that asked.
     challenges
-        Number of ended challenges, by outcome (`OpenQuestions.take`).
+        Number of ended challenges, by outcome (`QuestionTracker.take`).
     learned
         Number of labels learned, by origin.
     confidence
@@ -399,7 +353,7 @@ class WorkerMetrics:
         self.broker_away_s = 0.0
         self.keys = {"ready": 0, "evicted": 0}
         self.is_ready = False
-        self.questions: dict[int, OpenQuestions] = {}
+        self.questions: dict[int, QuestionTracker] = {}
         self.quarantined: dict[int, Quarantined] = {}
         self.requests: Counter[str] = Counter()
         self.challenges: Counter[str] = Counter()
@@ -446,7 +400,7 @@ class WorkerMetrics:
             with self._lock:
                 self.restores.observe(self._clock() - self._assigned_at)
                 for number, partition in gained.items():
-                    self.questions[number] = OpenQuestions(partition.loops)
+                    self.questions[number] = QuestionTracker(partition.loops)
                     self.quarantined[number] = Quarantined(partition.loops)
         self.is_ready = True
 

@@ -1,10 +1,12 @@
-"""Running mean, median and scale of numbers, some of which may be removed again."""
+"""Running mean, median and scale of numbers, some of which may be removed again; histograms."""
 
 from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from streamgp.common.feature_values import LARGEST
 
@@ -175,3 +177,47 @@ class Quartiles:
     def of(cls, *plain: float) -> Quartiles:
         """Restore an object from its `plain` values."""
         return cls(plain)
+
+
+class Histogram:
+    """Numbers of values that are at most as large as each of some bounds.
+
+    Parameters
+    ----------
+    bounds
+        Upper bounds of its buckets; a last bucket has none.
+
+    Attributes
+    ----------
+    total
+        Sum of all values.
+
+    Examples
+    --------
+    >>> histogram = Histogram((0.1, 1.0))
+    >>> histogram.observe(0.1, 0.5, 7.0)
+    >>> histogram.buckets(), round(histogram.total, 1)
+    ([('0.1', 1), ('1.0', 2), ('+Inf', 3)], 7.6)
+
+    """
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = tuple(bounds)
+        self.total = 0.0
+        self._counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, *values: float) -> None:
+        """Count values."""
+        self.total += sum(values)
+        ordered, first = sorted(values), 0
+        for i, bound in enumerate((*self.bounds, math.inf)):
+            end = bisect_right(ordered, bound, first)
+            self._counts[i] += end - first
+            first = end
+
+    def buckets(self) -> list[tuple[str, int]]:
+        """Return how many values were at most each bound, with the bound as Prometheus writes it.
+
+        The last one is `+Inf`, with the total number of values.
+        """
+        return list(zip((*map(str, self.bounds), "+Inf"), accumulate(self._counts), strict=True))

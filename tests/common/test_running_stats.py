@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.common.running_stats import Moments
+from streamgp.common.running_stats import Histogram, Moments
 
 numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20)
 
@@ -77,3 +77,14 @@ def test_numbers_that_fade_count_as_shares():
     assert moments.n == 1.75
     assert moments.mean == pytest.approx(mean)
     assert moments.std == pytest.approx((squares / 1.75) ** 0.5)
+
+
+@given(st.lists(st.floats(0.0, 20.0) | st.sampled_from([0.5, 1.0, 10.0])))
+def test_a_histogram_counts_what_is_at_most_as_large_as_each_bound(values):
+    histogram = Histogram((0.5, 1.0, 10.0))
+    histogram.observe(*values[:2])
+    histogram.observe(*values[2:])
+    assert histogram.buckets() == [
+        (bound, sum(v <= float(bound) for v in values)) for bound in ("0.5", "1.0", "10.0", "+Inf")
+    ]
+    assert histogram.total == pytest.approx(sum(values))

@@ -29,7 +29,6 @@ from connectors.annotation.annotator_counts import Progress
 from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
 from connectors.annotation.replies import Accepted, CardGoneError, Reply
-from connectors.worker.metrics import Histogram
 from streamgp import __version__
 from streamgp.apps.page.access import (
     MAX_STREAMS,
@@ -64,6 +63,7 @@ from streamgp.apps.page.preferences import (
 from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
 from streamgp.common.printable import printable
+from streamgp.common.running_stats import Histogram
 from streamgp.interactive.messages import CLEAR_SINCE, MORE_USEFUL, SET_ASIDE
 
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -420,7 +420,7 @@ class Page:
             body.old,
             body.new,
             self._clock(),
-            supervisor=person.name in self._settings.supervisors,
+            of_everyone=person.name in self._settings.supervisors,
         )
         await self._live.save(changed)
         return json_response({"accepted": True, "changed": len(changed), **self._upcoming(person)})
@@ -702,11 +702,11 @@ def prometheus(traffic: Traffic, answers: Histogram, gauges: Mapping[str, float]
     for error, n in sorted(traffic.refused.items()):
         lines.append(f'streamgp_page_refused_total{{error="{error}"}} {n}')
     lines.append("# TYPE streamgp_page_answer_seconds histogram")
-    bounds, counts = (*map(str, answers.bounds), "+Inf"), answers.cumulated()
-    for bound, n in zip(bounds, counts, strict=True):
+    buckets = answers.buckets()
+    for bound, n in buckets:
         lines.append(f'streamgp_page_answer_seconds_bucket{{le="{bound}"}} {n}')
     lines.append(f"streamgp_page_answer_seconds_sum {answers.total:.6f}")
-    lines.append(f"streamgp_page_answer_seconds_count {counts[-1]}")
+    lines.append(f"streamgp_page_answer_seconds_count {buckets[-1][1]}")
     for name, value in {"streams": float(traffic.streams.total()), **gauges}.items():
         lines.append(f"# TYPE streamgp_page_{name} gauge")
         lines.append(f"streamgp_page_{name} {value:g}")

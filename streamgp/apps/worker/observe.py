@@ -18,8 +18,9 @@ from http.server import BaseHTTPRequestHandler
 from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from connectors.worker.metrics import Histogram, WorkerMetrics
+from connectors.worker.metrics import WorkerMetrics
 from streamgp.apps.release import release
+from streamgp.common.running_stats import Histogram
 from streamgp.config.validation import ConfigError, parse_bind
 
 if TYPE_CHECKING:
@@ -228,9 +229,7 @@ def _collected(family: Family, metrics: WorkerMetrics) -> Any:
     for texts, value in by_labels.items():
         labels = list(map(str, texts if isinstance(texts, tuple) else (texts,)))
         if isinstance(value, Histogram):
-            bounds = (*map(str, value.bounds), "+Inf")
-            buckets = list(zip(bounds, value.cumulated(), strict=True))
-            made.add_metric(labels, buckets, value.total)
+            made.add_metric(labels, value.buckets(), value.total)
         elif value is not None:
             made.add_metric(labels, value)
     return made

@@ -644,7 +644,7 @@ def test_a_misspelt_label_is_renamed_and_no_choice_any_more() -> None:
     ]
     assert desk.labels(None) == ["kitchen", "kithcen"]  # of bob's
     assert len(desk.rename("eve", None, "kithcen", "kitchen", 131.0)) == 0
-    [by_supervisor] = desk.rename("eve", None, "kithcen", "kitchen", 132.0, supervisor=True)
+    [by_supervisor] = desk.rename("eve", None, "kithcen", "kitchen", 132.0, of_everyone=True)
     assert by_supervisor.answer is not None
     assert by_supervisor.answer.annotator == "eve"
     assert desk.labels(None) == ["kitchen"]

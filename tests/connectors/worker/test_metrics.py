@@ -16,9 +16,8 @@ from connectors.worker import worker as working
 from connectors.worker.batch import Batch
 from connectors.worker.metrics import (
     PHASES,
-    Histogram,
-    OpenQuestions,
     Quarantined,
+    QuestionTracker,
     RecentShares,
     WorkerMetrics,
     result_of,
@@ -96,7 +95,7 @@ def test_counters_are_never_ahead_of_what_is_committed(fails, nth):
     n_lost = there["predictions"] - metrics.predictions
     assert n_lost == 0 if fails == "before" else n_lost > 0
     assert metrics.dead_letters <= there["dead_letters"]
-    assert metrics.durations["commit"].cumulated()[-1] == nth
+    assert metrics.durations["commit"].buckets()[-1][1] == nth
     again = WorkerMetrics()  # of the worker that is started in its place
     run(topics, again, batch=5)
     there = committed(topics)
@@ -107,7 +106,7 @@ def test_every_batch_is_timed_in_all_phases():
     topics, metrics = MemoryTopics(), WorkerMetrics()
     mixed(topics)
     run(topics, metrics, batch=7)
-    counts = {name: each.cumulated()[-1] for name, each in metrics.durations.items()}
+    counts = {name: each.buckets()[-1][1] for name, each in metrics.durations.items()}
     assert list(counts) == list(PHASES)
     assert len(set(counts.values())) == 1
     assert counts["loop"] >= 3
@@ -153,7 +152,7 @@ def test_keys_lag_and_readiness_follow_the_worker(monkeypatch):
     assert 2 <= metrics.keys["ready"] <= 4
     assert metrics.lags == dict.fromkeys(metrics.lags, 0)
     assert metrics.rebalances == 1
-    assert metrics.restores.cumulated()[-1] == 1
+    assert metrics.restores.buckets()[-1][1] == 1
 
 
 def test_health_is_a_cycle_within_a_minute():
@@ -186,16 +185,6 @@ def test_what_became_of_an_answer():
     rejected = Rejected(subject="a", fault="duplicate", reason="", at=0.0)
     assert result_of([rejected]) == "duplicate"
     assert result_of([]) == "noted"
-
-
-@given(st.lists(st.floats(0.0, 20.0) | st.sampled_from([0.5, 1.0, 10.0])))
-def test_a_histogram_counts_what_is_at_most_as_large_as_each_bound(values):
-    histogram = Histogram((0.5, 1.0, 10.0))
-    histogram.observe(*values[:2])
-    histogram.observe(*values[2:])
-    bounds = [0.5, 1.0, 10.0, float("inf")]
-    assert histogram.cumulated() == [sum(v <= bound for v in values) for bound in bounds]
-    assert histogram.total == pytest.approx(sum(values))
 
 
 # --- the conversation
@@ -322,7 +311,7 @@ def test_confidence_and_shares_are_those_of_the_predictions():
     predicted = [each for each in said(topics, "predictions") if each.y is not None]
     sure = [each.proba[each.y] for each in predicted]
     bounds = [i / 10 for i in range(1, 11)]
-    assert metrics.confidence.cumulated() == [
+    assert [n for _, n in metrics.confidence.buckets()] == [
         *(sum(p <= bound for p in sure) for bound in bounds),
         len(sure),
     ]
@@ -395,7 +384,7 @@ def test_a_second_question_is_open_until_it_is_answered_itself():
         SkepticalClassifier(GPClassifier(), AlwaysAsk(), NeverChallenge(), seed=1),
         people=People(overlap=1.0),
     )
-    questions, quarantined = OpenQuestions(loops), Quarantined(loops)
+    questions, quarantined = QuestionTracker(loops), Quarantined(loops)
 
     def hear(given_, method):
         messages = method(given_, 1.0)
