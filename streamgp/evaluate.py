@@ -10,10 +10,10 @@ import datetime as dt
 import time
 import warnings
 from collections import Counter, UserList
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from streamgp.common.feature_values import is_number
 from streamgp.common.normal import Normal
@@ -231,21 +231,13 @@ def interactive_val_score(
     check_whole("print_every", print_every, 0)
     check_flag("show_time", show_time)
     check_flag("show_memory", show_memory)
-    if not (annotator is None or hasattr(annotator, "answer")):
-        raise TypeError(
-            f"annotator must be one such as SimulatedAnnotator(error_rate=0.1), got {annotator!r}"
-        )
+    _check_annotator(annotator, target, model)
     loop = InteractiveLoop(
         learner,
         expires_after_s=expires_after_s,
         answer_horizon_s=answer_horizon_s,
         people=people,
     )
-    if isinstance(annotator, SimulatedMeasurer) and target == "label":
-        raise TypeError(
-            f"SimulatedMeasurer answers with numbers, and {model} predicts classes; "
-            "take SimulatedAnnotator"
-        )
     game = _Game(loop, metric, _annotator_for(target) if annotator is None else annotator, target)
     started = time.perf_counter()
 
@@ -275,25 +267,11 @@ def interactive_val_score(
         if print_every and n % print_every == 0:
             report(n)
     game.finish()
-    for fault, what in _FAULTS_REPORTED.items():
-        if fault in game.faults:
-            warnings.warn(
-                f"{what} {game.faults[fault]} of the inputs, which were rejected; the first time: "
-                f"{game.reasons[fault]}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    for warning in game.warnings():
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
     if print_every and n > print_every and n % print_every:
         report(n)
-    counts = game.statistics.summary()
-    known: dict[str, Any] = {
-        "metric": metric,
-        "quarantined": tuple(loop.quarantined),
-        "n_taken_back": game.n_taken_back,
-        "n_second": game.statistics.n_second,
-    }
-    names = [name for name in InteractiveResult.__slots__ if name not in known]
-    return InteractiveResult(**known, **{name: counts[name] for name in names})
+    return game.result()
 
 
 class _Game:
@@ -307,10 +285,10 @@ class _Game:
         target: Target,
     ) -> None:
         self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
-        self.n_taken_back = 0
-        self.faults: Counter[Fault] = Counter()
-        self.reasons: dict[Fault, str] = {}  # the first one for each fault
-        self._model: Any = loop.model
+        self._n_taken_back = 0
+        self._faults: Counter[Fault] = Counter()
+        self._reasons: dict[Fault, str] = {}  # the first one for each fault
+        self._loop = loop
         self._driver = Driver(loop, self._handle)
         self._queue = AnswerQueue(annotator)
         self._metric = metric
@@ -335,6 +313,27 @@ class _Game:
         while (at := self._queue.next_at()) is not None:
             self._deliver_answers(at)
 
+    def warnings(self) -> Iterator[str]:
+        """Yield what the model could not do with some inputs."""
+        for fault, what in _FAULTS_REPORTED.items():
+            if fault in self._faults:
+                yield (
+                    f"{what} {self._faults[fault]} of the inputs, which were rejected; the first "
+                    f"time: {self._reasons[fault]}"
+                )
+
+    def result(self) -> InteractiveResult:
+        """Return the metric and the counts."""
+        counts = self.statistics.summary()
+        known: dict[str, Any] = {
+            "metric": self._metric,
+            "quarantined": tuple(self._loop.quarantined),
+            "n_taken_back": self._n_taken_back,
+            "n_second": self.statistics.n_second,
+        }
+        names = [name for name in InteractiveResult.__slots__ if name not in known]
+        return InteractiveResult(**known, **{name: counts[name] for name in names})
+
     def _deliver_answers(self, until: float) -> None:
         for answer in self._queue.due(until):
             self.statistics.answer(answer)
@@ -349,10 +348,10 @@ class _Game:
         elif isinstance(message, Cancel):
             self._queue.cancel(message)
         elif isinstance(message, Retraction):
-            self.n_taken_back += len(message.own)
+            self._n_taken_back += len(message.own)
         elif isinstance(message, Rejected):
-            self.faults[message.fault] += 1
-            self.reasons.setdefault(message.fault, message.reason)
+            self._faults[message.fault] += 1
+            self._reasons.setdefault(message.fault, message.reason)
 
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:
@@ -364,19 +363,12 @@ class _Game:
         self._metric.update(y_true=self._truth, y_pred=predicted)
 
     def _score_distribution(self, truth: Label, mean: Label) -> None:
+        model: Any = self._loop.model
         # Nothing was learned since the prediction, whose message has only mean and variance.
-        distribution = _with_density(self._model.predict_one(self._x, with_dist=True))
+        distribution = _with_density(model.predict_one(self._x, with_dist=True))
         for metric in self._parts:
             wants = _needs_distribution(metric)
             metric.update(y_true=truth, y_pred=distribution if wants else mean)
-
-
-@runtime_checkable
-class DensityDistribution(Protocol):
-    """A distribution with a log density."""
-
-    def log_density(self, y: float) -> float:
-        """Logarithm of the density at `y`."""
 
 
 def _parts(metric: Any) -> list[Any]:
@@ -391,7 +383,7 @@ def _needs_distribution(metric: Any) -> bool:
 
 def _with_density(distribution: Any) -> Any:
     """Return a distribution with a log density, which River's normal one lacks."""
-    if isinstance(distribution, DensityDistribution):
+    if hasattr(distribution, "log_density"):
         return distribution
     return Normal(mu=float(distribution.mu), sigma=float(distribution.sigma))
 
@@ -442,6 +434,19 @@ def _works(metric: Any, model: Any) -> bool:
     if _needs_distribution(metric):
         return isinstance(model, base.Regressor)
     return bool(metric.works_with(model))
+
+
+def _check_annotator(annotator: Annotator | None, target: Target, model: Any) -> None:
+    """Refuse what is no annotator, or one who answers with numbers about classes."""
+    if not (annotator is None or hasattr(annotator, "answer")):
+        raise TypeError(
+            f"annotator must be one such as SimulatedAnnotator(error_rate=0.1), got {annotator!r}"
+        )
+    if isinstance(annotator, SimulatedMeasurer) and target == "label":
+        raise TypeError(
+            f"SimulatedMeasurer answers with numbers, and {model} predicts classes; "
+            "take SimulatedAnnotator"
+        )
 
 
 def _truth_of(y: Any, n: int, target: Target) -> Label | None:
