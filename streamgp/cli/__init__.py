@@ -1,4 +1,4 @@
-"""The command line: the only place that assembles learner, loop and connectors.
+"""The command line: the commands with their options and help, and how they end.
 
 The package index has another project with a package called `connectors`. In one environment each
 overwrites the other's files, so that is checked here, before anything else imports it.

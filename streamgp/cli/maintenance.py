@@ -1,4 +1,4 @@
-"""Commands that maintain a deployment: dead letters, rebuild, recover, backup, audit, forget."""
+"""Commands that maintain a deployment: what it has rejected, learned and stored."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Ensemble of Gaussian process classifiers, constant in time and memory.
+"""Ensembles of Gaussian process classifiers and regressors, constant in time and memory.
 
-Dictionaries and labels in, probabilities or a mixture of posteriors out.
+Dictionaries in; probabilities, numbers, or the mixture of the experts behind them out.
 
 """
 
@@ -260,11 +260,6 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     def _unit_test_params(cls) -> Any:
         yield {"n_features": 20, "seed": 1}
         yield {"n_features": 20, "seed": 1, "likelihood": "logistic"}
-
-
-# --- Ensemble of Gaussian process regressors, constant in time and memory.
-# Dictionaries and numbers in, a number or a mixture of normal distributions out; what is shared
-# with the classifier is in `ensemble_core.py`.
 
 
 class EnsembleGPRegressor(EnsembleGP, base.Regressor):

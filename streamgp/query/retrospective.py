@@ -1,8 +1,9 @@
-"""Review of old labels: which of them has become improbable since it was learned.
+"""Questions about earlier events: labels that have become doubtful, and events to label after all.
 
 A new label is judged by what is known when it comes. The first labels of a stream, and of each
-class, are believed because there is no evidence against them yet; later there may be. When to look
-and whom to doubt is decided here; `streamgp.interactive` holds the conversation about it.
+class, are believed because there is no evidence against them yet; later there may be. Likewise
+an event that was not asked about may turn out to tell much. When to look and what to ask about is
+decided here; `streamgp.interactive` holds the conversation about it.
 
 """
 
