@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import (
@@ -259,6 +259,19 @@ class Distribution(Protocol):
     @property
     def sigma(self) -> float:
         """Standard deviation of an observation, noise included."""
+
+
+@runtime_checkable
+class Mixture(Protocol):
+    """A belief composed of those of several experts."""
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """Weight of each expert; they sum to 1."""
+
+    @property
+    def components(self) -> Sequence[Any]:
+        """Belief of each expert: a `Distribution` of a number, or a `Posterior` of classes."""
 
 
 class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):

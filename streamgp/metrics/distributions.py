@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from river import base
 
-from streamgp.base import Distribution
+from streamgp.base import Distribution, Mixture
 from streamgp.common.normal import GaussianMixture, is_inside, mean_distance
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_number
@@ -38,19 +37,6 @@ class Cumulative(Distribution, Protocol):
 
     def cdf(self, y: float) -> float:
         """Probability of a value of at most `y`."""
-
-
-@runtime_checkable
-class MixtureOfNormals(Protocol):
-    """A mixture of normal distributions."""
-
-    @property
-    def weights(self) -> Sequence[float]:
-        """Weight of each part; they sum to 1."""
-
-    @property
-    def components(self) -> Sequence[Distribution]:
-        """The parts."""
 
 
 class DistributionMetric(WeightedMetric):
@@ -272,7 +258,7 @@ def _check(y_pred: Any, wanted: str) -> None:
 def _parts(distribution: Distribution) -> list[tuple[float, float, float]]:
     if isinstance(distribution, GaussianMixture):
         return [part for part in distribution.parts if part[0] > 0.0]
-    if isinstance(distribution, MixtureOfNormals):
+    if isinstance(distribution, Mixture):
         pairs = zip(distribution.weights, distribution.components, strict=True)
         return [(w, part.mu, part.sigma) for w, part in pairs if w > 0.0]
     return [(1.0, distribution.mu, distribution.sigma)]

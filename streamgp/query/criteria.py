@@ -11,9 +11,9 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
-from streamgp.base import Belief, Distribution, Label, Posterior
+from streamgp.base import Belief, Distribution, Label, Mixture, Posterior
 from streamgp.common.normal import MixturePosterior
 from streamgp.common.running_stats import Moments
 from streamgp.common.uncertainty import best_versus_second as best_versus_second
@@ -357,19 +357,6 @@ def least_confidence(p: Mapping[Label, float]) -> float:
 
 # Scores are finite, even where a distribution without any variance is compared with another.
 LARGEST = sys.float_info.max
-
-
-@runtime_checkable
-class Mixture(Protocol):
-    """A belief composed of those of several experts."""
-
-    @property
-    def weights(self) -> Sequence[float]:
-        """Weight of each expert; they sum to 1."""
-
-    @property
-    def components(self) -> Sequence[Distribution | Posterior]:
-        """Belief of each expert."""
 
 
 def variance(belief: AnyBelief) -> float:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _SHARE_BETWEEN_LOOKS = 20
 
 
-class Looks(Protocol):
+class ReviewsLabels(Protocol):
     """Reviews the labels of one learner, with a state of its own; see `Reviewer`."""
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
@@ -82,7 +82,7 @@ class Looks(Protocol):
 class Review(Protocol):
     """Decides when to review the labels learned, and which one to challenge."""
 
-    def reviewer(self) -> Looks:
+    def reviewer(self) -> ReviewsLabels:
         """Return a reviewer for the labels of one learner, which has seen none yet."""
 
 

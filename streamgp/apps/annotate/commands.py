@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from connectors.annotation.label_text import parse_label, parse_number, shown_label
 from streamgp.apps.annotate.choices import (
@@ -74,31 +74,6 @@ COMMANDS = {
 
 class UnclearLineError(Exception):
     """An invalid line in a pipe, which no person can correct."""
-
-
-class Face(Protocol):
-    """Protocol of a user interface: shows questions, returns commands."""
-
-    def __enter__(self) -> Face: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def show(self, view: View) -> None: ...
-
-    def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return the annotator's command for the question shown, None if none came in time.
-
-        Raises
-        ------
-        UnclearLineError
-            If a line is invalid, and the following lines may belong to other questions.
-
-        """
-        ...
-
-    def question_ended(self) -> None:
-        """React to the end of the question shown."""
-        ...
 
 
 def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:

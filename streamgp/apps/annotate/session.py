@@ -25,7 +25,7 @@ from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.apps.annotate import PROGRAM, SOURCE
 from streamgp.apps.annotate.choices import Choice, Choices
-from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
+from streamgp.apps.annotate.commands import Command, UnclearLineError, said
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.console import (
@@ -240,7 +240,7 @@ class Answering:
         self,
         topics: Topics,
         settings: SessionSettings,
-        face: Face,
+        face: LineFace,
         sender: AnswerSender,
         *,
         clock: Callable[[], float] = time.time,
