@@ -8,10 +8,9 @@ only reports how many labels there are, and checks whether it has happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from time import monotonic, time, time_ns
 from typing import TypeAlias
@@ -89,6 +88,28 @@ class Plan:
     n_stand: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for: an annotator's labels, those since a time, taken back or put back."""
+
+    annotator: str
+    since: float | None
+    undo: bool
+
+    @property
+    def name(self) -> str:
+        """The annotator, as shown."""
+        return printable(repr(self.annotator))
+
+    def plan(
+        self, histories: Mapping[int, History], owners: Iterable[_Owner] | None = None
+    ) -> Plan:
+        """Return the labels that would be taken back from, or put back to, some or all learners."""
+        if self.undo:
+            return _plan_of_undo(histories, owners, self.annotator)
+        return _plan_of_lines(histories, owners, self.annotator, self.since)
+
+
 def retract_labels(
     config_file: Path,
     annotator: str,
@@ -113,6 +134,7 @@ def retract_labels(
     """
     if flaw := flaw_of_name(annotator):
         raise click.UsageError(f"--annotator {flaw}")
+    asked = _Asked(annotator, since, undo)
     with (
         visit(config_file, broker) as there,
         closing(there.topics.reader(COMPACTED)) as reader,
@@ -121,12 +143,8 @@ def retract_labels(
         with readable_topics(there.config):
             histories = histories_of(all_of(reader, what="reading"))
             on_flink = _is_kept_by_flink(there, loops, histories)
-            if undo:
-                make = partial(_plan_of_undo, annotator=annotator)
-                plan = make(histories)
-            else:
-                make = partial(_plan_of_lines, annotator=annotator, since=since)
-                plan = make(histories)
+            plan = asked.plan(histories)
+            if not undo:
                 contested = (
                     _contested_on_flink(there, histories, loops, annotator)
                     if on_flink
@@ -135,18 +153,18 @@ def retract_labels(
                 plan.n_contested = len(contested)
                 plan.owners = sorted({*plan.owners, *contested})
             if not plan.owners:
-                raise click.ClickException(_nothing(annotator, undo=undo, since=since))
-            click.echo(_told(plan, annotator, since, undo=undo))
+                raise click.ClickException(_nothing(asked))
+            click.echo(_told(plan, asked))
             if dry_run:
                 return
             click.echo(_ABOUT_UNDO if undo else _ABOUT)
             if not agreed("put them back?" if undo else "take them back?", yes=yes):
                 return
-            with interruptible(f"the request about {printable(repr(annotator))}"):
-                write_all(there, _requests(plan, annotator, since, undo=undo), program="retract")
+            with interruptible(f"the request about {asked.name}"):
+                write_all(there, _requests(plan, asked), program="retract")
                 is_there = on_flink or there.n_workers() > 0
-                n_left = _left(there, reader, histories, plan, make, wait_s) if is_there else None
-        _tell_end(plan, annotator, n_left, undo=undo, on_flink=on_flink, is_there=is_there)
+                n_left = _left(there, reader, histories, plan, asked, wait_s) if is_there else None
+        _tell_end(plan, asked, n_left, on_flink=on_flink, is_there=is_there)
 
 
 def _is_kept_by_flink(
@@ -178,12 +196,10 @@ def _logs(
 
 def _plan_of_lines(
     histories: Mapping[int, History],
-    owners: Iterable[_Owner] | None = None,
-    *,
+    owners: Iterable[_Owner] | None,
     annotator: str,
     since: float | None,
 ) -> Plan:
-    """Return the labels that would be taken back from some or all learners."""
     plan = Plan()
     for owner, history in _logs(histories, owners):
         lines = in_force(history.lines(owner[1]))
@@ -198,12 +214,9 @@ def _plan_of_lines(
 
 
 def _plan_of_undo(
-    histories: Mapping[int, History],
-    owners: Iterable[_Owner] | None = None,
-    *,
-    annotator: str,
+    histories: Mapping[int, History], owners: Iterable[_Owner] | None, annotator: str
 ) -> Plan:
-    """Return the labels that would be put back into some or all learners.
+    """Return the labels that would be put back.
 
     Raises
     ------
@@ -268,24 +281,23 @@ def _count_events(plan: Plan, events: Iterable[str], left: Iterable[LabelledExam
         plan.n_gone += event_id not in standing
 
 
-def _nothing(annotator: str, *, undo: bool, since: float | None) -> str:
-    name = printable(repr(annotator))
-    if undo:
-        return f"no labels of {name} were taken back; there is nothing to undo"
-    when = "" if since is None else " since then"
-    return f"no learner holds a label of {name}{when}; nothing was taken back"
+def _nothing(asked: _Asked) -> str:
+    if asked.undo:
+        return f"no labels of {asked.name} were taken back; there is nothing to undo"
+    when = "" if asked.since is None else " since then"
+    return f"no learner holds a label of {asked.name}{when}; nothing was taken back"
 
 
-def _told(plan: Plan, annotator: str, since: float | None, *, undo: bool) -> str:
-    labels = f"{number(plan.n_labels, 'label')} of {printable(repr(annotator))}"
+def _told(plan: Plan, asked: _Asked) -> str:
+    labels = f"{number(plan.n_labels, 'label')} of {asked.name}"
     where = f"in {number(len(plan.owners), 'learner')}"
-    if undo:
+    if asked.undo:
         return f"{labels} {where} can be put back"
     text = (
         f"{labels} {where}: {number(plan.n_gone, 'event')} would have no label, "
         f"{number(plan.n_stand, 'event')} one of another annotator"
     )
-    if since is not None and plan.n_stand:
+    if asked.since is not None and plan.n_stand:
         text += ", or an earlier one"
     if plan.n_contested:
         text += (
@@ -295,10 +307,10 @@ def _told(plan: Plan, annotator: str, since: float | None, *, undo: bool) -> str
     return text
 
 
-def _requests(plan: Plan, annotator: str, since: float | None, *, undo: bool) -> Iterator[Outgoing]:
+def _requests(plan: Plan, asked: _Asked) -> Iterator[Outgoing]:
     n = time_ns()
     for partition, entity in plan.owners:
-        key = retraction_key(entity, annotator, n, since=since, undo=undo)
+        key = retraction_key(entity, asked.annotator, n, since=asked.since, undo=asked.undo)
         yield Outgoing(topic="consensus", partition=partition, key=key, value=None)
 
 
@@ -307,7 +319,7 @@ def _left(
     reader: Reader,
     histories: dict[int, History],
     plan: Plan,
-    make: Callable[[Mapping[int, History], Iterable[_Owner]], Plan],
+    asked: _Asked,
     wait_s: float,
 ) -> int | None:
     """Wait until the requests are processed; return the number of labels left, None on timeout.
@@ -326,7 +338,7 @@ def _left(
             if heeded_at is None:
                 heeded_at = None if _waits(there, ends) else monotonic()
                 continue
-            n_left = make(histories, plan.owners).n_labels
+            n_left = asked.plan(histories, plan.owners).n_labels
             if not n_left or monotonic() - heeded_at > _SETTLED_S:
                 return n_left
     return None
@@ -342,13 +354,7 @@ def _waits(there: Deployment, ends: Mapping[Place, int]) -> bool:
 
 
 def _tell_end(
-    plan: Plan,
-    annotator: str,
-    n_left: int | None,
-    *,
-    undo: bool,
-    on_flink: bool,
-    is_there: bool,
+    plan: Plan, asked: _Asked, n_left: int | None, *, on_flink: bool, is_there: bool
 ) -> None:
     """Report the result.
 
@@ -358,16 +364,15 @@ def _tell_end(
         If it is not complete.
 
     """
-    name = printable(repr(annotator))
-    labels = f"{number(plan.n_labels, 'label')} of {name}"
+    labels = f"{number(plan.n_labels, 'label')} of {asked.name}"
     if n_left == 0:
-        click.echo(f"{'put back' if undo else 'took back'} {labels}")
+        click.echo(f"{'put back' if asked.undo else 'took back'} {labels}")
         return
-    done = "put back" if undo else "taken back"
+    done = "put back" if asked.undo else "taken back"
     if n_left:
         click.echo(
-            f"request sent: {number(n_left, 'label')} of {name} were not {done}: given since, or "
-            "refused; `streamgp dead-letters` says why"
+            f"request sent: {number(n_left, 'label')} of {asked.name} were not {done}: given "
+            "since, or refused; `streamgp dead-letters` says why"
         )
     elif not is_there:
         click.echo(f"request sent: {labels} will be {done} when a worker runs; none is running now")
