@@ -456,17 +456,16 @@ def _check_numbers(config: Config, source: str) -> None:
     where = 'is not allowed with target = "number"'
     if config.preset != "default":
         raise ConfigError(f'{source}: preset = "{config.preset}" {where}, expected "default"')
-    for name in ("window", "drift"):
-        if getattr(config.learner, name):
-            raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
-    if config.windows is not None:
-        raise ConfigError(f"{source}: windows {where}: that of a window is the most frequent one")
-    if config.temporal.enabled:
-        raise ConfigError(f"{source}: temporal.enabled {where}: it is for labels")
-    if config.drift_test.enabled:
-        raise ConfigError(f"{source}: drift_test.enabled {where}: it is for labels")
-    if config.rescale:
-        raise ConfigError(f"{source}: rescale {where}: it is for labels")
+    for name, value, why in (
+        ("learner.window", config.learner.window, "it is for labels"),
+        ("learner.drift", config.learner.drift, "it is for labels"),
+        ("windows", config.windows, "that of a window is the most frequent one"),
+        ("temporal.enabled", config.temporal.enabled, "it is for labels"),
+        ("drift_test.enabled", config.drift_test.enabled, "it is for labels"),
+        ("rescale", config.rescale, "it is for labels"),
+    ):
+        if value:
+            raise ConfigError(f"{source}: {name} {where}: {why}")
     for path, annotator in _annotators(config):
         for name in ("classes", "tiring_rate"):
             if getattr(annotator, name):
