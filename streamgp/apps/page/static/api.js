@@ -22,7 +22,6 @@ export class Unreachable extends Failed {
 
 /** The server has refused a request, and would refuse it again. */
 export class Refused extends Failed {
-
   /** Whether the invite is not, or no longer, valid for this page, or belongs to another annotator. */
   get isStranger() {
     return this.status === 401 || this.error === "other_person";

@@ -111,11 +111,11 @@ function whyNone() {
   if (refusal !== null) return ["stranger", {}];
   if (desk.paused) return ["paused", { n: desk.progress.waiting ?? 0 }];
   if (desk.reading !== null) return ["reading", { n: count(desk.reading) }];
-  if (desk.pause !== null) {
-    const { until } = desk.pause;
+  if (desk.restPeriod !== null) {
+    const { why, until } = desk.restPeriod;
     const days = isoDay(until) === isoDay(Date.now() / 1000) ? [] : [dayOf(until)];
     const when = [...days, timeOfDay(until)].join(", ");
-    return [["quiet_hours", "per_day", "gap"].includes(desk.pause.why) ? desk.pause.why : "quiet_hours", { until: when }];
+    return [["quiet_hours", "per_day", "gap"].includes(why) ? why : "quiet_hours", { until: when }];
   }
   if (!desk.online) return ["offline", {}];
   if (desk.progress.set_aside?.mine === "all") return ["set_aside", {}];
@@ -186,7 +186,7 @@ function showAside() {
   const aside = byId("aside");
   aside.hidden = panels.length === 0;
   const focused = [...aside.querySelectorAll("button")].indexOf(document.activeElement);
-  // A panel that has not changed stays: whoever reads or clicks there is not disturbed.
+  // A panel that has not changed stays, so as not to disturb an annotator who reads or clicks there.
   panels.forEach((panel, i) => {
     if (i >= aside.children.length) aside.append(panel);
     else if (!aside.children[i].isEqualNode(panel)) aside.children[i].replaceWith(panel);
@@ -254,7 +254,7 @@ function pressed(event) {
   if (!remembered("single_keys", true) && event.key !== "Escape") return;
   if (event.target instanceof HTMLElement && event.target.closest("button, summary, a") && [" ", "Enter"].includes(event.key)) return;
   if (performance.now() < offUntil) {
-    // Whoever was typing into the card may go on for a while before looking up.
+    // An annotator who was typing into the card may go on for a while before looking up.
     if (wasTyping) offUntil = performance.now() + OFF_MS;
     return;
   }
@@ -289,9 +289,8 @@ function told(kind, details = {}) {
     showAside();
   } else if (kind === "history") {
     showAside();
-    view?.renewUndo();
-  }
-  else if (kind === "connection") showConnection();
+    view?.renewUndo?.();
+  } else if (kind === "connection") showConnection();
   else if (kind === "notice") notice(details.name, details.values);
   else if (kind === "revise") changeAnswer(details, desk);
   else if (kind === "stranger") {

@@ -160,39 +160,10 @@ class View {
   }
 
   commandButtons() {
-    const { flag } = this.state;
     return [
-      this.declineButtons(),
       button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
-      button(text("flag"), { key: "f", class: "command", "aria-pressed": String(flag), on: () => this.askNote() }),
-      ...this.hintButton(),
-      ...this.undoButton(),
+      button(text("flag"), { key: "f", class: "command", "aria-pressed": String(this.state.flag), on: () => this.askNote() }),
     ];
-  }
-
-  /** One button in two parts: "don't know", and the reason. */
-  declineButtons() {
-    const arrow = drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: "M7 10l5 5 5-5" }));
-    return element(
-      "span",
-      { class: "split" },
-      button(text("decline"), { key: "d", class: "command", on: () => this.decline() }),
-      button(arrow, { name: text("decline.why"), title: `${text("decline.why")} (D)`, class: "command", on: () => this.askWhyNot() }),
-    );
-  }
-
-  undoButton() {
-    this.undone = element("span", {});
-    return this.renewUndo() ? [button(this.undone, { key: "u", class: "command undo", on: () => this.desk.undo() })] : [];
-  }
-
-  /** Show on the button which answer it takes back; returns whether there is one. */
-  renewUndo() {
-    const last = this.desk.past().find((one) => one.can_change);
-    if (last === undefined) return false;
-    const label = (last.label ?? null) === null ? text("declined") : labelNode(last.label);
-    this.undone?.replaceChildren(...parts("undo", { label }));
-    return true;
   }
 
   note() {
@@ -200,38 +171,8 @@ class View {
     return flag ? element("p", { class: "flagged" }, text("flag.set"), note === "" ? "" : `: ${note}`) : "";
   }
 
-  /** Whether there is a suggestion, and it is still hidden. */
-  get isHiding() {
-    return (this.card.suggested ?? null) !== null && !this.state.shown.has("suggestion");
-  }
-
-  suggestion() {
-    return this.state.shown.has("suggestion") ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null;
-  }
-
-  hintButton() {
-    return this.isHiding ? [button(text("hint"), { key: "h", class: "command", on: () => this.reveal() })] : [];
-  }
-
-  reveal() {
-    if (!this.isHiding) return;
-    this.state.shown.add("suggestion");
-    this.reason.replaceChildren(...why(this.card, true));
-    this.choose();
-  }
-
-  decline(reason = null) {
-    this.desk.answer({ action: "decline", ...(reason === null ? {} : { why_not: reason }) });
-  }
-
-  askWhyNot() {
-    this.open(
-      "reasons",
-      element("p", {}, text("decline.ask")),
-      WHY_NOT.map((reason, i) =>
-        button(text(`decline.${reason}`), { key: String(i + 1), class: "choice", on: () => this.decline(reason) }),
-      ),
-    );
+  decline() {
+    this.desk.answer({ action: "decline" });
   }
 
   askNote() {
@@ -279,12 +220,9 @@ class View {
   /** Give a typed label; ask back if it is probably a slip for a known one. */
   submitNew(written, said) {
     const labels = known(this.card);
-    let label;
-    try {
-      label = typedLabel(written, labels);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      said.replaceChildren(error.message);
+    const { label, flaw } = typedLabel(written, labels);
+    if (flaw !== undefined) {
+      said.replaceChildren(flaw);
       return;
     }
     const near = labels.includes(label) ? null : nearDuplicate(label, labels);
@@ -341,7 +279,6 @@ class View {
   /** Handle a key pressed outside of fields; returns whether it had a meaning. */
   press(key) {
     if (key === "Escape" && this.mode !== null) return this.taken(() => this.leave());
-    if (this.mode === "reasons" && "123".includes(key)) return this.taken(() => this.decline(WHY_NOT[key - 1]));
     if (this.mode === "confidence" && "12345".includes(key)) return this.taken(() => this.sure(Number(key)));
     if (this.mode === "confidence" && key === "Enter") return this.taken(() => this.sure(null));
     return this.mode === null && this.pressed(key);
@@ -357,13 +294,6 @@ class View {
     if (key === "s") return this.taken(() => this.desk.skip());
     if (key === "f") return this.taken(() => this.askNote());
     return false;
-  }
-
-  pressedOpenly(key) {
-    if (key === "d") return this.taken(() => this.decline());
-    if (key === "D") return this.taken(() => this.askWhyNot());
-    if (key === "u") return this.taken(() => this.desk.undo());
-    return View.prototype.pressed.call(this, key);
   }
 }
 
@@ -476,8 +406,87 @@ class Picker {
   }
 }
 
-/** Asks for a label; the suggestion is hidden until requested. */
-class LabelView extends View {
+/** A card that asks for a label or a number; the suggestion is hidden until requested. */
+class RequestView extends View {
+  commandButtons() {
+    return [this.declineButtons(), ...super.commandButtons(), ...this.hintButton(), ...this.undoButton()];
+  }
+
+  /** One button in two parts: "don't know", and the reason. */
+  declineButtons() {
+    const arrow = drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: "M7 10l5 5 5-5" }));
+    return element(
+      "span",
+      { class: "split" },
+      button(text("decline"), { key: "d", class: "command", on: () => this.decline() }),
+      button(arrow, { name: text("decline.why"), title: `${text("decline.why")} (D)`, class: "command", on: () => this.askWhyNot() }),
+    );
+  }
+
+  askWhyNot() {
+    this.open(
+      "reasons",
+      element("p", {}, text("decline.ask")),
+      WHY_NOT.map((reason, i) =>
+        button(text(`decline.${reason}`), { key: String(i + 1), class: "choice", on: () => this.declineBecause(reason) }),
+      ),
+    );
+  }
+
+  declineBecause(reason) {
+    this.desk.answer({ action: "decline", why_not: reason });
+  }
+
+  undoButton() {
+    this.undone = element("span", {});
+    return this.renewUndo() ? [button(this.undone, { key: "u", class: "command undo", on: () => this.desk.undo() })] : [];
+  }
+
+  /** Show on the button which answer it takes back; returns whether there is one. */
+  renewUndo() {
+    const last = this.desk.past().find((one) => one.can_change);
+    if (last === undefined) return false;
+    const label = (last.label ?? null) === null ? text("declined") : labelNode(last.label);
+    this.undone.replaceChildren(...parts("undo", { label }));
+    return true;
+  }
+
+  /** Whether there is a suggestion, and it is still hidden. */
+  get isHiding() {
+    return (this.card.suggested ?? null) !== null && !this.state.shown.has("suggestion");
+  }
+
+  suggestion() {
+    return this.state.shown.has("suggestion") ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null;
+  }
+
+  hintButton() {
+    return this.isHiding ? [button(text("hint"), { key: "h", class: "command", on: () => this.reveal() })] : [];
+  }
+
+  reveal() {
+    if (!this.isHiding) return;
+    this.state.shown.add("suggestion");
+    this.reason.replaceChildren(...why(this.card, true));
+    this.choose();
+  }
+
+  press(key) {
+    if (this.mode === "reasons" && "123".includes(key)) return this.taken(() => this.declineBecause(WHY_NOT[key - 1]));
+    return super.press(key);
+  }
+
+  pressed(key) {
+    if (key === "d") return this.taken(() => this.decline());
+    if (key === "D") return this.taken(() => this.askWhyNot());
+    if (key === "h") return this.taken(() => this.reveal());
+    if (key === "u") return this.taken(() => this.desk.undo());
+    return super.pressed(key);
+  }
+}
+
+/** Asks for a label. */
+class LabelView extends RequestView {
   choices() {
     const { card } = this;
     const labels = card.labels ?? [];
@@ -512,9 +521,8 @@ class LabelView extends View {
     const label = [...this.keys].find(([, known]) => known === key);
     if (label !== undefined) return this.taken(() => this.reply({ action: "label", label: label[0] }));
     if (key === "n") return this.taken(() => this.askNew(""));
-    if (key === "h") return this.taken(() => this.reveal());
     if (key === "/" && this.picker.field !== null) return this.taken(() => this.picker.focus());
-    return this.pressedOpenly(key);
+    return super.pressed(key);
   }
 }
 
@@ -606,7 +614,7 @@ class NumberForm {
 }
 
 /** Asks for a number. */
-class NumberView extends View {
+class NumberView extends RequestView {
   choices() {
     this.form = new NumberForm(this.card, (reply) => this.reply({ action: "number", ...reply }));
     return [this.suggestion(), this.form.node].filter(Boolean);
@@ -624,8 +632,7 @@ class NumberView extends View {
       this.form.value.focus();
       return false;
     }
-    if (key === "h") return this.taken(() => this.reveal());
-    return this.pressedOpenly(key);
+    return super.pressed(key);
   }
 }
 
@@ -706,13 +713,6 @@ class ChallengeView extends View {
 
   give(label) {
     this.reply({ action: "change", label });
-  }
-
-  commandButtons() {
-    return [
-      button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
-      button(text("flag"), { key: "f", class: "command", "aria-pressed": String(this.state.flag), on: () => this.askNote() }),
-    ];
   }
 
   pressed(key) {

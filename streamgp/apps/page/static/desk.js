@@ -39,11 +39,15 @@ const PATIENCE_MS = 1500;
 export class Desk {
   // current   the current card; null if there is none
   // ahead     the next card, loaded but not leased
+  // restPeriod why the annotator is not to be asked at the moment, and until when, by the preferences; or null
+  // reading   number of records that a starting server has read so far, null once it is ready
+  // progress  what the server has counted: questions waiting, answers today, ...
+  // others    names of all annotators who have the page open
   // paused    whether the annotator has paused; only automatic requests respect it
   // isKnown   whether the server has said what is open since it was last unreachable; until then nothing is
   // #reserve  cards to go on with while the server cannot be reached; requested at #reservedAt
   // #leased   whether the server has leased us the current card, or we went on to it ourselves
-  // #answered cards answered here, with the time on a clock that nobody sets: a reply in flight may still contain them
+  // #answered cards answered here, with the time on a monotonic clock: a reply in flight may still contain them
   // #local    answers that the server's history may not have yet, by id
   // #undone   ids of answers that were taken back
   // #states   what was shown with a card, and its flag, by id
@@ -53,7 +57,7 @@ export class Desk {
   // #skips    number of skips that the server has confirmed
   current = null;
   ahead = null;
-  pause = null;
+  restPeriod = null;
   reading = null;
   progress = {};
   others = [];
@@ -368,7 +372,7 @@ export class Desk {
     // Answered here in the meantime: the reply is older.
     const isOlder = this.current === null && next && offered.length === 0;
     this.isKnown = !isOlder;
-    this.pause = reply.pause ?? null;
+    this.restPeriod = reply.pause ?? null;
     this.reading = reply.reading ?? null;
     if (this.reading !== null) setTimeout(() => this.refill(), READING_MS);
     if (reply.progress) this.#progress(reply.progress);

@@ -135,14 +135,7 @@ function labelChoice({ labels = [], label: current }, pick) {
     const near = matching.length === 0 ? nearDuplicate(field.value, others) : null;
     return near === null ? matching : [near];
   };
-  const typed = () => {
-    try {
-      return typedLabel(field.value, others);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      return null;
-    }
-  };
+  const typed = () => typedLabel(field.value, others).label ?? null;
   const fill = () => {
     const label = typed();
     const isNew = label !== null && label !== current && !others.includes(label);
@@ -175,21 +168,20 @@ function renameLabel(key, labels, desk) {
   const submit = (event) => {
     event.preventDefault();
     const chosen = labels[Number(old.value)];
-    try {
-      const label = typedLabel(field.value, labels);
-      if (label === chosen) return;
-      const near = labels.includes(label) ? null : nearDuplicate(label, labels.filter((one) => one !== chosen));
-      if (near !== null && said.dataset.near !== String(near)) {
-        said.dataset.near = String(near);
-        said.replaceChildren(...parts("new.mean", { label: labelNode(near) }), " ", text("rename.again"));
-        return;
-      }
-      dialog.close();
-      desk.rename(key, chosen, label);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      said.textContent = error.message;
+    const { label, flaw } = typedLabel(field.value, labels);
+    if (flaw !== undefined) {
+      said.textContent = flaw;
+      return;
     }
+    if (label === chosen) return;
+    const near = labels.includes(label) ? null : nearDuplicate(label, labels.filter((one) => one !== chosen));
+    if (near !== null && said.dataset.near !== String(near)) {
+      said.dataset.near = String(near);
+      said.replaceChildren(...parts("new.mean", { label: labelNode(near) }), " ", text("rename.again"));
+      return;
+    }
+    dialog.close();
+    desk.rename(key, chosen, label);
   };
   const dialog = show(
     "rename",
@@ -275,7 +267,7 @@ export function showPreferences(desk, changed) {
     row("language", select("language", Object.entries(LANGUAGES), language)),
     row("theme", select("theme", THEMES.map((theme) => [theme, text(`theme.${theme}`)]), remembered("theme", "auto"))),
     "Notification" in window ? row("notify", element("input", { type: "checkbox", id: "notify", name: "notify", checked: remembered("notify", false) })) : null,
-    // Whoever dictates, or presses keys by chance, needs to be able to turn them off (WCAG 2.1.4).
+    // Annotators who dictate, or press keys by chance, need to be able to turn them off (WCAG 2.1.4).
     row("single_keys", element("input", { type: "checkbox", id: "single_keys", name: "single_keys", checked: remembered("single_keys", true) })),
     said,
     element(

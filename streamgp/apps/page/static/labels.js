@@ -169,16 +169,16 @@ export function noteRecent(group, label) {
 }
 
 /**
- * Parse a typed label: a known one, or the text for the server to parse.
+ * Parse a typed label: returns it as `label`, a known one or the text for the server to parse, or as
+ * `flaw` why it cannot be one, in words for people.
  *
- * In double quotes it is text even if it looks like a number. Throws a `RangeError` with a text for
- * people if it cannot be a label.
+ * In double quotes it is text even if it looks like a number.
  */
 export function typedLabel(written, labels) {
   const bare = written.trim();
   const known = labels.find((label) => shownLabel(label) === bare || label === bare);
-  if (known !== undefined) return known;
-  if (bare === "" || bare === '""') throw new RangeError(text("label.empty"));
-  if (/\p{Cc}/u.test(bare)) throw new RangeError(text("label.control"));
-  return bare;
+  if (known !== undefined) return { label: known };
+  if (bare === "" || bare === '""') return { flaw: text("label.empty") };
+  if (/\p{Cc}/u.test(bare)) return { flaw: text("label.control") };
+  return { label: bare };
 }

@@ -15,7 +15,7 @@ export class Stopwatch {
       this.#isHidden = document.hidden;
     };
     document.addEventListener("visibilitychange", look);
-    // The clock of a sleeping computer may go on, but nobody looks at a page after its last sign of life.
+    // The clock of a sleeping computer may go on, but no one looks at the page then.
     setInterval(() => this.#count(), 1000);
   }
 
