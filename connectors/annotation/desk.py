@@ -72,8 +72,8 @@ class Past:
     Parameters
     ----------
     answer_id
-        The id that its client chose, or its own; with it, it can be taken back or changed. Of
-        another annotator's answer, the id by which nobody else's is meant.
+        The id that its client chose, or its own; with it, it can be taken back or changed. For
+        another annotator's answer an id that is unique among those of all annotators.
     annotator
         Who gave it.
     label

@@ -19,7 +19,7 @@ from streamgp.interactive.validation import LARGEST_LABEL
 _MAX_SHOWN = 16
 _MAX_NAME = 10_000
 MAX_NEW_LABEL = 200
-"""Characters of a label that nobody has given before; each card holds all labels of its key."""
+"""The largest length of a label that is new; each card holds all labels of its key."""
 
 
 class CardGoneError(Exception):

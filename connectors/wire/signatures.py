@@ -103,7 +103,7 @@ class Signatures:
         except ValueError as error:
             # Numbers such as 1e15 are written longer: what could be read can be too large to write.
             return f"{what}, and cannot be: {error}"
-        # In constant time: nobody must see how much of a guess was right.
+        # In constant time: a client must not see how much of a guess was right.
         if any(hmac.compare_digest(given[0], each) for each in signed):
             return None
         return f"{what}, and this signature is not that of {who}; sign it with their key"

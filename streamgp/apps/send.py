@@ -159,8 +159,8 @@ class EventProducer:
     ----------
     sender
         Knows the last row processed, and up to which row everything is stored.
-    reasons
-        Reasons of the first of these.
+    n_rejected, reasons
+        Number of rows that could not be sent, and why the first of them could not.
 
     """
 
@@ -331,24 +331,17 @@ def _columns(
 ) -> Config:
     """Return the configuration with the columns of the command line; errors name a missing one."""
     found = with_options(replay_part(config), **columns)
-    for column, option, why in (
-        (
-            "" if unlabelled else found.log.label,
-            "label",
-            "the column that holds the true label (or give --unlabelled if there is none)",
-        ),
-        (
-            found.log.time if pace.speed is not None or pace.keep_times else "",
-            "time",
-            "the column that holds the time, which --speed, --keep-times and windows need",
-        ),
-    ):
-        if column is None:
-            raise ConfigError(
-                f"name {why}: --{option} COLUMN, or {option} in section [log] of the "
-                "configuration file"
-            )
-    return found
+    if found.log.label is None and not unlabelled:
+        option = "label"
+        what = "the column that holds the true label (or give --unlabelled if there is none)"
+    elif found.log.time is None and (pace.speed is not None or pace.keep_times):
+        option = "time"
+        what = "the column that holds the time, which --speed, --keep-times and windows need"
+    else:
+        return found
+    raise ConfigError(
+        f"name {what}: --{option} COLUMN, or {option} in section [log] of the configuration file"
+    )
 
 
 @contextmanager

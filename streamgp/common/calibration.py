@@ -348,8 +348,8 @@ class CalibrationSlope:
         logit p' = logit t + slope (logit p - logit t)
 
     The slope is normal with mean 1 and standard deviation 1/2 beforehand. Each outcome moves it by
-    one Newton step of the log posterior, but never below 1: whoever insists on a wrong answer
-    makes no other one more credible.
+    one Newton step of the log posterior, but never below 1: an annotator who insists on a wrong
+    answer makes no other one more credible.
 
     Parameters
     ----------

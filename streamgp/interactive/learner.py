@@ -153,8 +153,8 @@ class Reviews(HoldsExamples, Protocol):
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
         """Return the most doubtful label, and whether to contest it.
 
-        `annotators` holds who gave the labels that may be doubted, by event id. If it takes `stds`,
-        it is told how exact those are for which that was stated, likewise.
+        `annotators` holds who gave the labels that may be doubted, by event id. A method with the
+        option `stds` also gets the standard deviations that were stated with them, by event id.
         """
 
     def note_review(self, doubt: Doubt | None, *, now: float) -> None:

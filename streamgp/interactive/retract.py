@@ -501,7 +501,7 @@ def _with_details(
     """Return a correction with the details of what it corrects now, if it took them over.
 
     A correction without details of its own has those of the label before it, which belong to
-    whoever gave them. The log tells this by equality alone.
+    the annotator of that label. The log tells this by equality alone.
 
     Parameters
     ----------

@@ -102,8 +102,8 @@ class LeaveOneOutReview:
     the same probability of being wrong as a new label. The most doubtful one is challenged if that
     probability exceeds the threshold.
 
-    An annotator who upheld or corrected a label is not asked about it again, and nobody is asked
-    about an event more than twice.
+    An annotator who upheld or corrected a label is not asked about it again, and there are at
+    most two challenges about an event.
 
     Parameters
     ----------

@@ -306,7 +306,7 @@ class SkepticalRegressor(
         -------
         How much the first answer counts as wrong in the error estimate of the annotator: the
         probability that it was; after a challenge 1 if the second answer is nearer to the forecast
-        than to the first, and 0 if not, as nobody measures exactly the same twice.
+        than to the first, and 0 if not, as no two measurements are exactly equal.
 
         Raises
         ------
