@@ -46,8 +46,7 @@ from streamgp.cli.page import invite, page
 from streamgp.cli.replay import replay, report
 from streamgp.cli.send import send
 from streamgp.cli.tune import tune
-from streamgp.cli.watch import watch
-from streamgp.cli.worker import check, run
+from streamgp.cli.worker import check, run, watch
 from streamgp.common.environment import use_one_thread
 from streamgp.config.validation import ConfigError
 

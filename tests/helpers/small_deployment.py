@@ -33,7 +33,7 @@ from streamgp.cli.maintenance import (
     restore,
     retract,
 )
-from streamgp.cli.watch import watch
+from streamgp.cli.worker import watch
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
 from tests.helpers.topics import everything, wait_until

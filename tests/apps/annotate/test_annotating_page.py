@@ -16,7 +16,7 @@ from streamgp.cli.demo import demo
 from streamgp.cli.maintenance import audit
 from streamgp.cli.page import invite, page
 from streamgp.cli.send import send
-from streamgp.cli.watch import watch
+from streamgp.cli.worker import watch
 
 PAGE = Path(__file__).parents[3] / "docs" / "annotating.md"
 if not PAGE.is_file():
