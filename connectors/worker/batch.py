@@ -600,8 +600,8 @@ class Batch:
 
     """
 
-    # _nulls  carries out the deletions of others in the consensus log
-    # _read   partitions from which events or answers were read
+    # _deletions  carries out those of others in the consensus log
+    # _read       partitions from which events or answers were read
     # _are_independent  whether what an event leads to depends on earlier inputs of its key alone
     def __init__(
         self,
@@ -619,7 +619,7 @@ class Batch:
         self._group = group
         self._now = now
         self.results = Results(loops, source_of(group), names, keeps_exchanges=keeps_exchanges)
-        self._nulls = Deletions(loops, self.results, scan, now)
+        self._deletions = Deletions(loops, self.results, scan, now)
         self.touched: set[int] = set()
         self._read: set[int] = set()
         self._are_independent = loops.keyed and loops.total_budget is None and loops.windows is None
@@ -629,7 +629,7 @@ class Batch:
     @property
     def forgotten_in(self) -> set[int]:
         """Partitions in which a key was forgotten."""
-        return self._nulls.forgotten_in
+        return self._deletions.forgotten_in
 
     def pass_time(self, events_come: Callable[[int], bool]) -> None:
         """End everything that is due in all partitions.
@@ -732,7 +732,7 @@ class Batch:
         if record.topic != "consensus":
             self._read.add(record.partition)
         elif record.value is not None:
-            self._nulls.take_line(partition, record)
+            self._deletions.take_line(partition, record)
         if content is None:
             return
         y = content.y if isinstance(content, _LABELLED) else None
@@ -758,9 +758,9 @@ class Batch:
                 )
                 self.results.take(partition, messages, record, content)
             case TakenBack():
-                self._nulls.take(partition, record, content)
+                self._deletions.take(partition, record, content)
             case RetractionRequest():
-                self._nulls.retract(partition, record, content)
+                self._deletions.retract(partition, record, content)
             case Rejected() as rejected:
                 self.results.take(partition, [rejected], record, content)
 
@@ -776,7 +776,7 @@ class Batch:
                 self.unused.update(partition.windows.new_rejected())
             if changed or early or rows:
                 self.touched.add(number)
-            is_heeded = number in self._nulls.heeded_in or number in taken_back_in
+            is_heeded = number in self._deletions.heeded_in or number in taken_back_in
             has_read = is_heeded or number in self._read
             if not partition.is_signed and (changed or early or rows or has_read):
                 value = signature(self._loops.configuration, self._group)

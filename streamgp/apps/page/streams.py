@@ -29,7 +29,7 @@ _LEAST_PAUSE_S = 0.05
 _SHARE = 10.0
 
 
-class View(Protocol):
+class StreamSource(Protocol):
     """Protocol of the data behind the streams."""
 
     def is_gone(self, person: Person, card_id: str) -> bool:
@@ -109,9 +109,9 @@ class Herald:
 
     # _given    the last cards given to each annotator, the current one last but one
     # _streams  open streams
-    def __init__(self, view: View) -> None:
+    def __init__(self, source: StreamSource) -> None:
         self.news = asyncio.Event()
-        self._view = view
+        self._source = source
         self._given: dict[str, dict[str, None]] = {}
         self._streams: set[Stream] = set()
 
@@ -155,7 +155,7 @@ class Herald:
         """Notify every stream of changes since its last notification."""
         by_name: dict[str, list[Stream]] = {}
         for stream in list(self._streams):
-            if self._view.may_stay(stream.person):
+            if self._source.may_stay(stream.person):
                 by_name.setdefault(stream.person.name, []).append(stream)
             else:
                 stream.end()
@@ -167,12 +167,12 @@ class Herald:
         person = streams[0].person
         given = self._given.setdefault(person.name, {})
         gone = []
-        for card_id in [each for each in given if self._view.is_gone(person, each)]:
+        for card_id in [each for each in given if self._source.is_gone(person, each)]:
             del given[card_id]
-            gone.append({"id": card_id, **self._view.why_gone(card_id)})
+            gone.append({"id": card_id, **self._source.why_gone(card_id)})
         upcoming = None
         if len(given) < 2:
-            upcoming = self._view.upcoming(person, next(iter(given), None))
+            upcoming = self._source.upcoming(person, next(iter(given), None))
         now = time.monotonic()
         for stream in streams:
             for data in gone:
@@ -181,9 +181,9 @@ class Herald:
                 stream.told.pop("card", None)
             elif upcoming not in given:
                 stream.tell_new("card", {"id": upcoming})
-            stream.tell_new("others", self._view.others(person))
-            if (mark := self._view.stats_mark()) is not None:
+            stream.tell_new("others", self._source.others(person))
+            if (mark := self._source.stats_mark()) is not None:
                 stream.tell_new("stats", {"mark": mark})
             if now - stream.progress_at >= PROGRESS_S:
                 stream.progress_at = now
-                stream.tell_progress(self._view.progress(person))
+                stream.tell_progress(self._source.progress(person))
