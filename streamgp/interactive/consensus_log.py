@@ -22,8 +22,7 @@ from streamgp.interactive.learner import (
     predicted_target,
 )
 from streamgp.interactive.messages import Challenge, LabelledExample
-from streamgp.interactive.rollback import refusal_of
-from streamgp.interactive.validation import plain_excerpt, rejected
+from streamgp.interactive.validation import plain_excerpt, refusal_of, rejected
 
 if TYPE_CHECKING:
     from streamgp.base import Neighbour

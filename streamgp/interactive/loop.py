@@ -131,7 +131,7 @@ from streamgp.interactive.retract import (
     take_back,
     take_back_known,
 )
-from streamgp.interactive.rollback import reason_of, refusal_of, stage_of
+from streamgp.interactive.rollback import reason_of, stage_of
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
@@ -140,6 +140,7 @@ from streamgp.interactive.validation import (
     checked_writing,
     flaw_of_answer,
     flaw_of_event,
+    refusal_of,
     rejected,
 )
 

@@ -33,7 +33,7 @@ from streamgp.interactive.learner import HoldsExamples
 from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
-    from streamgp.base import Example, Features, State
+    from streamgp.base import Example, State
     from streamgp.interactive.moderator import Moderator, SavedModerator
 
 P = ParamSpec("P")
@@ -43,7 +43,6 @@ SAVE_EVERY = 64
 """Least number of calls after which a model is saved: two for every event. Saving costs about as
 much as three events, a kept call half a kilobyte, and a rollback repeats half of them."""
 _CALL_BYTES: Final = 512
-_N_TEXTS: Final = 5
 FULL_CREDIT: Final = 100
 REBUILD: Final = 10
 """A rebuild of the model costs `REBUILD` of the credit of a loop; every input earns 1 of it back.
@@ -112,33 +111,6 @@ def reason_of(error: Exception) -> str:
         text = "its text cannot be read"
     reason = f"{type(error).__name__}: {text:.300}"
     return reason.encode(errors="backslashreplace").decode()
-
-
-def refusal_of(error: Exception, x: Features) -> str:
-    """Return the reason given when the learner cannot take an event or an example.
-
-    The text of the error alone would read as if the input could not be read: a user-defined learner
-    may raise any text.
-
-    Examples
-    --------
-    >>> refusal_of(ValueError("could not convert string to float: 'night'"), {"shift": "night"})
-    "the learner refuses it: could not convert string to float: 'night'; 'shift' is text"
-
-    """
-    return f"the learner refuses it: {with_texts(error, x)}"
-
-
-def with_texts(error: Exception, x: Features) -> str:
-    """Return the text of an error; of one about text, with the names of the features that are text.
-
-    Python names only types or values.
-    """
-    reason = str(error)
-    names = [repr(name) for name, value in x.items() if isinstance(value, str)]
-    if not names or "str" not in reason or any(name in reason for name in names):
-        return reason
-    return f"{reason}; {', '.join(names[:_N_TEXTS])} {'is' if len(names) == 1 else 'are'} text"
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from streamgp.common.signatures import narrowed
 from streamgp.interactive.consensus_log import by_sequence, examples_in
 from streamgp.interactive.learner import ComparesAnswers, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.rollback import with_texts
+from streamgp.interactive.validation import with_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Validation of a loop's inputs: all checks and conversions.
 
-A flaw of an input is described in words (the loop makes a `Rejected` of it); the
-wrong type of message, or a clock that returns no number, is a programming error and raises.
+A flaw of an input is described in words, also one that the learner finds (the loop makes a
+`Rejected` of it); the wrong type of message, or a clock that returns no number, is a programming
+error and raises.
 
 """
 
@@ -25,7 +26,7 @@ from streamgp.interactive.messages import (
 )
 
 if TYPE_CHECKING:
-    from streamgp.base import Label
+    from streamgp.base import Features, Label
 
 
 _LARGEST = sys.float_info.max
@@ -34,6 +35,8 @@ _LARGEST = sys.float_info.max
 LARGEST_LABEL = 1e100
 # Labels that need no conversion; a number has to be checked to be finite and not too large.
 _PLAIN = frozenset((str, bool))
+# The largest number of features that a refusal names.
+_N_TEXTS = 5
 
 
 def is_finite(value: object) -> bool:
@@ -284,6 +287,33 @@ def rejected(
         at=now,
         stage=stage,
     )
+
+
+def refusal_of(error: Exception, x: Features) -> str:
+    """Return the reason given when the learner cannot take an event or an example.
+
+    The text of the error alone would read as if the input could not be read: a user-defined learner
+    may raise any text.
+
+    Examples
+    --------
+    >>> refusal_of(ValueError("could not convert string to float: 'night'"), {"shift": "night"})
+    "the learner refuses it: could not convert string to float: 'night'; 'shift' is text"
+
+    """
+    return f"the learner refuses it: {with_texts(error, x)}"
+
+
+def with_texts(error: Exception, x: Features) -> str:
+    """Return the text of an error; of one about text, with the names of the features that are text.
+
+    Python names only types or values.
+    """
+    reason = str(error)
+    names = [repr(name) for name, value in x.items() if isinstance(value, str)]
+    if not names or "str" not in reason or any(name in reason for name in names):
+        return reason
+    return f"{reason}; {', '.join(names[:_N_TEXTS])} {'is' if len(names) == 1 else 'are'} text"
 
 
 def _is_plain(value: object, depth: int = 32) -> bool:
