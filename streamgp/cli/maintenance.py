@@ -58,6 +58,19 @@ def _since_option(what: str) -> Callable[[_Command], _Command]:
     )
 
 
+def _wait_option(default: float, text: str) -> Callable[[_Command], _Command]:
+    """Return an option for how long to wait, in seconds."""
+    return click.option(
+        "--wait",
+        "wait_s",
+        type=Number(at_least=0.0),
+        default=default,
+        show_default=True,
+        metavar="S",
+        help=text,
+    )
+
+
 class _OptionsBehindTheFile(click.Group):
     """A group whose options may follow CONFIG.toml, as in all other commands."""
 
@@ -407,15 +420,7 @@ def audit(
 @click.option("--dry-run", is_flag=True, help="Only print how many labels there are.")
 @click.option("--undo", is_flag=True, help="Put the annotator's retracted labels back.")
 @_yes_option
-@click.option(
-    "--wait",
-    "wait_s",
-    type=Number(at_least=0.0),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="How many seconds to wait for the workers.",
-)
+@_wait_option(60.0, "How many seconds to wait for the workers.")
 @broker_option
 def retract(
     config_file: Path,
@@ -486,15 +491,7 @@ def _directories_and_files(
 )
 @click.argument("key")
 @click.option("--yes", is_flag=True, help="With CONFIG.toml: do not ask for confirmation.")
-@click.option(
-    "--wait",
-    "wait_s",
-    type=Number(at_least=0.0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="With CONFIG.toml: how many seconds to wait for the worker.",
-)
+@_wait_option(30.0, "With CONFIG.toml: how many seconds to wait for the worker.")
 @broker_option
 def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) -> None:
     """Remove one person from a run or from a deployment, for good.
