@@ -1,4 +1,4 @@
-"""Record of the conversation about one event, and names of its requests.
+"""Record of the conversation about one event, names of its requests, and what answers mean in it.
 
 The names are derived from the event, so the event of a request is found without a look-up.
 
@@ -14,8 +14,16 @@ import msgspec
 
 from streamgp.base import FrozenStruct, Label
 from streamgp.common.label_context import LabelContext
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Origin, second_ids
-from streamgp.interactive.transitions import State
+from streamgp.interactive.messages import (
+    Answer,
+    Event,
+    Fault,
+    LabelledExample,
+    Origin,
+    second_ids,
+)
+from streamgp.interactive.transitions import Input, State
+from streamgp.interactive.validation import as_label
 
 AnswerName: TypeAlias = tuple[str | None, str]
 """Identifies an answer: its annotator, and its id among those of that annotator."""
@@ -344,3 +352,149 @@ def event_id_of(request_id: str) -> str | None:
     head, slash, kind = event_id.rpartition("/")
     is_second = kind == "label" and last in ("second", "again")
     return head if slash and (is_second or kind == "challenge") else None
+
+
+# --- How an answer reads in the conversation: which input it is, and whose label it concerns.
+
+
+# Answers to earlier answers.
+_CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
+# Inputs about the second question.
+_OF_SECOND: Final = frozenset(("second", "amend", "revoke"))
+
+
+class MisfitError(Exception):
+    """An answer does not fit what is remembered; the loop rejects it."""
+
+    def __init__(self, fault: Fault, reason: str) -> None:
+        super().__init__(reason)
+        self.fault: Fault = fault
+        self.reason = reason
+
+
+def input_of(record: Conversation, answer: Answer) -> Input:
+    """Return the input of the transition table that an answer corresponds to.
+
+    Raises
+    ------
+    MisfitError
+        If it is for a question before the last one.
+
+    """
+    request_id, label, second = answer.request_id, record.label, record.second
+    # The same label in another annotator's name is a correction: it then stands as that one's
+    # answer, even if the first one's answers are retracted. So is the label that a second answer
+    # has brought about, if the first annotator adopts it: it then stands without that answer.
+    first = label if second is None or second.first is None else second.first
+    is_theirs = answer.annotator is None or answer.annotator == record.standing_by
+    is_known = label is not None and first is not None and answer.y == label.y == first.y
+    is_same = is_known and is_theirs
+    if answer.supersedes is not None:
+        if second is not None and _supersedes_second(record, second, answer):
+            return "revoke" if answer.declined else "amend"
+        return "takeback" if answer.declined else "restate" if is_same else "replace"
+    if answer.declined:
+        request = record.request
+        if request is not None and request_id not in (None, request.request_id):
+            raise MisfitError("ended", why_unusable(record, answer))
+        return "decline"
+    if request_id is None:
+        return "unasked"
+    if request_id == record.label_request_id:
+        return "label"
+    if request_id == record.second_request_id:
+        return "second"
+    if request_id != record.challenge_id(record.n_challenges):
+        raise MisfitError("ended", why_unusable(record, answer))
+    return "same" if is_same else "other"
+
+
+def _supersedes_second(record: Conversation, second: SecondQuestion, answer: Answer) -> bool:
+    """Whether an answer supersedes the answer to the second question."""
+    if second.answer_id != answer.supersedes:
+        return False
+    # Two annotators may have given their answers the same id.
+    return record.standing != second.answer_id or second.annotator == answer.annotator
+
+
+def is_of_second(record: Conversation, given: Input) -> bool:
+    """Whether an input is about the second question; without an id it is about the open one."""
+    return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
+
+
+def why_uninvited(record: Conversation, answer: Answer) -> str:
+    """Return why an annotator may not answer a second question in this way."""
+    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
+    second = record.second
+    assert second is not None
+    if answer.supersedes is not None:
+        return f"the answer that it supersedes is that of {second.annotator!r}, got {who}"
+    if second.to is not None:
+        return f"the second question is for {second.to!r} alone, got {who}"
+    before = ", ".join(map(repr, (*record.speakers, *second.barred)))
+    return f"the second question is for an annotator other than {before}, got {who}"
+
+
+def owner_of(record: Conversation, given: Input) -> str | None:
+    """Return whose answer an input would change or confirm; None if it has no annotator."""
+    contested = record.state in ("challenged", "doubted")
+    if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
+        return record.standing_by
+    return None
+
+
+def why_foreign(record: Conversation, answer: Answer, owner: str | None) -> str:
+    """Return why an annotator may not do this with another one's answer."""
+    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
+    return (
+        f"the answer that stands for event {record.event.event_id!r} is that of {owner!r}, and "
+        f"{who} may not change, confirm or decline it; leave it to {owner!r} or a supervisor"
+    )
+
+
+def why_unusable(record: Conversation, answer: Answer) -> str:
+    """Return why an answer cannot be used, and what to do."""
+    if answer.declined:
+        return f"event {record.event.event_id!r} has no such open request to decline"
+    if answer.request_id is not None:
+        return f"request {answer.request_id!r} has already ended; supersede the last answer"
+    return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
+
+
+def label_given(record: Conversation, answer: Answer, given: Input) -> GivenLabel:
+    """Read an answer as the label of an event whose state has not changed yet."""
+    before = record.label
+    contested = before if record.open_request is not None else None
+    origin: Origin = "volunteered"
+    if before is not None:
+        is_affirmed = record.state in ("challenged", "doubted") or given in ("same", "restate")
+        origin = "upheld" if answer.y == before.y and is_affirmed else "revised"
+    elif (
+        record.state == "asked"
+        or given == "label"
+        or (answer.supersedes is not None and record.was_asked)
+    ):
+        origin = "asked"
+    privileged = answer.privileged
+    if privileged is None and before is not None:
+        # What is known of the earlier label also holds for a correction without details.
+        privileged = before.privileged
+    std = answer.std
+    if std is None and before is not None and answer.y == before.y:
+        # A number that its own annotator confirms is as exact as they have said; another annotator
+        # measures in another way.
+        std = before.std if answer.annotator == before.annotator else None
+    return GivenLabel(
+        y=as_label(answer.y),
+        origin=origin,
+        answer_id=answer.answer_id,
+        annotator=answer.annotator,
+        # A second answer cannot make up for the lateness of the first. Corrections are never late:
+        # the request that they refer to was answered.
+        late=(contested is not None and contested.late)
+        or (
+            record.state in ("expired", "cancelled", "kept") and record.is_late(answer.answered_at)
+        ),
+        privileged=privileged,
+        std=std,
+    )

@@ -15,9 +15,14 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from streamgp.base import PendingQuestion
-from streamgp.interactive.conversation_record import AnswerName, Conversation, event_id_of
+from streamgp.interactive.conversation_record import (
+    AnswerName,
+    Conversation,
+    MisfitError,
+    event_id_of,
+)
 from streamgp.interactive.deadlines import DeadlineQueue
-from streamgp.interactive.messages import Answer, Event, Fault
+from streamgp.interactive.messages import Answer, Event
 
 # --- In which segment each conversation was published, and which segments have changed since.
 #
@@ -194,15 +199,6 @@ _BLOCK = 32
 _LEAST_TIDIED: Final = 64
 MANY = 100_000
 """Number of events at which a warning is given that a loop never forgets any."""
-
-
-class MisfitError(Exception):
-    """An answer does not fit what is remembered; the loop rejects it."""
-
-    def __init__(self, fault: Fault, reason: str) -> None:
-        super().__init__(reason)
-        self.fault: Fault = fault
-        self.reason = reason
 
 
 class EventStore:

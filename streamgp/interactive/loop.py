@@ -87,8 +87,7 @@ from msgspec import Struct
 from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed
-from streamgp.interactive.conversation_record import Conversation, GivenLabel
-from streamgp.interactive.event_store import MisfitError
+from streamgp.interactive.conversation_record import Conversation, GivenLabel, MisfitError
 from streamgp.interactive.learner import (
     ComparesAnswers,
     CountsPending,

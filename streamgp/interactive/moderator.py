@@ -23,11 +23,19 @@ from streamgp.interactive.consensus_log import (
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
+    MisfitError,
     Question,
     SecondQuestion,
+    input_of,
+    is_of_second,
+    label_given,
+    owner_of,
+    why_foreign,
+    why_uninvited,
+    why_unusable,
 )
 from streamgp.interactive.deadlines import DeadlineQueue
-from streamgp.interactive.event_store import EventStore, MisfitError
+from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import (
     AsksBack,
     ComparesAnswers,
@@ -49,7 +57,6 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Message,
-    Origin,
     Rejected,
     second_ids,
 )
@@ -64,10 +71,6 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Request
 
 
-# Answers to earlier answers.
-_CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
-# Inputs about the second question.
-_OF_SECOND: Final = frozenset(("second", "amend", "revoke"))
 # A label that is upheld although it is wrong with more than this probability is also put to a
 # second annotator.
 _IMPROBABLE: Final = 0.9
@@ -338,17 +341,17 @@ class Moderator(SavedModerator):
             annotator's answer is concerned.
 
         """
-        given = _input_of(record, answer)
+        given = input_of(record, answer)
         fault = CELLS[record.state, given][""].fault
         if fault is not None:
-            raise MisfitError(fault, _reason(record, answer))
-        if _is_of_second(record, given):
+            raise MisfitError(fault, why_unusable(record, answer))
+        if is_of_second(record, given):
             if not self._may_speak(record, given, answer.annotator):
-                raise MisfitError("unauthorised", _uninvited(record, answer))
+                raise MisfitError("unauthorised", why_uninvited(record, answer))
             return self._weigh_second(record, given, answer, now)
-        owner = _owner(record, given)
+        owner = owner_of(record, given)
         if not self._people.may_overrule(answer.annotator, owner):
-            raise MisfitError("unauthorised", _foreign(record, answer, owner))
+            raise MisfitError("unauthorised", why_foreign(record, answer, owner))
         return self.apply(record, given, now, answer)
 
     def apply(
@@ -365,7 +368,7 @@ class Moderator(SavedModerator):
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
-        label = None if answer is None or answer.y is None else _label_of(record, answer, given)
+        label = None if answer is None or answer.y is None else label_given(record, answer, given)
         messages: list[Message] = []
         if "Cancel" in outcome.messages:
             messages.append(_cancel_of(record, why or "the label was taken back", now))
@@ -707,134 +710,6 @@ def _expired_of(record: Conversation, now: float) -> Expired:
     return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
 
-def _input_of(record: Conversation, answer: Answer) -> Input:
-    """Return the input of the transition table that an answer corresponds to.
-
-    Raises
-    ------
-    MisfitError
-        If it is for a question before the last one.
-
-    """
-    request_id, label, second = answer.request_id, record.label, record.second
-    # The same label in another annotator's name is a correction: it then stands as that one's
-    # answer, even if the first one's answers are retracted. So is the label that a second answer
-    # has brought about, if the first annotator adopts it: it then stands without that answer.
-    first = label if second is None or second.first is None else second.first
-    is_theirs = answer.annotator is None or answer.annotator == record.standing_by
-    is_known = label is not None and first is not None and answer.y == label.y == first.y
-    is_same = is_known and is_theirs
-    if answer.supersedes is not None:
-        if second is not None and _supersedes_second(record, second, answer):
-            return "revoke" if answer.declined else "amend"
-        return "takeback" if answer.declined else "restate" if is_same else "replace"
-    if answer.declined:
-        request = record.request
-        if request is not None and request_id not in (None, request.request_id):
-            raise MisfitError("ended", _reason(record, answer))
-        return "decline"
-    if request_id is None:
-        return "unasked"
-    if request_id == record.label_request_id:
-        return "label"
-    if request_id == record.second_request_id:
-        return "second"
-    if request_id != record.challenge_id(record.n_challenges):
-        raise MisfitError("ended", _reason(record, answer))
-    return "same" if is_same else "other"
-
-
-def _supersedes_second(record: Conversation, second: SecondQuestion, answer: Answer) -> bool:
-    """Whether an answer supersedes the answer to the second question."""
-    if second.answer_id != answer.supersedes:
-        return False
-    # Two annotators may have given their answers the same id.
-    return record.standing != second.answer_id or second.annotator == answer.annotator
-
-
-def _is_of_second(record: Conversation, given: Input) -> bool:
-    """Whether an input is about the second question; without an id it is about the open one."""
-    return given in _OF_SECOND or (record.state == "compared" and given in ("unasked", "decline"))
-
-
 def _put_aside(second: SecondQuestion | None) -> SecondQuestion | None:
     """Return a second question after the line about its answer was removed."""
     return second and replace(second, answer_id=None, annotator=None, first=None)
-
-
-def _uninvited(record: Conversation, answer: Answer) -> str:
-    """Return why an annotator may not answer a second question in this way."""
-    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
-    second = record.second
-    assert second is not None
-    if answer.supersedes is not None:
-        return f"the answer that it supersedes is that of {second.annotator!r}, got {who}"
-    if second.to is not None:
-        return f"the second question is for {second.to!r} alone, got {who}"
-    before = ", ".join(map(repr, (*record.speakers, *second.barred)))
-    return f"the second question is for an annotator other than {before}, got {who}"
-
-
-def _owner(record: Conversation, given: Input) -> str | None:
-    """Return whose answer an input would change or confirm; None if it has no annotator."""
-    contested = record.state in ("challenged", "doubted")
-    if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
-        return record.standing_by
-    return None
-
-
-def _foreign(record: Conversation, answer: Answer, owner: str | None) -> str:
-    """Return why an annotator may not do this with another one's answer."""
-    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
-    return (
-        f"the answer that stands for event {record.event.event_id!r} is that of {owner!r}, and "
-        f"{who} may not change, confirm or decline it; leave it to {owner!r} or a supervisor"
-    )
-
-
-def _reason(record: Conversation, answer: Answer) -> str:
-    """Return why an answer cannot be used, and what to do."""
-    if answer.declined:
-        return f"event {record.event.event_id!r} has no such open request to decline"
-    if answer.request_id is not None:
-        return f"request {answer.request_id!r} has already ended; supersede the last answer"
-    return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
-
-
-def _label_of(record: Conversation, answer: Answer, given: Input) -> GivenLabel:
-    """Read an answer as the label of an event whose state has not changed yet."""
-    before = record.label
-    contested = before if record.open_request is not None else None
-    origin: Origin = "volunteered"
-    if before is not None:
-        is_affirmed = record.state in ("challenged", "doubted") or given in ("same", "restate")
-        origin = "upheld" if answer.y == before.y and is_affirmed else "revised"
-    elif (
-        record.state == "asked"
-        or given == "label"
-        or (answer.supersedes is not None and record.was_asked)
-    ):
-        origin = "asked"
-    privileged = answer.privileged
-    if privileged is None and before is not None:
-        # What is known of the earlier label also holds for a correction without details.
-        privileged = before.privileged
-    std = answer.std
-    if std is None and before is not None and answer.y == before.y:
-        # A number that its own annotator confirms is as exact as they have said; another annotator
-        # measures in another way.
-        std = before.std if answer.annotator == before.annotator else None
-    return GivenLabel(
-        y=as_label(answer.y),
-        origin=origin,
-        answer_id=answer.answer_id,
-        annotator=answer.annotator,
-        # A second answer cannot make up for the lateness of the first. Corrections are never late:
-        # the request that they refer to was answered.
-        late=(contested is not None and contested.late)
-        or (
-            record.state in ("expired", "cancelled", "kept") and record.is_late(answer.answered_at)
-        ),
-        privileged=privileged,
-        std=std,
-    )
