@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from connectors.topics import WORKER_INPUTS, Headers, Outgoing, Record, TopicName
+from connectors.wire.cloudevents import headers, posix_seconds, rfc3339
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, TAGS, encode
 from connectors.wire.explain import one_line
-from connectors.wire.inbound import headers, posix_seconds, rfc3339
 from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import ERASED_BY, consensus_key
 from streamgp.interactive.messages import (

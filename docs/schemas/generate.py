@@ -14,9 +14,10 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import TYPES
 from connectors.wire.explain import LARGEST, SMALLEST
-from connectors.wire.inbound import EARLIEST, LATEST, MAX_NAME
+from connectors.wire.inbound import MAX_NAME
 from streamgp.base import Decision, Features, Label, Neighbour
 from streamgp.interactive.messages import MOST_IN_EXCERPT, Answer, Cancel, Event, Excerpt, Stage
 

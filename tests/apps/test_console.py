@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from connectors.wire.inbound import EARLIEST, LATEST
+from connectors.wire.cloudevents import EARLIEST, LATEST
 from streamgp.apps.console import (
     CALLS_PER_UPDATE,
     StatusLine,

@@ -58,8 +58,8 @@ from benchmarks.performance.kafka.loops import (
     worker_pace,
 )
 from connectors.topics import Outgoing, Record
+from connectors.wire.cloudevents import posix_seconds
 from connectors.wire.codec import decode
-from connectors.wire.inbound import posix_seconds
 from connectors.wire.outbound import Outbound
 from connectors.worker.settings import WorkerSettings
 from connectors.worker.worker import Worker

@@ -18,8 +18,8 @@ from connectors.kafka.client_import import KafkaConsumer, OffsetAndMetadata
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, TopicName
 from connectors.wire import state_records
+from connectors.wire.cloudevents import headers
 from connectors.wire.codec import encode
-from connectors.wire.inbound import headers
 from connectors.wire.outbound import Outbound
 from connectors.worker.batch import Batch
 from connectors.worker.metrics import WorkerMetrics

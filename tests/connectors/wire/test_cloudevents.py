@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.wire.cloudevents import EARLIEST, LATEST, headers, posix_seconds, rfc3339, type_of
 from connectors.wire.codec import TYPES, DecodeError
-from connectors.wire.inbound import EARLIEST, LATEST, headers, posix_seconds, rfc3339, type_of
 
 
 @pytest.mark.parametrize("tag", TYPES)

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.topics import Record
+from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import MAX_INPUT_BYTES, encode
 from connectors.wire.explain import misspelt_fields
 from connectors.wire.inbound import (
-    EARLIEST,
-    LATEST,
     MAX_AHEAD_S,
     MAX_NAME,
     RetractionRequest,

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from connectors.topics import Record
+from connectors.wire.cloudevents import rfc3339, type_of
 from connectors.wire.codec import TYPES, decode
-from connectors.wire.inbound import read, rfc3339, type_of
+from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from streamgp.base import Decision
 from streamgp.interactive import (
