@@ -50,9 +50,9 @@ from streamgp.interactive.messages import Rejected
 
 
 LONGEST_WAIT_S = 1.0
-_QUIET_S = 60.0
-_PATIENCE_S = 5.0
-_AHEAD_S = 60.0
+_QUIET_S = 60.0  # without a line in the log, after which an idle worker writes one
+_PATIENCE_S = 5.0  # for answers that are said to wait, but do not arrive
+_AHEAD_S = 60.0  # by which a record may be dated ahead of our clock
 _MOST_TOLD = 5
 """The largest number of failures of one kind, of one batch, with lines of their own."""
 

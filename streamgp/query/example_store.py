@@ -85,7 +85,7 @@ _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 # How far the probabilities of a learner may be from adding up to 1: those of single precision are
 # off by some 1e-7 for each class.
 _OFF = 1e-3
-_PYTHONS = frozenset((float, int))
+_PYTHON_NUMBERS = frozenset((float, int))
 
 # Types of which all values can be compared.
 _COMPARABLE = frozenset((bool, int, float, str))
@@ -823,7 +823,7 @@ class ClassExampleStore(ExampleStore[Belief]):
                 "each label, none of them negative, and they must add up to 1, got "
                 f"{dict(belief)!r:.200}"
             )
-        if _PYTHONS.issuperset(map(type, shares)):
+        if _PYTHON_NUMBERS.issuperset(map(type, shares)):
             return belief
         return {label: float(share) for label, share in belief.items()}
 
