@@ -83,12 +83,10 @@ class Source(Protocol):
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return the next records, in order; an empty list if none came within the timeout."""
-        ...
 
     @property
     def exhausted(self) -> bool:
         """Whether no record will ever come again."""
-        ...
 
     def commit(self) -> None:
         """Mark everything polled so far as done, unless it can be read again from the start."""
@@ -96,7 +94,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the connection; what was not committed will be delivered again."""
-        ...
 
 
 class Sink(Protocol):
@@ -107,15 +104,12 @@ class Sink(Protocol):
 
         A dead letter carries the bytes of its cause. A `Retraction` has no topic of its own.
         """
-        ...
 
     def flush(self) -> None:
         """Return once everything sent has left."""
-        ...
 
     def close(self) -> None:
         """Flush and close the connection."""
-        ...
 
 
 class Broker(Protocol):
@@ -123,19 +117,15 @@ class Broker(Protocol):
 
     def source(self, topics: Iterable[Topic] = INPUTS, *, group: str = "worker") -> Source:
         """Read topics; sources of one group share their position, groups do not."""
-        ...
 
     def sink(self) -> Sink:
         """Publish the messages of a loop (a `Cancel` goes to `requests`)."""
-        ...
 
     def publisher(self) -> Sink:
         """Publish inputs of a loop: events, answers (and a `Cancel`, with the answers)."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 class TopicsBroker(Broker):

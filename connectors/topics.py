@@ -234,7 +234,6 @@ class WorkerClient(Protocol):
     @property
     def assigned(self) -> frozenset[int]:
         """The partitions that are this worker's, as of the last poll."""
-        ...
 
     @property
     def generation(self) -> int:
@@ -243,7 +242,6 @@ class WorkerClient(Protocol):
         For a worker that took part in every distribution it rises by one at a time. After a larger
         step, others may have worked on any partition, including those that this worker has again.
         """
-        ...
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next inputs: of each partition in order, answers before events.
@@ -251,7 +249,6 @@ class WorkerClient(Protocol):
         Returns early with what is available. Records of a partition may come together with the news
         that it is assigned.
         """
-        ...
 
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
@@ -274,7 +271,6 @@ class WorkerClient(Protocol):
             If a topic ends before such an offset. Nothing has been returned in this case.
 
         """
-        ...
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
         """Write records and commit the offsets polled so far, atomically.
@@ -291,14 +287,12 @@ class WorkerClient(Protocol):
             If it is not certain that both have happened.
 
         """
-        ...
 
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
         """Return about how many records wait in each assigned partition of the inputs.
 
         None if that is not known yet.
         """
-        ...
 
     def begun(self) -> Sequence[OffsetReset]:
         """Return where reading did not start where workers had stopped, since the last call."""
@@ -326,7 +320,6 @@ class WorkerClient(Protocol):
             group reserves them for a while for a worker of the same name.
 
         """
-        ...
 
 
 class BrokerError(OSError):
@@ -361,16 +354,13 @@ class Reader(Protocol):
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records, committed ones only; an empty list if none came in time."""
-        ...
 
     @property
     def caught_up(self) -> bool:
         """Whether everything that was there when the reader was opened has been read."""
-        ...
 
     def look_again(self) -> None:
         """Let `caught_up` count what has come since the reader was opened, too."""
-        ...
 
     def commit(self) -> None:
         """Let the group's next reader start after what was polled.
@@ -381,11 +371,9 @@ class Reader(Protocol):
             If the reader was opened without a group.
 
         """
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 NO_GROUP = "reader has no group whose position it could commit; open one with group=..."
@@ -396,7 +384,6 @@ class Writer(Protocol):
 
     def send(self, record: Outgoing) -> None:
         """Take a record; it may be sent later."""
-        ...
 
     def flush(self) -> None:
         """Return once everything taken is safely stored by the broker.
@@ -407,11 +394,9 @@ class Writer(Protocol):
             If something is not.
 
         """
-        ...
 
     def close(self) -> None:
         """Flush and close the connection."""
-        ...
 
 
 class Topics(Protocol):
@@ -419,7 +404,6 @@ class Topics(Protocol):
 
     def client(self, *, group: str, instance: str, max_records: int) -> WorkerClient:
         """Join a group of workers under a unique instance name."""
-        ...
 
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
@@ -438,19 +422,15 @@ class Topics(Protocol):
             group.
 
         """
-        ...
 
     def writer(self, program: str) -> Writer:
         """Write to topics."""
-        ...
 
     def create(self) -> list[str]:
         """Create the missing topics; return what was done, one line each."""
-        ...
 
     def problems(self) -> list[str]:
         """Return what is wrong with the topics, one line each; an empty list if nothing is."""
-        ...
 
     def warnings(self) -> list[str]:
         """Return problems that workers can tolerate, one line each; for topics without others."""
@@ -458,7 +438,6 @@ class Topics(Protocol):
 
     def identity(self) -> str:
         """Return what distinguishes these topics from earlier ones with the same names."""
-        ...
 
     def names(self) -> Mapping[TopicName, str]:
         """Return the name of each topic on the broker, by default its role."""
@@ -466,7 +445,6 @@ class Topics(Protocol):
 
     def n_partitions(self) -> int:
         """Return the number of partitions of the inputs."""
-        ...
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return how many records of each input partition a group has not processed."""
@@ -474,11 +452,9 @@ class Topics(Protocol):
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
         """Return how far a group is in each input partition."""
-        ...
 
     def positions(self, group: str) -> dict[Place, int]:
         """Return the offsets at which a group continues, for the inputs for which it has one."""
-        ...
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return positions and ends of each partition at a time when no batch was half written.
@@ -491,7 +467,6 @@ class Topics(Protocol):
             If a partition was never at rest for long enough.
 
         """
-        ...
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
         """Return what keeps partitions from being read, as far as the broker tells."""
@@ -506,7 +481,6 @@ class Topics(Protocol):
 
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are running."""
-        ...
 
     def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
         """Return the names on the broker of other topics that members of a group read."""
@@ -514,7 +488,6 @@ class Topics(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 # --- Partition of a key, as chosen by Kafka's own clients.

@@ -32,15 +32,12 @@ class Desk(Protocol):
         self, message: Input | Message, *, partition: int | None = None, at: float = 0.0
     ) -> None:
         """Process a message from one of the topics."""
-        ...
 
     def forget(self, key: str | None, at: float) -> None:
         """Forget everything about a key that was written up to a time."""
-        ...
 
     def turn_over(self) -> None:
         """Forget what was settled before the last turn."""
-        ...
 
 
 class TopicMessage(NamedTuple):

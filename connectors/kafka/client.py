@@ -269,15 +269,12 @@ class Login(Protocol):
 
     def auth_bytes(self) -> bytes:
         """Return the next bytes to send."""
-        ...
 
     def receive(self, auth_bytes: bytes) -> object:
         """Process the answer; ValueError if the broker does not know the password."""
-        ...
 
     def is_done(self) -> bool:
         """Whether the exchange is complete."""
-        ...
 
 
 class _RefusedError(Exception):

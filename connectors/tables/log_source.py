@@ -336,31 +336,24 @@ class Answers(Protocol):
 
     def see(self, event: Event) -> None:
         """Show an event, its truth included, before anything is asked about it."""
-        ...
 
     def ask(self, request: Request, now: float) -> None:
         """Take a question."""
-        ...
 
     def cancel(self, cancel: Cancel) -> None:
         """Drop the answer to a cancelled question."""
-        ...
 
     def due(self, until: float) -> Iterable[Answer]:
         """Remove and return the answers given up to and including a time, in order."""
-        ...
 
     def next_at(self) -> float | None:
         """Return when the next answer will be given, None if none is pending."""
-        ...
 
     def state(self) -> State:
         """Return the state that must survive a restart, except the events shown."""
-        ...
 
     def load_state(self, state: State) -> None:
         """Restore a state, after the events have been shown again."""
-        ...
 
 
 class AnnotatedLog(Source, Sink):

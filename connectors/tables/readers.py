@@ -563,16 +563,13 @@ class Table(Protocol):
 
     def rows(self) -> Rows:
         """Read the rows; may be called once."""
-        ...
 
     @property
     def progress(self) -> float:
         """Share of the file that has been read, from 0 to 1."""
-        ...
 
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 def open_table(path: str | Path) -> Table:

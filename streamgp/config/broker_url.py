@@ -37,7 +37,6 @@ class Address(Protocol):
             If the broker cannot be reached.
 
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,27 +40,22 @@ class Loop(Protocol):
         self, event: Event, now: float, *, written_at: float | None = None
     ) -> list[Message]:
         """Take an event."""
-        ...
 
     def on_answer(
         self, answer: Answer, now: float, *, written_at: float | None = None
     ) -> list[Message]:
         """Take an answer."""
-        ...
 
     def on_cancel(
         self, request_id: str, now: float, *, key: str | None = None, why: str = ...
     ) -> list[Message]:
         """Take a question back."""
-        ...
 
     def on_time(self, now: float) -> list[Message]:
         """End everything that was due before `now`."""
-        ...
 
     def next_deadline(self) -> float | None:
         """Return the time after which `on_time` has something to do."""
-        ...
 
 
 class Driver:

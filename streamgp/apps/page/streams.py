@@ -34,29 +34,23 @@ class StreamSource(Protocol):
 
     def is_gone(self, person: Person, card_id: str) -> bool:
         """Return whether a card can no longer be answered by an annotator."""
-        ...
 
     def why_gone(self, card_id: str) -> Mapping[str, str]:
         """Return why the question of a card was taken back: nothing, or `why` and its `code`."""
-        ...
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
         """Return the id of the card after another one, None if there is none."""
-        ...
 
     def progress(self, person: Person) -> Mapping[str, Any]: ...
 
     def others(self, person: Person) -> list[str]:
         """Return the other active annotators whom this one may see."""
-        ...
 
     def stats_mark(self) -> object:
         """Return a value that changes whenever the statistics do."""
-        ...
 
     def may_stay(self, person: Person) -> bool:
         """Return whether an annotator still has access."""
-        ...
 
 
 class Stream:
