@@ -197,8 +197,6 @@ class Conversation(msgspec.Struct, eq=False):
 
         Parameters
         ----------
-        line
-            The line.
         annotator
             That annotator, None if no annotator is named; `standing` is set accordingly.
 

@@ -310,8 +310,6 @@ def predicted_target(
 
     Parameters
     ----------
-    model, x
-        The model and the features.
     alone
         Whether to leave out what the model knows of neighbouring events; see
         `PredictsAlone`.

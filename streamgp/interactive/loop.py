@@ -504,7 +504,7 @@ class InteractiveLoop(RestartableLoop):
             return [*before, refused, *self._repeat_open(named, now)]
         self._memory.accept(answer, record)
         self._segments.note(record)
-        second = self._ask_second_if_due(record, messages, now)
+        second = [] if self._is_full else self._moderator.compare(record, messages, now)
         messages += self._cancel_if_clear(messages, now)
         fresh = record if second else None
         again = self._repeat_open(named, now, fresh) or self._repeat_second(record, barred, now)
@@ -535,15 +535,6 @@ class InteractiveLoop(RestartableLoop):
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
 
-    def _ask_second_if_due(
-        self, record: Conversation, messages: list[Message], now: float
-    ) -> list[Message]:
-        """Ask a second question about an event just answered, if that is due and there is room."""
-        if self._is_full:
-            return []
-        request = self._moderator.compare(record, messages, now)
-        return [] if request is None else [request]
-
     def _ask_later_if_due(self, now: float) -> list[Message]:
         """Ask an annotator again about an earlier event, if that is due."""
         if not self.people.repeat or self._is_full:
@@ -552,8 +543,7 @@ class InteractiveLoop(RestartableLoop):
         if record is None:
             return []
         self._rollback.touch(record)
-        request = self._moderator.ask_later(record, now)
-        return [] if request is None else [request]
+        return self._moderator.ask_later(record, now)
 
     @property
     def _is_full(self) -> bool:
@@ -979,16 +969,14 @@ class InteractiveLoop(RestartableLoop):
         """Choose among the latest events if due; return any request."""
         if not self._moderator.reservoir_due or self._is_full:
             return []
-        request = self._moderator.ask_back(now)
-        return [] if request is None else [request]
+        return self._moderator.ask_back(now)
 
     def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
         """Review the learned labels if due; return the messages with any challenge."""
         if not self._moderator.review_due:
             return messages
         self._segments.has_changed = True
-        challenge = self._moderator.look_through(now)
-        return messages if challenge is None else [*messages, challenge]
+        return [*messages, *self._moderator.look_through(now)]
 
     def _apply(self, record: Conversation, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""

@@ -208,9 +208,7 @@ class Moderator(SavedModerator):
         assert request is not None  # it is open
         return self._request(record, request.request_id, ASKED_AGAIN, now, request.expires_at)
 
-    def compare(
-        self, record: Conversation, messages: list[Message], now: float
-    ) -> LabelRequest | None:
+    def compare(self, record: Conversation, messages: list[Message], now: float) -> list[Message]:
         """Ask a second question about an event if an answer, or who gave it, gives reason to.
 
         `messages` are those after the answer. A question for the same annotator is only recorded,
@@ -218,11 +216,11 @@ class Moderator(SavedModerator):
         """
         people, label, request = self._people, record.label, record.request
         if self._comparing is None or record.second is not None or record.state != "learned":
-            return None
+            return []
         assert label is not None  # it was learned
         lines = [line for line in messages if isinstance(line, LabelledExample)]
         if not lines or label.annotator is None:
-            return None
+            return []
         answer = settled_answer(lines[-1])
         is_first = answer is not None
         is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
@@ -231,20 +229,20 @@ class Moderator(SavedModerator):
             barred = self._barred(record, label.annotator, was_asked=answer.was_asked)
         if barred is not None:
             record.second = SecondQuestion(barred=barred)
-            return self._ask_second(record, now)
+            return [self._ask_second(record, now)]
         if not people.asks_twice:
-            return None
+            return []
         event_id = record.event.event_id
         is_drawn = is_first and record.was_asked
         draw = self._comparing.draw_one(event_id, "second") if is_drawn else 1.0
         if is_improbable or draw < people.overlap:
             record.second = SecondQuestion()
-            return self._ask_second(record, now)
+            return [self._ask_second(record, now)]
         # If a supervisor has answered as well, this is not the same annotator's label alone.
         if draw < people.overlap + people.repeat and record.speakers == [label.annotator]:
             record.second = SecondQuestion(to=label.annotator, after=self.lines.sequence + LATER)
             self.memory.note_waiting(record)
-        return None
+        return []
 
     @property
     def _may_verify(self) -> bool:
@@ -277,17 +275,17 @@ class Moderator(SavedModerator):
         draw = self._comparing.draw_one(record.event.event_id, "unasked")
         return self.quarantine.barred(annotator, among, draw)
 
-    def ask_later(self, record: Conversation, now: float) -> LabelRequest | None:
-        """Ask the same annotator about an event again; return None if that is no longer useful."""
+    def ask_later(self, record: Conversation, now: float) -> list[Message]:
+        """Ask the same annotator about an event again, if that is still useful."""
         second = record.second
         assert second is not None  # it waits to be asked
         record.second = None
         if record.state != "learned" or second.to in self.quarantined:
-            return None
+            return []
         if record.labelled_by != second.to:  # it was corrected, or taken back and given anew
-            return None
+            return []
         record.second = replace(second, after=None)
-        return self._ask_second(record, now)
+        return [self._ask_second(record, now)]
 
     def _ask_second(self, record: Conversation, now: float) -> LabelRequest:
         """Open the second question about an event."""
@@ -630,12 +628,12 @@ class Moderator(SavedModerator):
         """Whether it is time for the model, if it does so, to review the latest events."""
         return self._asking_back is not None and self._asking_back.reservoir_due
 
-    def look_through(self, now: float) -> Challenge | None:
+    def look_through(self, now: float) -> list[Message]:
         """Let the model review the labels that it has learned, when that is due.
 
         Returns
         -------
-        The challenge of the most doubtful label; None if there is none.
+        The challenge of the most doubtful label, if there is one.
 
         """
         model, memory = self._reviewer, self.memory
@@ -658,17 +656,17 @@ class Moderator(SavedModerator):
         doubt = model.review_one(annotators, now=now, **stated)
         self.journal.call(model.note_review, doubt, now=now)
         if doubt is None or not doubt.decision.ask:
-            return None
+            return []
         record = records[doubt.event_id]
         self.rollback.touch(record)
-        return self._doubt(record, doubt, now)
+        return [self._doubt(record, doubt, now)]
 
-    def ask_back(self, now: float) -> LabelRequest | None:
+    def ask_back(self, now: float) -> list[Message]:
         """Let the model choose among the latest events without a request, when that is due.
 
         Returns
         -------
-        The request for the label of the chosen event; None if there is none.
+        The request for the label of the chosen event, if there is one.
 
         """
         model = self._asking_back
@@ -682,10 +680,10 @@ class Moderator(SavedModerator):
             decision = self.shared_budget.checked(decision, now)
         self.journal.call(model.note_reservoir, decision, now=now)
         if found is None or decision is None or not decision.ask:
-            return None
+            return []
         record = self.memory[found[0]]
         self.rollback.touch(record)
-        return self.ask(record, decision, now, back=True)
+        return [self.ask(record, decision, now, back=True)]
 
     def _doubt(self, record: Conversation, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event again."""

@@ -547,8 +547,6 @@ def _as_second(
 
     Parameters
     ----------
-    line
-        The line.
     first
         Line of the first answer, against which it was weighed; None if the log lacks it. A
         correction of the first answer takes its place.

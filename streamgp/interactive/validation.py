@@ -139,8 +139,6 @@ def flaw_of_event(event: Event, *, is_checked: bool = False) -> str | None:
 
     Parameters
     ----------
-    event
-        The event.
     is_checked
         Whether its fields are known to have the right types: `connectors.wire` ensures everything
         but the size of a number as label.

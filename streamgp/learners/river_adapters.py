@@ -156,8 +156,6 @@ class EstimatorOptions:
 
     Parameters
     ----------
-    estimator
-        The estimator.
     predict
         Name of the method that asks it for a prediction.
 

@@ -304,8 +304,6 @@ def fit_labels(
     ----------
     start
         Where the search begins.
-    prior
-        The prior.
     points
         The labelled examples.
     preset
