@@ -16,7 +16,7 @@ from streamgp import (
 )
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.query import KL, AdaptiveThreshold, Deterministic, RateBudget, Variance
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import StateChangelog
 
@@ -67,7 +67,7 @@ MODELS = {
 models = pytest.mark.parametrize(("labels", "model"), MODELS.values(), ids=MODELS.keys())
 
 
-@models
+@in_turns(("labels", "model"), MODELS, 0)
 @examples(1)
 @given(seed=seeds, every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(labels, model, seed, every):
@@ -82,7 +82,7 @@ def test_what_was_published_last_makes_the_loop_again(labels, model, seed):
     StateChangelog(model, seed, story=Story(seed, labels=labels)).steps_and_cut(90)
 
 
-@models
+@in_turns(("labels", "model"), MODELS, 1)
 @examples(1)
 @given(seed=seeds, max_keys=st.integers(1, 2), every=st.sampled_from((20, 3, 8, 30)))
 def test_loops_of_keys_that_are_evicted_and_restarted_say_the_same(

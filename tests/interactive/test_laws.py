@@ -300,10 +300,10 @@ class SecondQuestionsForEver(SecondQuestions, ShortConversations):
 
 
 TestConversations = Conversations.TestCase
-TestConversations.settings = settings(examples(100), stateful_step_count=50)
+TestConversations.settings = settings(examples(60), stateful_step_count=50)
 TestShortConversations = ShortConversations.TestCase
-TestShortConversations.settings = settings(examples(100), stateful_step_count=50)
+TestShortConversations.settings = settings(examples(60), stateful_step_count=50)
 TestSecondQuestions = SecondQuestions.TestCase
-TestSecondQuestions.settings = settings(examples(100), stateful_step_count=50)
+TestSecondQuestions.settings = settings(examples(60), stateful_step_count=50)
 TestSecondQuestionsForEver = SecondQuestionsForEver.TestCase
-TestSecondQuestionsForEver.settings = settings(examples(100), stateful_step_count=50)
+TestSecondQuestionsForEver.settings = settings(examples(60), stateful_step_count=50)

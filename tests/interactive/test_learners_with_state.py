@@ -10,7 +10,7 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
 from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
@@ -22,7 +22,6 @@ MODELS = {
     "both, many parts": lambda: GPClassifier(ARD, 0.2, max_points=9, learn_hyperparameters=True),
     **FORGETFUL,
 }
-models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +35,7 @@ def skeptical(learner):
     return SkepticalClassifier(learner(), warm_up=20, seed=3)
 
 
-@models
+@in_turns("learner", MODELS, 0)
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
@@ -46,7 +45,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
     assert loop.model.learner.n_drifts > 0 or not loop.model.learner.drift
 
 
-@models
+@in_turns("learner", MODELS, 1)
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):

@@ -30,7 +30,7 @@ from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.interactive.teaching import teach
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, NeverChallenge, SkepticalChallenge
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
@@ -79,7 +79,7 @@ def lines_of(messages):
     return [message for message in messages if isinstance(message, LabelledExample)]
 
 
-@models
+@in_turns("learner", MODELS, 0)
 @examples(1)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
@@ -88,7 +88,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
     assert sum(e.privileged is not None for e in loop.model.examples()) > 5
 
 
-@models
+@in_turns("learner", MODELS, 1)
 @examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):

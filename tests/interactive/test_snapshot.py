@@ -31,7 +31,7 @@ from streamgp.interactive import (
     examples_in,
 )
 from streamgp.interactive.state.snapshot import Snapshot
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 
@@ -85,14 +85,14 @@ def loop_around(model):
     return InteractiveLoop(model(), **SPANS)
 
 
-@models
+@in_turns("model", MODELS, 0)
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     played_with_cuts(model, Story(seed, labels=LABELS), every)
 
 
-@models
+@in_turns("model", MODELS, 1)
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, seed):
