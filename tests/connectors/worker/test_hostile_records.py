@@ -190,7 +190,7 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
 
 # Seconds each: learners like them are played by day, also in the tests below; the law draws all.
 BY_NIGHT = {
-    *("gp", "gp, bounded", "forest"),
+    *("gp", "gp, bounded", "forest", "river.naive_bayes.GaussianNB"),
     *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
     *("gp, paper", "gp, looking back", "gp, all challenged", "one against the rest"),
     *("confidence_boosting", "gradient_boosting", "ensemble, numbers"),
@@ -224,7 +224,8 @@ def test_hostile_records_stop_no_worker_and_change_nothing_for_other_keys(name, 
 @pytest.mark.parametrize(
     "name",
     [
-        *("gp", "gp, numbers"),
+        "gp",
+        pytest.param("gp, numbers", marks=pytest.mark.nightly),
         pytest.param("river.naive_bayes.GaussianNB", marks=pytest.mark.nightly),
     ],
 )
@@ -246,7 +247,8 @@ def test_restarts_change_nothing_of_what_hostile_keys_are_told(name, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        *("forest", "gp, numbers"),
+        "forest",
+        pytest.param("gp, numbers", marks=pytest.mark.nightly),
         pytest.param("river.naive_bayes.GaussianNB", marks=pytest.mark.nightly),
     ],
 )
