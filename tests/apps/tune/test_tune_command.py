@@ -50,6 +50,13 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def few_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay with one seed instead of three, except for what a document shows."""
+    if "document" not in request.node.name:
+        monkeypatch.setattr(search, "N_SEEDS", 1)
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return write(tmp_path / "rooms.csv", rows(80))
