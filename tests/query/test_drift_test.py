@@ -356,8 +356,16 @@ def test_a_time_of_many_wrong_labels_does_not_end_the_test_for_good():
     assert running.n_drifts >= 1
 
 
-@pytest.mark.parametrize("n_predicted", [1, 20])
-@pytest.mark.parametrize("right", [0.6, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("right", "n_predicted"),
+    [
+        *((0.6, 20), (0.8, 1), (0.95, 20)),
+        *(
+            pytest.param(*row, marks=pytest.mark.nightly)
+            for row in ((0.6, 1), (0.8, 20), (0.95, 1))
+        ),
+    ],
+)
 def test_false_alarms_are_as_rare_as_promised(right, n_predicted):
     """If the beliefs are as stated, the mean time to an alarm is at least `run_length`."""
     rng, run_length, e = random.Random(1), 50, 0.1
@@ -487,7 +495,9 @@ def run(model, events, wrong=0.2, seed=1, first=0):
     return right, asked
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))]
+)
 @pytest.mark.parametrize(
     "learner", [GPClassifier(max_points=50), GaussianNB()], ids=lambda one: type(one).__name__
 )

@@ -361,7 +361,7 @@ def message(kind, i, key, y):
     )
 
 
-@examples(60)
+@examples(30)
 @given(steps, st.integers(1, 10), st.integers(1, 5))
 def test_workers_say_what_loops_say_that_hear_each_answer_behind_its_event(steps, chunk, batch):
     topics = _Watched(n_partitions=2)
@@ -421,7 +421,7 @@ def test_the_size_of_batches_changes_nothing_where_all_answers_are_read_first(st
     assert found[0] == found[1] == found[2]
 
 
-@examples(40)
+@examples(20)
 @given(
     steps,
     st.integers(1, 10),
