@@ -34,7 +34,14 @@ def test_example_prints_what_its_docstring_says(name, capsys, monkeypatch, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@pytest.mark.parametrize(
+    "name",
+    # Each plays whole streams before it draws.
+    [
+        pytest.param(name, marks=pytest.mark.nightly if i else ())
+        for i, name in enumerate(reversed(DRAWINGS))
+    ],
+)
 def test_picture_of_the_docs_can_be_drawn(name, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "picture.png"

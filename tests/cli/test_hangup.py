@@ -21,6 +21,7 @@ MAIN = "from streamgp.cli.main import main; main()"
 # Buffered, as streams are where nothing else is set: what could not be written is written at exit.
 ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "TERM": "xterm", "PYTHONUNBUFFERED": ""}
 LOG = "time,light,room\n" + "".join(f"{i},{i % 7},den\n" for i in range(10_000))
+BY_NIGHT = pytest.mark.nightly
 COMMANDS = {
     "annotate w.toml --as ann": ("no question is open", 0),
     "watch w.toml --interval 0.1": ("streamgp watch", 0),
@@ -37,8 +38,20 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "signalled"])
+@pytest.mark.parametrize(
+    ("is_closed", "command"),
+    # By day each command, and each way: programs that read a terminal see it closed.
+    [
+        pytest.param(
+            is_closed,
+            command,
+            id=f"{'closed' if is_closed else 'signalled'}-{command}",
+            marks=() if is_closed == command.startswith(("annotate", "watch")) else BY_NIGHT,
+        )
+        for is_closed in (True, False)
+        for command in COMMANDS
+    ],
+)
 def test_hangup_ends_it_in_order(command: str, is_closed: bool, directory: Path) -> None:
     words, status = COMMANDS[command]
     person, program = pty.openpty()

@@ -525,7 +525,12 @@ Worker.run = busy
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+    ("number", "status"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.nightly),
+    ],
 )
 def test_second_signal_ends_it_at_once(number: signal.Signals, status: int, embedded: Path) -> None:
     process = Process(embedded, code=BUSY)
