@@ -294,14 +294,15 @@ def test_a_question_waits_for_quiet_hours_and_limits(served: Served) -> None:
     assert browser.card()["event_id"] == "e2"
 
 
-def test_two_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> None:
+def test_a_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> None:
+    n_questions = N_QUESTIONS // 2
     scene = PageScene(tmp_path)
-    scene.write(*(request(f"e{n}") for n in range(N_QUESTIONS)))
+    scene.write(*(request(f"e{n}") for n in range(n_questions)))
     scene.start()
     browser = Browser(int(scene.url.rpartition(":")[2]))
     n_kills = 0
     try:
-        for n in range(N_QUESTIONS):
+        for n in range(n_questions):
             killer = None
             if n % 40 == 17:
                 killer = threading.Timer(0.004 * (n_kills + 1), scene.kill)
@@ -325,9 +326,9 @@ def test_two_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> 
     finally:
         scene.kill()
     found = scene.answers()
-    assert [answer.event_id for answer in found] == [f"e{n}" for n in range(N_QUESTIONS)]
-    assert [answer.y for answer in found] == [f"l{n % 7}" for n in range(N_QUESTIONS)]
-    assert n_kills == 5
+    assert [answer.event_id for answer in found] == [f"e{n}" for n in range(n_questions)]
+    assert [answer.y for answer in found] == [f"l{n % 7}" for n in range(n_questions)]
+    assert n_kills == 3
 
 
 def test_a_failure_of_the_streams_ends_the_page(

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import settings
 
 from connectors.topics import Record
 from connectors.wire.codec import MAX_INPUT_BYTES, DecodeError, decode, encode
@@ -29,7 +30,8 @@ from streamgp.interactive import (
     Rejected,
 )
 
-N = 10_000
+N = 250 * settings.default.max_examples
+N_READ = 10_000  # of which few are usable
 N_PLAYED = 3000  # inputs of a loop: enough for each kind of message, as its test verifies
 LONGEST_REASON = 500
 
@@ -161,7 +163,7 @@ def corrupted(n, seed):
         yield data
 
 
-def test_ten_thousand_corrupted_messages_are_messages_or_refused_in_a_sentence():
+def test_thousands_of_corrupted_messages_are_messages_or_refused_in_a_sentence():
     n_refused = 0
     reasons = set()
     for data in corrupted(N, seed=1):
@@ -202,7 +204,9 @@ def inputs(seed):
             yield message
 
 
-@pytest.mark.parametrize("kind", [InteractiveLoop, KeyedLoops])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(InteractiveLoop, marks=pytest.mark.nightly), KeyedLoops]
+)
 def test_a_loop_answers_whatever_was_decoded_with_messages_that_travel(kind):
     loop = kind(isgp(seed=1), expires_after_s=60.0)
     said = Counter()
@@ -270,7 +274,7 @@ def records(n, seed):
 def test_whatever_a_record_holds_it_is_read_or_becomes_a_dead_letter(keyed):
     outbox = Outbound("/streamgp/fuzz", keyed=keyed)
     said = Counter()
-    for record in records(N, seed=4):
+    for record in records(N_READ, seed=4):
         message = read(record, keyed=keyed)
         said[None if message is None else type(message)] += 1
         if message is None:
