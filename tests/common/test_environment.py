@@ -129,7 +129,13 @@ MANY = dict.fromkeys(
 )
 
 
-@pytest.mark.parametrize("first", ["", "import numpy, scipy.linalg, sklearn.svm"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("", marks=pytest.mark.nightly),
+        "import numpy, scipy.linalg, sklearn.svm",
+    ],
+)
 def test_a_program_has_one_thread_whenever_libraries_load(first: str) -> None:
     code = f"""
 {first}

@@ -118,6 +118,15 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     return Folder(tmp_path, request.param)
 
 
+# What follows from files, rather than from where the learners are, is seen by day with one of them.
+any_folder = pytest.mark.parametrize(
+    "folder",
+    [1, *(pytest.param(n, marks=pytest.mark.nightly) for n in (None, 2))],
+    ids=["one ready", "all ready", "two ready"],
+    indirect=True,
+)
+
+
 @pytest.fixture
 def one_ready(tmp_path: Path) -> Folder:
     return Folder(tmp_path, 1)
@@ -150,6 +159,7 @@ def test_the_others_do_not_notice(folder: Folder, tmp_path: Path) -> None:
         assert others == [m for m in lines(tmp_path / "whole", name) if m.get("key") != SHE], name
 
 
+@any_folder
 def test_a_forgotten_key_begins_with_a_learner_that_knows_nothing(folder: Folder) -> None:
     folder.cut(66)
     folder.forget(SHE)
@@ -162,6 +172,7 @@ def test_a_forgotten_key_begins_with_a_learner_that_knows_nothing(folder: Folder
     assert {line["event_id"] for line in learned} <= {p["event_id"] for p in predictions}
 
 
+@any_folder
 def test_a_cut_after_forgetting_changes_nothing(folder: Folder, tmp_path: Path) -> None:
     folder.cut(66)
     folder.forget(SHE)
@@ -197,6 +208,7 @@ def assert_consistent(folder: Folder) -> None:
     assert len(set(curve["n_events"])) == len(curve["n_events"])
 
 
+@any_folder
 def test_counts_go_on_from_those_of_the_others(folder: Folder) -> None:
     folder.cut(66)
     folder.forget(SHE)
@@ -206,6 +218,7 @@ def test_counts_go_on_from_those_of_the_others(folder: Folder) -> None:
     done("report", folder.out, folder.out / "page.html")
 
 
+@any_folder
 def test_summary_of_a_run_that_ended_is_brought_up_to_date(folder: Folder, tmp_path: Path) -> None:
     folder.play_whole(tmp_path / "whole")
     assert folder.play().exit_code == 0
@@ -224,6 +237,7 @@ def test_summary_of_a_run_that_ended_is_brought_up_to_date(folder: Folder, tmp_p
     assert_consistent(folder)
 
 
+@any_folder
 def test_damaged_summary_keeps_nothing_of_her(folder: Folder) -> None:
     assert folder.play().exit_code == 0
     summary = folder.out / "summary.json"
@@ -234,6 +248,7 @@ def test_damaged_summary_keeps_nothing_of_her(folder: Folder) -> None:
     assert folder.traces() == []
 
 
+@any_folder
 def test_everybody_can_be_forgotten(folder: Folder) -> None:
     assert folder.play().exit_code == 0
     for key in (ANN, BOB, SHE):

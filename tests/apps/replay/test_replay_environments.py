@@ -87,6 +87,7 @@ def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
         assert (bench.path / "1" / name).read_bytes() == (bench.path / "2" / name).read_bytes()
 
 
+@pytest.mark.nightly  # tests/common/test_environment.py sees that one thread is left
 def test_threads_of_libraries_loaded_before_change_no_byte(bench: Bench) -> None:
     """A program that calls the command line may have loaded numpy with as many as it likes."""
     n, text = LEARNERS["ensemble"]
