@@ -1,4 +1,7 @@
-"""The benchmarks are tested where they lie beside the tests: in a checkout."""
+"""The benchmarks are tested where they lie beside the tests: in a checkout.
+
+Those that take half a second or more, however small, run by night, as all benchmarks do then.
+"""
 
 from pathlib import Path
 

@@ -198,6 +198,7 @@ def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     assert compared_half[0]["n_questions"] == pytest.approx(sum(questions) / len(questions))
 
 
+@pytest.mark.nightly
 def test_keys_come_back_from_the_store_unchanged(tmp_path):
     small = partial(keys.measure, n_keys=30, n_ready=4, n_visits=2)
     result, _ = document(tmp_path, "keys", small, "--quick")
@@ -208,6 +209,7 @@ def test_keys_come_back_from_the_store_unchanged(tmp_path):
     assert limits["keys that differ from one that was never away (at most)"]
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")  # tsflex, of pandas
 def test_windows_are_those_of_other_libraries(tmp_path, capsys):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

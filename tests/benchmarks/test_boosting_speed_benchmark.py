@@ -9,6 +9,7 @@ from benchmarks.performance import boosting_speed
 from tests.helpers.benchmark_runs import document
 
 
+@pytest.mark.nightly
 def test_boosting_speed_shows_steps_of_either_way_and_peers(tmp_path):
     names = (boosting_speed.OWN, boosting_speed.FOREST, "River AMF")
     plan = boosting_speed.Plan(

@@ -123,6 +123,7 @@ def test_drift_compares_all_on_each_kind(tmp_path, capsys):
     assert len(result["acceptance"]) == 8
 
 
+@pytest.mark.nightly
 def test_drift_shows_what_asking_too_little_costs(tmp_path):
     plan = drift.Plan(
         concepts=("Sine",),

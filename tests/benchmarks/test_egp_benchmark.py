@@ -242,6 +242,7 @@ def table(folder, name, columns, labels):
         np.savez(path, X=X, y=np.stack([np.sin(X[:, 0]), X[:, 1]], axis=1).astype(np.float32))
 
 
+@pytest.mark.nightly
 def test_a_small_plan_has_tables_limits_and_pictures(tmp_path, capsys):
     table(tmp_path, "SARCOS", 3, "numbers")
     table(tmp_path, "dna", 3, "classes")

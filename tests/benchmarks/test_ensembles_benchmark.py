@@ -18,6 +18,7 @@ SMALL = ensembles.Plan(
 )
 
 
+@pytest.mark.nightly
 def test_learners_and_rules_are_compared_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(ensembles.measure, plan=SMALL)
     result, _ = document(tmp_path, "ensembles", small, "--quick")

@@ -237,6 +237,7 @@ def test_all_learners_and_variants_have_a_row_and_curves(tmp_path):
     assert picture.stat().st_size < 150_000
 
 
+@pytest.mark.nightly
 def test_limits_of_a_quick_run_are_widened_and_shown(tmp_path):
     result = run(tmp_path, small(), "--quick")
     shares = [row["questions"] for row in result["rows"] if row["learner"].endswith("within 70")]
@@ -279,6 +280,7 @@ def test_without_scikit_learn_srf_is_left_out_and_named(tmp_path, monkeypatch, c
     assert not any("SRF" in row["learner"] for row in result["rows"])
 
 
+@pytest.mark.nightly
 def test_what_is_measured_does_not_depend_on_the_processes():
     alone = learners.Field((1,), (0,))
     expected = alone.traces(RANDOM, learners.ISGP)[0]

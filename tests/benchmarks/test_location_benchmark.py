@@ -121,6 +121,7 @@ def test_all_learners_have_a_row_and_curves(tmp_path, data, monkeypatch):
     assert (tmp_path / "pictures" / "location.png").stat().st_size < 150_000
 
 
+@pytest.mark.nightly
 def test_quick_run_leaves_srf_out(tmp_path, data, capsys):
     plan = location.Plan(conditions=(EASY,), n_seeds=1, forest=False)
     result = run(tmp_path, data, plan, "--quick")

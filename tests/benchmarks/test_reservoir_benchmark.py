@@ -14,6 +14,7 @@ SMALL = reservoir.Plan(
 )
 
 
+@pytest.mark.nightly
 def test_each_way_of_asking_is_compared_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(reservoir.measure, plan=SMALL)
     result, status = document(tmp_path, "reservoir", small, "--quick", "--check")

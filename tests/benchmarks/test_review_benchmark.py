@@ -12,6 +12,7 @@ from tests.benchmarks.test_benchmarks import check, document
 SMALL = review.Plan(logs=("wifi_rooms", "wisdm"), n_events=700, n_seeds=2, error_rates=(0.0, 0.3))
 
 
+@pytest.mark.nightly
 def test_a_review_is_compared_with_none_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(review.measure, plan=SMALL)
     result, status = document(tmp_path, "review", small, "--quick", "--check")

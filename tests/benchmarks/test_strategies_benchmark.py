@@ -274,6 +274,7 @@ def measured(tmp_path, plan, *arguments):
     return document(tmp_path, "strategies", measure, *arguments)
 
 
+@pytest.mark.nightly
 def test_benchmark_compares_what_is_there_and_names_what_is_not(tmp_path, capsys):
     plan = strategies.Plan(
         logs=("wifi_rooms", "elec2"),

@@ -27,6 +27,7 @@ def log():
     return _logs.read("wifi_rooms", None, 300)
 
 
+@pytest.mark.nightly
 def test_rows_are_of_both_orders_of_late_answers_and_of_the_cost(tmp_path, capsys):
     measure = partial(temporal.measure, plan=SMALL)
     result, _ = document(tmp_path, "temporal", measure, "--quick", "--seed", "3")
