@@ -165,7 +165,8 @@ def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look
     play(scene, look, n=200, kills=5, cuts=3, cut_s=10.0)
 
 
-@pytest.mark.parametrize("slow", ["next", "answers"])
+# By day answers are confirmed late; by night the next card comes late, too.
+@pytest.mark.parametrize("slow", [pytest.param("next", marks=pytest.mark.nightly), "answers"])
 def test_nothing_is_called_done_before_the_server_has_said_so(
     scene: PageScene, look: Look, slow: str
 ) -> None:
