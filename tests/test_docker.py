@@ -342,6 +342,9 @@ def test_two_workers_have_two_phones_each():
 
 def test_what_compose_starts_works_together(services, kafka, kafka_prefix, tmp_path):
     rooms.main(str(tmp_path / "rooms.csv"))
+    n_rows = 600
+    log = (tmp_path / "rooms.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "rooms.csv").write_text("".join(log[: 1 + n_rows]), encoding="utf-8")
     config = tmp_path / "streamgp.toml"
     text = CONFIG.read_text(encoding="utf-8")
     for old, new in (
@@ -382,15 +385,15 @@ def test_what_compose_starts_works_together(services, kafka, kafka_prefix, tmp_p
         with closing(open_topics(load_deployed(config))) as topics:
             names = ("predictions", "requests", "answers", "consensus", "dead-letters")
             reader = topics.reader(names)
-            while seen["predictions"] < 2000 or seen["consensus"] < 100:
+            while seen["predictions"] < n_rows or seen["consensus"] < 60:
                 assert time.monotonic() < until, seen
                 for record in reader.poll(1.0):
                     seen[record.topic] += 1
                     if record.topic == "predictions":
                         by_phone[record.key.decode()] += 1
             reader.close()
-        assert by_phone == dict.fromkeys(rooms.PHONES, 500)
-        assert seen["answers"] >= 100
+        assert by_phone == dict.fromkeys(rooms.PHONES, n_rows // 4)
+        assert seen["answers"] >= 60
         assert seen["dead-letters"] == 0
     finally:
         for process in lasting.values():
