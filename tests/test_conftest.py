@@ -95,7 +95,9 @@ def test_a_law_draws_fewer_examples_where_the_profile_does(monkeypatch, by_profi
 
 
 def test_what_takes_long_is_run_when_it_is_named() -> None:
-    assert [name[-3:] for name in collected("nightly")] == ["[1]"]
+    rows = {name.rpartition("[")[2] for name in collected("nightly")}
+    assert rows == {"kafka]", "1]"}
+    assert "test_unknown_topics_are_refused[kafka]" not in collected("kafka")
 
 
 def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:

@@ -317,7 +317,7 @@ def test_a_host_that_does_not_exist_is_named():
         )
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.nightly), "kill"])
 def test_work_goes_on_after_the_broker_was_away(mortal, kafka_prefix, how):
     group = kafka_prefix + "g"
     with opened(mortal.servers, kafka_prefix, partitions=1, timeouts=QUICK) as topics:

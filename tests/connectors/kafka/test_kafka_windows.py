@@ -123,6 +123,9 @@ def storm(servers, prefix, tmp_path, *, seconds, n_harms, pause_s):
     return sum(workers.statuses.values())
 
 
+# By day tests/connectors/worker/test_worker_windows.py restarts workers anywhere, and
+# test_kafka_faults.py kills processes of any kind in their transactions.
+@pytest.mark.nightly
 def test_windows_are_exact_though_workers_are_killed(kafka, kafka_prefix, tmp_path):
     assert storm(kafka, kafka_prefix, tmp_path, seconds=30, n_harms=3, pause_s=3.0) >= 1
 

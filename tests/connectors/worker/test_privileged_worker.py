@@ -42,10 +42,14 @@ FACTORIES = {
     ),
     "kafka": kafka_topics,
 }
+BY_NIGHT = ("memory", "kafka")
 
 
 # The worker that the others are compared with has its topics in memory.
-@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.nightly), "embedded", "kafka"])
+# By day they are in a directory: test_topics_contract.py has what all brokers do alike.
+@pytest.fixture(
+    params=["embedded", *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT)]
+)
 def topics(request):
     with closing(FACTORIES[request.param](request)) as made:
         made.create()

@@ -72,7 +72,7 @@ class Deployment:
         return [message for message in said(self.topics, topic) if isinstance(message, kind)]
 
 
-@pytest.fixture(params=["memory", "files", "kafka"])
+@pytest.fixture(params=["memory", "files", pytest.param("kafka", marks=pytest.mark.nightly)])
 def deployed(request, tmp_path, monkeypatch) -> Iterator[Deployment]:
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.05)
     if request.param == "memory":

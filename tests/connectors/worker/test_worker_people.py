@@ -34,7 +34,11 @@ from tests.interactive.test_quarantine import log_of, told
 PEOPLE = People(supervisors=frozenset(["eve"]))
 
 
-@pytest.fixture(params=["memory", "embedded", "kafka"])
+BY_NIGHT = pytest.param("kafka", marks=pytest.mark.nightly)
+everywhere = pytest.mark.parametrize("topics", ["memory", "embedded", "kafka"], indirect=True)
+
+
+@pytest.fixture(params=["memory", "embedded", BY_NIGHT])
 def topics(request):
     made = FACTORIES[request.param](request)
     made.create()
@@ -75,6 +79,7 @@ def work(topics, people=PEOPLE, signatures=None, learner=None, **options):
     Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
 
 
+@everywhere
 def test_answers_in_quarantine_become_dead_letters_and_are_reported(topics, caplog):
     people = People()
     learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
@@ -197,6 +202,7 @@ ATTACKS = [
 ]
 
 
+@everywhere
 def test_no_attack_on_the_answers_of_another_annotator_succeeds_and_nothing_is_lost(topics):
     send(topics, "events", *map(event, ("e1", "c1", "e2")))
     work(topics)
@@ -224,6 +230,7 @@ def test_no_attack_on_the_answers_of_another_annotator_succeeds_and_nothing_is_l
         assert error.startswith(f"the answer that stands for event '{each.event_id}' is that of")
 
 
+@everywhere
 def test_with_keys_only_what_is_signed_by_its_annotator_is_heard_and_the_rest_is_kept(topics):
     keys = {"ann": b"a" * 32, "bob": b"b" * 32}
     signatures = Signatures(keys.get)
