@@ -182,8 +182,11 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start two more workers than cores: three mostly wait for their brokers."""
-    return len(os.sched_getaffinity(0)) + 2
+    """With `-n auto`, start three more workers than cores.
+
+    At first, three mostly wait for their brokers, and one for its browser.
+    """
+    return len(os.sched_getaffinity(0)) + 3
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -191,8 +194,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """With `-n`, give each file as a whole to one worker, and so the Kafka tests of a folder.
 
     The tests of a file share fixtures, and the Kafka tests in apps, in connectors/kafka and in the
-    rest of connectors a broker: in one group, the latter two would outlast everything else. While
-    they wait for it, the other workers have the cores.
+    rest of connectors a broker: in one group, the latter two would outlast everything else. Two
+    files that wait for brokers that are away, or for the ends of transactions, count among the
+    rest. While they wait for it, the other workers have the cores.
 
     """
     if config.getvalue("dist") != "load":  # the user chose another one
@@ -204,7 +208,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class FilesAndBrokers(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            folder = re.search(r"(?:^|/)(apps|connectors(?:/kafka)?)/", file)
+            folder = re.search(
+                r"(?:^|/)(apps|connectors(?:/kafka(?!/test_kafka_(?:faults|stalls)))?)/", file
+            )
             return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
 
     return FilesAndBrokers(config, log)
