@@ -80,7 +80,13 @@ def digits():
     )
 
 
-@pytest.mark.parametrize("method", game.METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in (game.CB, game.FOREST) else pytest.mark.nightly)
+        for name in game.METHODS
+    ],
+)
 def test_passive_learners_know_as_many_labels_in_every_round(digits, method):
     judged = dataclasses.replace(digits, X_test=digits.X_test[:20], y_test=digits.y_test[:20])
     played = game.play(judged, "paper", method, 1)
@@ -192,6 +198,7 @@ def table(folder, name):
     np.savez(path, X_train=X[:60], y_train=y[:60], X_test=X[60:], y_test=y[60:])
 
 
+@pytest.mark.nightly
 def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     table(tmp_path, "DNA")

@@ -29,13 +29,8 @@ def test_all_rules_are_played_and_logs_that_are_not_there_are_named(tmp_path, ca
     assert "skipped: wisdm (needs --data)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [
-        pytest.param(name, marks=pytest.mark.nightly if i else ())
-        for i, name in enumerate(equal_error.LEARNERS)
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("learner", equal_error.LEARNERS)
 def test_others_ask_for_as_many_labels_as_the_rule_without_a_knob(learner):
     log = read("wifi_rooms", None, 2000)
     log = Log(name="rooms", events=log.events[::5], orders=log.orders)

@@ -119,7 +119,13 @@ def test_every_method_learns_at_once(method):
     assert 0.0 < result.error < 40.0
 
 
-@pytest.mark.parametrize("method", game.ONLINE)
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in (game.GPC, game.ADF_PLUS) else pytest.mark.nightly)
+        for name in game.ONLINE
+    ],
+)
 def test_every_method_learns_online(method):
     draw = problems.annotator(rng(), 20)
     result = game.stream(draw, method, checks=(10, 20))
@@ -195,6 +201,7 @@ def test_answers_in_a_conversation_are_wrong_as_often_as_the_setting_says(name, 
     assert slower == pytest.approx(0.0, abs=0.06) if "useless" in name else slower > 0.1
 
 
+@pytest.mark.nightly
 def test_every_rule_hears_the_same_answers_and_challenges_some():
     setting = game.SETTINGS["20 % careless, one of two annotators unreliable"]
     found = {rule: game.talk(setting, rule, 3, 80) for rule in game.RULES}
@@ -220,6 +227,7 @@ def test_conversations_are_compared_with_those_by_the_record_of_the_annotator(mo
     assert rows[0]["challenges"] == 7.0
 
 
+@pytest.mark.nightly
 def test_the_benchmark_writes_what_it_promises(tmp_path, monkeypatch):
     monkeypatch.setattr(gpc_plus, "steps", lambda _: {300: 900.0, 350: 1000.0, 900: 1100.0})
     plan = gpc_plus.Plan(

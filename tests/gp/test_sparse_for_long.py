@@ -63,7 +63,7 @@ class Extended:
     [
         pytest.param(50_000, 0.5, 2.0, 1e-10, marks=pytest.mark.nightly),
         (5_000, 0.5, 2.0, 1e-10),
-        (10_000, 0.5, 0.7, 1e-12),
+        pytest.param(10_000, 0.5, 0.7, 1e-12, marks=pytest.mark.nightly),
         # Believed to the fourth decimal, noise makes functions of the size of thousands.
         (10_000, 1e-4, 0.7, 1e-5),
     ],

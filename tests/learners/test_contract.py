@@ -249,7 +249,7 @@ def test_predicting_changes_nothing(learner):
     assert pickle.dumps(learner) == before
 
 
-@pytest.mark.parametrize("n", [0, 1, 30])
+@pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.nightly), 30])
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"]
 )

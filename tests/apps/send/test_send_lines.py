@@ -186,7 +186,13 @@ def fill(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "topic",
-    ["events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"],
+    [
+        *("answers", "consensus", "state", "dead-letters"),
+        *(
+            pytest.param(topic, marks=pytest.mark.nightly)
+            for topic in ("events", "predictions", "requests")
+        ),
+    ],
 )
 def test_every_topic_comes_back_from_what_was_printed(
     site: Site, other: Site, topic: TopicName
