@@ -152,6 +152,7 @@ def test_the_explicit_inverse_predicts_what_the_classifier_predicts():
         learner.learn_one(x, y)
 
 
+@pytest.mark.nightly
 def test_loop_measures_what_is_above_the_learner(tmp_path):
     small = partial(loop.measure, n_events=200, n_starts=1)
     result, _ = document(tmp_path, "loop", small, "--quick")
@@ -169,6 +170,7 @@ def test_scaling_makes_the_length_scale_that_it_names():
     assert model.clone().a == 0.5
 
 
+@pytest.mark.nightly
 def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     data = tmp_path / "streams"
     data.mkdir()

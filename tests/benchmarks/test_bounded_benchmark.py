@@ -110,6 +110,7 @@ def test_bounded_shows_each_stream_and_each_size(tmp_path, capsys):
     assert "widened by 2 standard errors of 2 streams" in names[0]
 
 
+@pytest.mark.nightly
 def test_drift_compares_all_on_each_kind(tmp_path, capsys):
     plan = drift.Plan(
         concepts=("Sine",), n_events=600, n_seeds=1, n_recorded=(300,), rules=(), scalings=()
@@ -142,6 +143,7 @@ def test_drift_shows_what_asking_too_little_costs(tmp_path):
     assert at_least["sparse_+_ADWIN"] > at_least["sparse"] + 10.0
 
 
+@pytest.mark.nightly
 def test_drift_compares_scalings_where_sensors_move(tmp_path):
     before = streams.drifting("Sine", "none", 400, seed=1)
     moved = drift.moving(before, seed=1)

@@ -161,6 +161,7 @@ SMALL = compare.Plan(
 )
 
 
+@pytest.mark.nightly
 def test_all_groups_have_a_table_and_missing_logs_are_named(tmp_path, capsys):
     rows = measured(tmp_path, SMALL)
     assert "skipped: elec2 (needs --data)" in capsys.readouterr().out

@@ -273,6 +273,7 @@ def test_every_condition_has_all_limits():
     ]
 
 
+@pytest.mark.nightly
 def test_without_scikit_learn_srf_is_left_out_and_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(isgp.importlib.util, "find_spec", lambda _: None)
     result = run(tmp_path, small(folds=(0,), forest=True))

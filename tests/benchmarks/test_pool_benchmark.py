@@ -182,6 +182,7 @@ def test_limits_are_those_of_the_full_run_and_wider_for_a_quick_one():
     assert quick.name == ("hvar on moons with 20 labels, 0.96 less 2 standard errors (at least)")
 
 
+@pytest.mark.nightly
 def test_without_scikit_activeml_its_strategies_are_skipped(monkeypatch):
     monkeypatch.setattr(benchmark, "HAS_SKACTIVEML", False)
     plan = benchmark.Plan(problems=(pools.WIFI,), timed=(pools.WIFI,), n_runs=1, n_labels=10)

@@ -190,8 +190,8 @@ def known_of(rng, others, n_labels, power, off):
     ("n_labels", "others", "power", "off"),
     [
         (2, (0.05, 0.2), 4.0, 0.0),
-        (2, (0.4, 0.4), 1.0, 1.0),
         (4, (0.3, 0.3), 1.0, 0.3),
+        pytest.param(2, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
         pytest.param(4, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
         pytest.param(4, (0.05, 0.2), 4.0, 0.5, marks=pytest.mark.nightly),
         (10, (0.05, 0.2), 4.0, 0.5),

@@ -101,6 +101,7 @@ def test_solving_for_many_equals_solving_for_each(n, first, b, cached, unpacked,
     np.testing.assert_allclose(solved, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.nightly  # by day small blocks have as many borders
 def test_solving_for_many_crosses_the_real_borders():
     n = 2 * cholesky._FIRST + cholesky._CACHED + 1
     factor = PackedCholesky()

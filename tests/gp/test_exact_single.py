@@ -42,7 +42,10 @@ def overlapping_clouds(n, m=5, d=8):
     return X, np.eye(m)[np.where(rng.random(n) < 0.1, rng.integers(m, size=n), labels)]
 
 
-@pytest.mark.parametrize(("noise_variance", "error", "n_others"), [(0.5, 2e-5, 0), (1e-3, 1e-2, 2)])
+@pytest.mark.parametrize(
+    ("noise_variance", "error", "n_others"),
+    [(0.5, 2e-5, 0), pytest.param(1e-3, 1e-2, 2, marks=pytest.mark.nightly)],
+)
 def test_three_thousand_events_are_of_the_same_classes(noise_variance, error, n_others):
     """But, with the smallest noise, for one or two whose best classes are equally probable."""
     X, Y = overlapping_clouds(3000)

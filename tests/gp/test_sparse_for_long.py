@@ -120,7 +120,7 @@ def begun(gp, noise_variance, length_scale):
     ("kind", "n"),
     [
         (SparseGP, 6_000),
-        (WindowGP, 6_000),
+        pytest.param(WindowGP, 6_000, marks=pytest.mark.nightly),
         pytest.param(SparseGP, 50_000, marks=pytest.mark.nightly),
     ],
 )

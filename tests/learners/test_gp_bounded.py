@@ -84,6 +84,7 @@ def test_an_example_that_is_not_retained_is_a_key_error():
     assert set(model.leave_one_out()) == set(retained) - {retained[1]}
 
 
+@pytest.mark.nightly  # by day that of the process is, in tests/gp/test_sparse_for_long.py
 def test_memory_is_flat_beyond_the_bound():
     model, rng = GPClassifier(max_points=20, learn_hyperparameters=True), random.Random(0)
 

@@ -201,7 +201,12 @@ def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path
 
 @pytest.mark.parametrize(
     ("keys", "number", "status"),
-    [("\x03", None, 130), ("\x04", None, 0), ("", signal.SIGTERM, 0), ("", signal.SIGINT, 130)],
+    [
+        ("\x03", None, 130),
+        ("\x04", None, 0),
+        ("", signal.SIGTERM, 0),
+        pytest.param("", signal.SIGINT, 130, marks=pytest.mark.nightly),  # what Ctrl-C sends
+    ],
 )
 def test_it_ends_in_order_however_it_ends(
     terminal: Terminal, directory: Path, keys: str, number: int | None, status: int

@@ -190,7 +190,7 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
 
 # Seconds each: learners like them are played by day, also in the tests below; the law draws all.
 BY_NIGHT = {
-    *("gp", "gp, bounded", "forest", "river.naive_bayes.GaussianNB"),
+    *("gp", "gp, bounded", "ensemble", "forest", "river.naive_bayes.GaussianNB"),
     *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
     *("gp, paper", "gp, looking back", "gp, all challenged", "one against the rest"),
     *("confidence_boosting", "gradient_boosting", "ensemble, numbers"),
