@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.jsonl import alone_in
+from connectors.storage.snapshots import StateDirectory
 from streamgp.apps.replay import checkpoint
 from streamgp.cli.main import cli
 
@@ -146,6 +147,23 @@ def test_nothing_of_a_forgotten_person_is_left(folder: Folder, after: int) -> No
     assert f"{n_hers} messages in {folder.out}; the log itself and pages made by" in said
     assert said.startswith(f"forgot {SHE!r}: a learner with ")
     assert 0 < int(said.split(" with ")[1].split()[0]) <= n_labels
+    assert re.search(r"\b(1 answer|[0-9]+ answers) under way", said)
+
+
+def test_answers_that_are_delivered_next_are_forgotten_too(one_ready: Folder) -> None:
+    one_ready.cut(30)
+    with StateDirectory(one_ready.state) as directory:
+        found = checkpoint.read(directory)
+        assert found is not None
+        origin, cut = found
+        source = cut.game["game"]["source"]
+        # As if their time had come before the cut.
+        source["given"] += [answer for _, answer in source["queue"]["waiting"]]
+        source["queue"]["waiting"] = []
+        assert SHE in {answer["key"] for answer in source["given"]}
+        checkpoint.write(directory, origin, cut)
+    said = one_ready.forget(SHE)
+    assert one_ready.traces() == []
     assert re.search(r"\b(1 answer|[0-9]+ answers) under way", said)
 
 
