@@ -248,6 +248,14 @@ def test_a_missing_label_is_refused_and_changes_nothing(method, arguments):
     assert pickle.dumps(model) == before
 
 
+def test_a_posterior_that_was_asked_for_changes_no_bit_of_a_copy():
+    model = GPClassifier()
+    model.learn_one({"a": 1.0}, "p")
+    before = pickle.dumps(model)
+    model.predict_proba_one({"a": 2.0}, with_dist=True)
+    assert pickle.dumps(model) == before
+
+
 @pytest.mark.parametrize(
     ("x", "y", "error", "message"),
     [
