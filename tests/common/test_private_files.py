@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,20 @@ import pytest
 from streamgp.common.private_files import write_private
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """Let no file grow beyond a thousand bytes, as if the disk were full."""
+    """Let no file grow beyond a thousand bytes, as if the disk were full.
+
+    Not for a whole test: the runner may write what passes to a file, which is longer.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("is_new", [True, False])
 @pytest.mark.parametrize("by_link", [True, False])
 def test_half_a_file_does_not_stay(tmp_path: Path, is_new: bool, by_link: bool) -> None:
@@ -31,7 +36,7 @@ def test_half_a_file_does_not_stay(tmp_path: Path, is_new: bool, by_link: bool) 
     given = tmp_path / "link" if by_link else path
     if by_link:
         given.symlink_to(path)
-    with pytest.raises(OSError, match="too large"):
+    with small_files(), pytest.raises(OSError, match="too large"):
         write_private(given, bytes(2000))
     assert not path.exists()
     write_private(given, bytes(900))
