@@ -151,8 +151,7 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 
 # River plays its checks on every log that suits a model: on the same events with labels of Python
 # and of numpy, and on others. By day the first model of each class passes all checks on one log,
-# and on others but the second; its memory, on ten times as many events, on one. The others of its
-# class, which the laws below hold for as well, pass two checks on a log.
+# and the others, for which the laws below hold as well, two of them.
 ON_A_LOG = {"check_learn_one", "check_pickling"}
 
 
@@ -166,9 +165,7 @@ def river_checks():
         for i, check in enumerate(checks.yield_checks(model)):
             kind = check.__name__
             n_logs[kind] += 1
-            is_more = n_logs[kind] == 2 or (n_logs[kind] > 2 and not is_first)
-            if kind == "check_bounded_memory_growth":
-                is_more = n_logs[kind] > 1
+            is_more = n_logs[kind] > 1
             if not is_first and "dataset" in getattr(check, "keywords", {}):
                 is_more = is_more or kind not in ON_A_LOG
             marks = pytest.mark.nightly if is_more else ()
