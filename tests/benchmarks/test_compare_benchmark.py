@@ -179,6 +179,7 @@ def test_all_groups_have_a_table_and_missing_logs_are_named(tmp_path, capsys):
         assert 0.0 < row["accuracy"] <= 1.0
 
 
+@pytest.mark.nightly
 def test_picture_shows_the_learners(tmp_path):
     pytest.importorskip("matplotlib")
     measured(tmp_path, SMALL, tmp_path / "pictures")

@@ -19,6 +19,7 @@ SMALL = error_rates.Plan(
 )
 
 
+@pytest.mark.nightly
 def test_people_are_judged_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(error_rates.measure, plan=SMALL)
     result, _ = document(tmp_path, "error_rates", small, "--quick")

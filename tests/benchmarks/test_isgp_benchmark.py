@@ -206,6 +206,7 @@ def run(tmp_path, plan, *arguments, **options):
     return document(tmp_path, "isgp", measure, *arguments)[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("few_trees")
 def test_all_learners_and_variants_have_a_row_and_curves(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")

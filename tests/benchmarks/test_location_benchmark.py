@@ -101,6 +101,7 @@ def run(tmp_path, data, plan, *arguments, **options):
     return document(tmp_path, "location", measure, "--data", str(data), *arguments)[0]
 
 
+@pytest.mark.nightly
 def test_all_learners_have_a_row_and_curves(tmp_path, data, monkeypatch):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     found = pytest.importorskip("benchmarks.papers.isgp.srf", reason="SRF needs scikit-learn")

@@ -139,6 +139,7 @@ def test_the_pools_of_scikit_learn_are_there():
     assert [p.same_unit for p in found] == [False, False, True, True]
 
 
+@pytest.mark.nightly
 def test_a_small_plan_has_identities_tables_limits_and_a_picture(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     plan = benchmark.Plan(

@@ -204,7 +204,7 @@ def _plan(drawn: tuple[str, int, int, bool]) -> Plan:
     return Plan(method, call, errors[which], is_late)
 
 
-@examples(20)
+@examples(10)
 @given(seed=st.integers(0, 10**6), drawn=_PLANNED)
 def test_after_a_failure_the_loop_is_what_it_was_before_the_input(seed, drawn):
     plan = _plan(drawn)

@@ -17,7 +17,7 @@ from streamgp import GPClassifier, SkepticalClassifier, budgets
 from streamgp.interactive import InteractiveLoop, KeyedLoops, SnapshotError
 from tests.interactive.stories import Story, told
 
-N = 20 * settings.default.max_examples
+N = 10 * settings.default.max_examples
 HEAD = struct.Struct("<8sHQQ")
 
 

@@ -2,7 +2,6 @@
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes
@@ -22,7 +21,7 @@ from streamgp.interactive import (
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.teaching import teach
 from streamgp.query import AlwaysAsk, AlwaysChallenge, AtMostPer, NeverChallenge, SkepticalAsk
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, SPANS, StateChangelog
 from tests.interactive.test_text_features import TextStory
@@ -57,7 +56,6 @@ MODELS = {
         naive_bayes.GaussianNB(), SkepticalAsk(), temporal=TemporalFilter(), warm_up=20, seed=3
     ),
 }
-models = pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
 
 
 class Noting(SkepticalClassifier):
@@ -222,7 +220,7 @@ def test_a_challenge_suggests_what_the_learner_believes_of_the_event_alone():
 # --- restarts
 
 
-@models
+@in_turns("build", MODELS, 0)
 @examples(3)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_prediction(build, seed, every):
@@ -230,7 +228,7 @@ def test_a_restart_repeats_every_prediction(build, seed, every):
     assert len(filter_of(loop)["labels"]) > 1
 
 
-@models
+@in_turns("build", MODELS, 1)
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_filter_again(build, seed):

@@ -32,6 +32,8 @@ except ImportError:  # the fixture of the browser says so
 
 Look = Callable[..., Any]
 CARD = "#card"
+# What the page says, rather than what it does with answers, is seen at night.
+by_night = pytest.mark.nightly
 
 
 def ask(scene: PageScene, n: int, **fields: Any) -> None:
@@ -388,6 +390,7 @@ def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Lo
     assert [one.y for one in scene.answers()] == ["bathroom", "bedroom"]
 
 
+@by_night
 def test_withdrawn_question_says_why_in_the_language_of_the_page(
     scene: PageScene, look: Look
 ) -> None:
@@ -466,6 +469,7 @@ def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
     expect(page.get_by_role("heading", name="Paused")).to_be_focused()
 
 
+@by_night
 def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> None:
     with (scene.directory / "w.toml").open("a") as file:
         file.write("[questions]\nopen_at_most = 2\n")
@@ -756,6 +760,7 @@ def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one
     assert [one.y for one in scene.answers()] == ["bathroom", "kitchen", "attic"]
 
 
+@by_night
 def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
     scene: PageScene, look: Look
 ) -> None:
@@ -813,6 +818,7 @@ def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look
     assert [one.y for one in scene.answers()] == [21.5, 22.0, -3.0]
 
 
+@by_night
 def test_suggested_number_is_shown_as_exact_as_it_is_and_taken_as_it_is(
     scene: PageScene, look: Look
 ) -> None:

@@ -200,6 +200,7 @@ def test_a_page_in_the_background_tells_of_a_new_question(open_page: Open) -> No
         assert page.evaluate(all_of_them) == ["A new question is waiting."]
 
 
+@pytest.mark.nightly
 def test_bar_counts_the_people_whom_it_does_not_name(open_page: Open, tmp_path: Path) -> None:
     invites = Invites(tmp_path / "invites.json")
     with Served(asked(1), invites=invites) as served:
@@ -212,6 +213,7 @@ def test_bar_counts_the_people_whom_it_does_not_name(open_page: Open, tmp_path: 
         expect(page.locator("#others")).to_have_attribute("title", "ben, cleo, dan, eve, fay")
 
 
+@pytest.mark.nightly
 def test_refusals_outside_of_questions_are_in_the_language_of_the_page(
     open_page: Open, tmp_path: Path
 ) -> None:

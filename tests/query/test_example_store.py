@@ -252,7 +252,7 @@ def early(monkeypatch):
 
 @pytest.mark.usefixtures("early")
 @pytest.mark.parametrize("template", FORGETFUL.values(), ids=FORGETFUL.keys())
-@examples(13)
+@examples(7)
 @given(changes=st.lists(_CHANGES, min_size=12, max_size=50))
 def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(template, changes):
     taught = ClassExampleStore(template(), StandardScaling(warm_up=16))

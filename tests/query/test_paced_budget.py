@@ -87,8 +87,15 @@ def changing(i):
     return 0.4 if i // 2160 % 2 else 1e-5
 
 
-@pytest.mark.parametrize("n", [5, 30, 100])
-@pytest.mark.parametrize("doubt", [steady, learned, certain, in_bouts, changing])
+@pytest.mark.parametrize(
+    ("doubt", "n"),
+    # By day each doubt once, and each number of questions.
+    [
+        pytest.param(doubt, n, marks=() if i % 3 == j else pytest.mark.nightly)
+        for i, doubt in enumerate((steady, learned, certain, in_bouts, changing))
+        for j, n in enumerate((5, 30, 100))
+    ],
+)
 def test_nine_of_ten_questions_are_used_whatever_is_doubted(doubt, n):
     rng, n_days = random.Random(9), 12
     # Doubts vary by a factor of e, from event to event.
