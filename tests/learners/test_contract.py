@@ -326,7 +326,9 @@ def test_events_without_any_feature_are_events(learner):
     assert set(learner.predict_proba_one({})) == {"p", "q"}
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, np.float64("nan")])
+@pytest.mark.parametrize(
+    "missing", [None, pytest.param(math.nan, marks=pytest.mark.nightly), np.float64("nan")]
+)
 def test_a_missing_value_is_no_value(learner, name, missing):
     if name in TAKES_NO_MISSING_VALUE:
         pytest.skip("the transformer refuses it")

@@ -299,7 +299,7 @@ def saved_at(path: Path) -> int:
     ("options", "text"),
     [
         pytest.param(SLOW, "", marks=pytest.mark.nightly, id="one learner"),
-        pytest.param(("--key", "wap7", "--limit", "400", *TWO), ONE_READY, id="keys, one ready"),
+        pytest.param(("--key", "wap7", "--limit", "250", *TWO), ONE_READY, id="keys, one ready"),
     ],
 )
 def test_a_killed_process_leaves_what_the_next_one_needs(

@@ -221,14 +221,8 @@ def test_hostile_records_stop_no_worker_and_change_nothing_for_other_keys(name, 
     assert list(flaws(rough)) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gp",
-        pytest.param("gp, numbers", marks=pytest.mark.nightly),
-        pytest.param("river.naive_bayes.GaussianNB", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly  # by day workers end twice while hostile records come
+@pytest.mark.parametrize("name", ["gp", "gp, numbers", "river.naive_bayes.GaussianNB"])
 def test_restarts_change_nothing_of_what_hostile_keys_are_told(name, tmp_path):
     model = LEARNERS[name]()
     at_once = Deployment(tmp_path / "at once", model)
