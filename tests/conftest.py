@@ -110,10 +110,12 @@ def needs_broker(item: pytest.Item) -> bool:
 # Files and folders that are slow for their number of tests: most start programs or a browser.
 LONG = re.compile(
     r"tests/(benchmarks|chaos|page"
-    r"|test_(conftest|deployment|docker|docs|examples|notebooks|observe|package|tutorial)\.py"
-    r"|.*/test_(demo_command|forget_command|fuzz|hostile_records|kill_storm|migration"
-    r"|replay_environments|run_command|send_lines|sqlite|state_option)\.py)"
+    r"|test_(conftest|deployment|docker|docs|examples|notebooks|observe|package|platforms|tutorial)\.py"
+    r"|.*/test_(annotate_terminal|demo_command|forget_command|fuzz|hostile_records|kill_storm"
+    r"|long_lines|migration|replay_environments|run_command|send_lines|sqlite|state_option"
+    r"|worker_environments)\.py)"
 )
+LARGEST = "tests/learners/test_contract.py"  # not slow for its number of tests: it has 1800
 
 
 def start_order(item: pytest.Item) -> tuple[bool, bool, bool]:
@@ -123,7 +125,8 @@ def start_order(item: pytest.Item) -> tuple[bool, bool, bool]:
 
     """
     in_browser = item.nodeid.startswith("tests/page/")
-    return not needs_broker(item), not in_browser, not LONG.match(item.nodeid)
+    is_long = item.nodeid.startswith(LARGEST) or LONG.match(item.nodeid) is not None
+    return not needs_broker(item), not in_browser, not is_long
 
 
 def mark_quick(items: list[pytest.Item]) -> None:
