@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -47,6 +47,12 @@ class Scaling:
 
     def learn(self, x: Features, y: Label) -> None:
         """Update with a label, for transformers that use it; `x` is what `extract` returned."""
+
+    def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
+        """Weigh features by what they tell about labels, before the learner is rebuilt.
+
+        The features of the examples are what `extract` returned.
+        """
 
     def transform(self, x: Features) -> Features:
         """Return the features as the learner sees them; `x` is what `extract` returned."""
@@ -266,6 +272,16 @@ _RAREST: Final = 0.01
 MOST_RELEARNED: Final = 500
 """Number of labels after which scaling is not renewed: the learner would have to relearn all."""
 
+# Numbers of labels, in total and of each class on average, from which on features are weighed.
+_FEWEST_LABELS: Final = 20
+_FEWEST_OF_CLASS: Final = 3
+# What each feature gets in addition to what it tells, as part of the mean and in any case: a
+# feature that tells nothing alone may tell something together with others.
+_EVEN: Final = 0.3
+_LEAST_TOLD: Final = 0.05
+# Sum of squares, in standard deviations, up to which a feature is constant.
+_LEAST_SQUARES: Final = 1e-9
+
 # Distance from the mean, in standard deviations, at which values are clipped.
 _FAR: Final = 3.0
 
@@ -303,6 +319,9 @@ class RenewedScaling(StandardScaling):
     outliers, nor has a batch of which a fifth is out there, since the feature has changed; unless
     these are all the same value, as of a sensor that is down.
 
+    At each renewal numbers are also weighed by how far they tell the labels apart (`weights_of`):
+    distances between events are then mostly those in the features that matter.
+
     A feature that at least half of the events have is filled in with its mean where it is missing.
     A Gaussian process takes it for the mean anyway, but counts the features of its first example to
     choose a length scale. Rarer ones are not counted: where each event has a few of very many, the
@@ -331,6 +350,7 @@ class RenewedScaling(StandardScaling):
     # _columns   names of the features of the event of the last renewal, if all are in use
     # _pending   values of later events with these features, event after event in this order, still
     #            to be added
+    # _weights   factors of the features in use, after clipping; {} while labels are too few
     _fills = True
 
     def __init__(self, warm_up: int) -> None:
@@ -340,6 +360,7 @@ class RenewedScaling(StandardScaling):
         self._n_labels = 0
         self._columns: list[FeatureName] = []
         self._pending: list[float] = []
+        self._weights: dict[FeatureName, float] = {}
 
     def observe(self, x: Features) -> bool:
         """Update with an event; True if the statistics in use have changed.
@@ -385,8 +406,31 @@ class RenewedScaling(StandardScaling):
         """Count the label."""
         self._n_labels += 1
 
+    def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
+        """Weigh features by how far they tell the labels of the examples apart."""
+        names = list(self._locations)
+        seen = [self._clipped(x) for x, _ in examples]
+        # What an event lacks is 0 to the learner, too; texts have no weight.
+        Z = np.array(
+            [[d if is_number(d := z.get(name, 0.0)) else 0.0 for name in names] for z in seen]
+        )
+        weights = weights_of(Z, [y for _, y in examples])
+        self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
+
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return scaled features; those without statistics in use are left out."""
+        scaled, weights = self._clipped(x), self._weights
+        if not weights:
+            return scaled
+        try:
+            return {name: d * weights[name] for name, d in scaled.items()}
+        except (KeyError, TypeError):  # there are strings, or arrays, for the learner to refuse
+            return {
+                name: d * weights.get(name, 1.0) if is_number(d) else d
+                for name, d in scaled.items()
+            }
+
+    def _clipped(self, x: Features) -> dict[FeatureName, Any]:
         scaled = StandardScaling.transform(self, x)  # super() is slower
         distances = scaled.values()
         try:
@@ -413,6 +457,7 @@ class RenewedScaling(StandardScaling):
             "columns": list(map(plain_name, self._columns)),
             # As text: the state is needed every few events.
             "pending": [len(rows), text_of(rows)],
+            "weights": [[plain_name(name), weight] for name, weight in self._weights.items()],
         }
 
     def load_state(self, state: State) -> None:
@@ -424,6 +469,8 @@ class RenewedScaling(StandardScaling):
         self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
+        # Not in states of before features had weights.
+        self._weights = dict(state.get("weights", ()))
         n, rows = state["pending"]
         self._pending = array_of(rows, int(n) * len(self._columns)).tolist() if n else []
 
@@ -595,6 +642,62 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     if rescale == "recent":
         return RecentScaling(warm_up)
     return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
+
+
+def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
+    """Return weights by which features are multiplied: the more a feature tells, the larger.
+
+    The square of a weight is proportional to `r + 0.3 mean(r) + (m - 1) / (n - 1) + 0.05`. Here `r`
+    is the share of the variance of a feature, or of its square if that is more, that lies between
+    the `m` classes (the correlation ratio), less the part that is due to chance among `n` labels.
+    The third term is this part, so that weights are about the same while labels are few; the last
+    one makes them about the same where no feature tells much alone. The mean of the squares is 1:
+    distances stay as long on average, and a length scale is right that was for equal weights.
+
+    Parameters
+    ----------
+    Z
+        Scaled features of the examples, shape (n, d).
+    labels
+        Their labels.
+
+    Returns
+    -------
+    The weights, shape (d,); None if there are fewer than 20 labels, fewer than three of each class
+    on average, or no two classes.
+
+    Examples
+    --------
+    >>> Z = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] * 10)
+    >>> weights_of(Z, ["in", "in", "out", "out"] * 10).round(2)
+    array([1.3 , 0.56])
+
+    References
+    ----------
+    [^1]: Kelley, T.L., 1935. An unbiased correlation ratio measure. PNAS 21.
+
+    """
+    n = len(labels)
+    number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
+    m = len(number)
+    if m < 2 or n < max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m) or not Z.shape[1]:
+        return None
+    classes = np.eye(m)[[number[y] for y in labels]]
+    ratio = np.maximum(_between(Z, classes), _between(Z * Z, classes))
+    chance = (m - 1) / (n - 1)
+    told = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
+    squares = told + _EVEN * told.mean() + chance + _LEAST_TOLD
+    return np.asarray(np.sqrt(squares / squares.mean()))
+
+
+def _between(Z: Array, classes: Array) -> Array:
+    """Return the share of each column's variance between classes, given as indicators (n, m)."""
+    Z = Z - Z.mean(axis=0)
+    sums = classes.T @ Z / np.sqrt(classes.sum(axis=0))[:, None]
+    total: Array = np.square(Z).sum(axis=0)
+    share: Array = np.zeros_like(total)
+    np.divide(np.square(sums).sum(axis=0), total, out=share, where=total > _LEAST_SQUARES)
+    return share
 
 
 def _without_outliers(given: Array) -> Array:

@@ -20,6 +20,7 @@ from streamgp.scaling import (
     StandardScaling,
     check_finite,
     standard_scaling,
+    weights_of,
 )
 
 # Marks, which are always 1, have tests of their own.
@@ -471,6 +472,89 @@ def test_a_state_of_before_outliers_were_kept_out_is_read():
     xs = rows(60)[40:]
     assert watched(other, xs) == watched(scaling, xs)
     assert other.transform(xs[0]) == scaling.transform(xs[0])
+
+
+# --- features weighed by what they tell of the labels
+
+
+def labelled(n, seed=0):
+    """Return rows of which `a` tells the label, and `b` nothing."""
+    return [(x, "high" if x["a"] > 0 else "low") for x in rows(n, seed)]
+
+
+@given(st.integers(20, 60), st.integers(1, 5), st.integers(2, 4), st.integers(0, 99))
+def test_weights_leave_distances_as_long_on_average(n, d, m, seed):
+    rng = np.random.default_rng(seed)
+    weights = weights_of(
+        rng.normal(size=(n, d)), [*range(m), *rng.integers(m, size=n - m).tolist()]
+    )
+    assert np.square(weights).mean() == pytest.approx(1.0)
+
+
+@given(st.floats(0.01, 100.0), st.floats(-5.0, 5.0), st.integers(0, 99))
+def test_weights_depend_on_neither_units_nor_names_of_labels(unit, at, seed):
+    """They do on the origin of a feature, whose square counts as well: the mean, once scaled."""
+    rng = np.random.default_rng(seed)
+    Z, y = rng.normal(size=(40, 3)), [*"pqr", *rng.choice(list("pqr"), size=37).tolist()]
+    expected = weights_of(Z, y)
+    assert weights_of(Z * unit, y) == pytest.approx(expected)
+    assert weights_of(Z, [{"p": 7, "q": "at", "r": at}[label] for label in y]) == pytest.approx(
+        expected
+    )
+
+
+def test_a_feature_that_tells_the_label_by_its_square_weighs_most():
+    """Of 40 labels: shares of variance 1, 0 and 0, chance 1/39, mean told 1/3."""
+    inner, outer = [0.5, -0.5] * 10, [1.5, -1.5] * 10
+    others = [1.0, 1.0, -1.0, -1.0] * 10
+    Z = np.array([inner + outer, others, [0.0] * 40]).T
+    least = 0.3 / 3.0 + 1.0 / 39.0 + 0.05
+    squares = np.array([1.0 + least, least, least])
+    assert weights_of(Z, ["in"] * 20 + ["out"] * 20) == pytest.approx(
+        np.sqrt(squares / squares.mean())
+    )
+
+
+@pytest.mark.parametrize(
+    "labels", [["p"] * 40, ["p", "q"] * 9, list(range(14)) * 2], ids=["one", "few", "many classes"]
+)
+def test_too_few_labels_weigh_nothing(labels):
+    assert weights_of(np.ones((len(labels), 2)), labels) is None
+
+
+def test_no_features_have_no_weights():
+    assert weights_of(np.empty((40, 0)), ["p", "q"] * 20) is None
+
+
+@pytest.mark.parametrize("kind", [RenewedScaling, RecentScaling])
+def test_weights_multiply_what_is_scaled_and_clipped_and_survive_a_restart(kind):
+    scaling, other = kind(50), kind(50)
+    xs = labelled(60)
+    watched(scaling, [x for x, _ in xs])
+    probe = {"a": 99.0, "b": 104.0, "room": "hall"}
+    before = scaling.transform(probe)
+    Z = np.array([list(scaling.transform(x).values()) for x, _ in xs])
+    scaling.weigh(xs)
+    a, b = weights_of(Z, [y for _, y in xs])
+    assert a > 1.0 > b
+    expected = {"a": before["a"] * a, "b": before["b"] * b, "room": "hall"}
+    assert scaling.transform(probe) == expected
+    other.load_state(json.loads(json.dumps(scaling.state())))
+    assert other.transform(probe) == expected
+    assert other.state() == scaling.state()
+    scaling.weigh(xs[:9])
+    assert scaling.transform(probe) == before
+
+
+def test_a_state_of_before_features_had_weights_is_read():
+    scaling, other = RenewedScaling(50), RenewedScaling(50)
+    xs = labelled(60)
+    watched(scaling, [x for x, _ in xs])
+    state = scaling.state()
+    del state["weights"]
+    other.load_state(state)
+    assert other.state() == scaling.state()
+    assert other.transform(xs[0][0]) == scaling.transform(xs[0][0])
 
 
 # --- scaling by recent measurements

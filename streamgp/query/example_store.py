@@ -197,6 +197,8 @@ class ExampleStore(ABC, Generic[B]):
         except _FOREIGN as error:
             raise self._refusal(error) from error
         if renewed and (self.n_taught or not self._is_restorable):
+            current = self._current()
+            scaling.weigh([(self._extracted_of(key), current[key].y) for key in current])
             self._rebuild()
             return None
         if renewed or scaling.extract(plain) is not plain:

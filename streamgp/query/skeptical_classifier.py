@@ -127,7 +127,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     rescale
         Whether numbers are also clipped at 3 standard deviations, and their scale is renewed after
         2, 4, 8, ... times `warm_up` events, as in `isgp()`; with "recent", after every
-        `warm_up` events by the latest measurements, for sensors that drift. Not for pipelines,
+        `warm_up` events by the latest measurements, for sensors that drift. At each renewal they
+        are also weighed by what they tell about the labels (docs/scaling.md). Not for pipelines,
         which do their own scaling.
     seed
         Seed of the random decisions. None draws one.

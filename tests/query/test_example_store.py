@@ -23,7 +23,7 @@ from streamgp.learners import gp_classifier, gp_tuning
 from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.scaling import NoScaling, StandardScaling
+from streamgp.scaling import NoScaling, RenewedScaling, StandardScaling
 from tests.helpers.forgetful import FORGETFUL, JumpyWatch
 from tests.helpers.laws import examples
 
@@ -326,3 +326,24 @@ def test_evidence_on_an_annotator_is_counted_as_if_by_looking_through_all_answer
             if a.annotator != name and a.was_asked and a.second and a.second.annotator == name
         ]  # fmt: skip
         assert taught.n_heard(name) == restored.n_heard(name) == len(first) + len(second)
+
+
+def test_a_renewal_weighs_features_by_the_labels_as_they_are_then():
+    """So the learner sees what scaling by the same events, and weighing by the labels, gives."""
+    taught, scaling = ClassExampleStore(GPClassifier(), RenewedScaling(40)), RenewedScaling(40)
+    xs = [{"a": n % 2 + n % 7 / 7.0, "b": float(n * 5 % 11)} for n in range(80)]
+    for n, x in enumerate(xs[:-1]):
+        taught.observe(x)
+        scaling.observe(x)
+        if n < 30:
+            taught.teach(x, "pq"[n % 2], f"e{n}")
+    taught.relabel("e2", "q")
+    taught.observe(xs[-1])
+    scaling.observe(xs[-1])
+    scaling.weigh([(x, "q" if n == 2 else "pq"[n % 2]) for n, x in enumerate(xs[:30])])
+    assert taught.scaling.transform(xs[5]) == scaling.transform(xs[5])
+    again = GPClassifier()
+    for n, x in enumerate(xs[:30]):
+        again.learn_one(scaling.transform(x), "q" if n == 2 else "pq"[n % 2])
+    probe = {"a": 0.3, "b": 4.0}
+    assert taught.belief(probe) == again.predict_proba_one(scaling.transform(probe), with_dist=True)
