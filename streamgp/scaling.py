@@ -644,6 +644,11 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
 
 
+def weighed_as(state: State, other: State) -> State:
+    """Return the state of a scaling, with the weights of features of another one."""
+    return {**state, **{name: other[name] for name in ("weights",) if name in other}}
+
+
 def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
     """Return weights by which features are multiplied: the more a feature tells, the larger.
 

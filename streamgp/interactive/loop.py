@@ -758,9 +758,10 @@ class InteractiveLoop(RestartableLoop):
 
         Afterwards the learner and the reliability of all annotators are, bitwise, what they would
         be if they had been taught the log without that annotator's lines, through the scaling now
-        in use. What another annotator has said about the same event stands again. Labels of the
-        annotator that are contested, and not learned yet, are never learned. Questions asked,
-        budgets spent, the past of a temporal filter, and withdrawals are not undone.
+        in use, with features weighed by the labels that are left. What another annotator has said
+        about the same event stands again. Labels of the annotator that are contested, and not
+        learned yet, are never learned. Questions asked, budgets spent, the past of a temporal
+        filter, and withdrawals are not undone.
 
         Parameters
         ----------

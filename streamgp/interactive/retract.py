@@ -23,7 +23,7 @@ from streamgp.interactive.state.serialize import HEAD, record_of
 from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
-    from streamgp.base import State
+    from streamgp.base import Example, State
     from streamgp.interactive.moderator import Moderator
 
 _WHY = "the label was taken back with all others of its annotator"
@@ -34,8 +34,11 @@ _WHY_AGAIN = "a label of the event that was taken back is there again"
 class Unlearning(ResettableLearner, Protocol):
     """A learner from which labels can be retracted."""
 
-    def unlearned(self) -> Self:
-        """Return a learner that has observed the same events but was taught no label."""
+    def unlearned(self, examples: Sequence[Example] | None = None) -> Self:
+        """Return a learner that has observed the same events but was taught no label.
+
+        What it made of labels before follows from those of `examples`, if given.
+        """
 
     def state_taught_as(self, other: Self) -> State:
         """Return the state that this learner would have if it had been taught what `other` was."""
@@ -381,7 +384,7 @@ def _relearned(
     """
     model, memory = moderator.model, moderator.memory
     assert isinstance(model, Unlearning)  # otherwise there would be no lines
-    known, taught = {_name(line): line for line in before}, model.unlearned()
+    known, taught = {_name(line): line for line in before}, model.unlearned(examples_in(after))
     judged = {each.event_id: each.probability_wrong for each in teach(taught, after, observed=True)}
     log = [
         line

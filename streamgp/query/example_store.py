@@ -459,6 +459,12 @@ class ExampleStore(ABC, Generic[B]):
             learner = {**learner, "seed": known["seed"]}  # already drawn, and not to be drawn again
         return {**initial, "scaling": state["scaling"], "learner": learner}
 
+    def weigh_by(self, examples: Sequence[Example]) -> None:
+        """Weigh features by the labels of examples, before any is taught."""
+        scaling = self.scaling
+        scaling.weigh([(scaling.extract(in_python(each.x)), each.y) for each in examples])
+        self._note_change()
+
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
         current = self._current()

@@ -51,7 +51,7 @@ from streamgp.query.retrospective import (
     Review,
 )
 from streamgp.query.strategies import LearningAskRule
-from streamgp.scaling import Scaling, standard_scaling
+from streamgp.scaling import Scaling, standard_scaling, weighed_as
 
 # --- Arguments of skeptical learners, checked before the first event.
 
@@ -552,11 +552,18 @@ class Skeptical(ABC, Generic[B, T]):
 
     # --- retracting labels
 
-    def unlearned(self) -> Self:
+    def unlearned(self, examples: Sequence[Example] | None = None) -> Self:
         """Return a model that has observed the same events but was taught no label.
 
         Scaling, budgets, the temporal filter and rules that learn keep their present state;
         hyperparameters and a drift test are those of a new model.
+
+        Parameters
+        ----------
+        examples
+            What it will be taught, whose labels then give the features their weights; None keeps
+            the present weights.
+
         """
         this: Any = self
         fresh, state = this.clone(), self.state()
@@ -567,6 +574,8 @@ class Skeptical(ABC, Generic[B, T]):
             "taught": self._store.untaught(state["taught"], initial["taught"]),
         }
         fresh.load_state(untaught, ())
+        if examples is not None:
+            fresh._store.weigh_by(examples)
         return fresh  # type: ignore[no-any-return]
 
     def state_taught_as(self, other: Self) -> State:
@@ -586,7 +595,7 @@ class Skeptical(ABC, Generic[B, T]):
             "taught": {
                 **theirs["taught"],
                 "n_taught": state["taught"]["n_taught"],
-                "scaling": state["taught"]["scaling"],
+                "scaling": weighed_as(state["taught"]["scaling"], theirs["taught"]["scaling"]),
             },
         }
 

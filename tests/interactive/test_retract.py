@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,7 @@ from streamgp.interactive import (
 from streamgp.interactive.people import People
 from streamgp.interactive.retract import in_force, without
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
+from streamgp.scaling import RenewedScaling
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import SPANS, Story, told
@@ -46,7 +48,12 @@ def model():
     review = LeaveOneOutReview(0.2, every=3)
     # Drifts are found now and then where there are none.
     return SkepticalClassifier(
-        GPClassifier(), warm_up=16, review=review, drift_test=DriftTest(run_length=1.05), seed=3
+        GPClassifier(),
+        warm_up=16,
+        rescale=True,
+        review=review,
+        drift_test=DriftTest(run_length=1.05),
+        seed=3,
     )
 
 
@@ -399,6 +406,42 @@ def test_numbers_are_taken_back():
     one, two = (loop.model for loop in loops)
     assert [e.event_id for e in one.examples()] == ["e0", "e2", "e3"]
     assert one.predict_one({"u": 1.1}) == two.predict_one({"u": 1.1})
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_features_are_weighed_by_the_labels_that_are_there_then(is_undone):
+    """Ann's labels follow u, and bob's v; a weight of v is a trace of bob."""
+    rng = np.random.default_rng(1)
+    xs = [dict(zip("uv", map(float, rng.normal(size=2)), strict=True)) for _ in range(60)]
+    model = SkepticalClassifier(
+        GPClassifier(), AlwaysAsk(), NeverChallenge(), warm_up=15, rescale=True, seed=1
+    )
+    loop, log, labels = InteractiveLoop(model), [], {}
+    for n, x in enumerate(xs):
+        event_id, who, name = (f"e{n}", "ann", "u") if n % 2 else (f"e{n}", "bob", "v")
+        loop.on_event(Event(event_id=event_id, x=x, occurred_at=float(n)), float(n))
+        labels[event_id] = "high" if x[name] > 0.0 else "low"
+        answer = Answer(
+            answer_id=event_id, event_id=event_id, y=labels[event_id], annotator=who,
+            answered_at=float(n),
+        )  # fmt: skip
+        log += loop.on_answer(answer, float(n))
+    done = loop.retract("bob", log, now=99.0)
+    if is_undone:
+        assert done.retraction is not None
+        loop.reinstate(done.retraction, done.log, now=99.0)
+    scaling = RenewedScaling(15)
+    for x in xs:
+        scaling.observe(x)
+    left = range(60) if is_undone else range(1, 60, 2)
+    scaling.weigh([(xs[n], labels[f"e{n}"]) for n in left])
+    weights = dict(scaling.state()["weights"])
+    assert dict(loop.model.state()["taught"]["scaling"]["weights"]) == weights
+    assert weights["u"] > 1.2 * weights["v"] or is_undone
+    again = GPClassifier()
+    for n in left:
+        again.learn_one(scaling.transform(xs[n]), labels[f"e{n}"])
+    assert loop.model.own_proba_one(xs[0]) == again.predict_proba_one(scaling.transform(xs[0]))
 
 
 def test_of_many_keys_only_those_with_such_labels_change():
