@@ -5,8 +5,8 @@ challenge goes to the annotator whose answer is doubted.
 
 Prints:
 
-    ann: 82 answers, 8 of them challenged, estimated error rate 13%
-    bob: 67 answers, 35 of them challenged, estimated error rate 45%
+    ann: 77 answers, 11 of them challenged, estimated error rate 13%
+    bob: 71 answers, 38 of them challenged, estimated error rate 44%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp

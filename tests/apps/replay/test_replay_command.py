@@ -844,7 +844,7 @@ def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> No
     config = tmp_path / "without.toml"
     config.write_text("[drift_test]\nenabled = false\n")
     said = replay(*arguments, "--config", config).stdout
-    assert "\naccuracy fell from 1.000 in quarter 2 of the events to 0.008 in the last\n" in said
+    assert "\naccuracy fell from 1.000 in quarter 2 of the events to 0.000 in the last\n" in said
     assert "\nif it is concept drift, enabled = true in [drift_test] may help\n" in said
     assert "another 50 labels" not in said
     assert "found" not in said
