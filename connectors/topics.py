@@ -55,7 +55,7 @@ class TruncatedValue(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record as stored in a topic.
 
     Parameters
@@ -88,7 +88,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.topic}:{self.partition}:{self.offset}"
 
 
-class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record to be written; without a partition, its key determines the partition."""
 
     topic: TopicName

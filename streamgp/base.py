@@ -156,7 +156,9 @@ def _dataclass_fields(kind: type[msgspec.Struct]) -> dict[str, dataclasses.Field
     return made.__dataclass_fields__  # type: ignore[no-any-return]
 
 
-class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True):
+# Frozen values are in no cycles, so the garbage collector need not look at them: to go through the
+# events that a worker remembers would stop it for tenths of a second at once.
+class FrozenStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of messages: frozen, and created and decoded several times as fast as a dataclass.
 
     The functions of `dataclasses` nevertheless accept instances as if they were dataclasses.

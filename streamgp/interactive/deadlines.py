@@ -37,14 +37,14 @@ class DeadlineQueue(Generic[Name]):
 
     """
 
-    # _live     the time of each name, with the number of its setting; the only source of truth.
-    # _heap     (time, number, name) of every setting since the last clean-up; an entry counts
-    #           only while _live still holds its number, stale ones are dropped as they surface.
+    # _live     (time, number, name) of the last setting of each name; the only source of truth.
+    # _heap     those of all settings since the last clean-up; an entry counts only while _live
+    #           holds it, stale ones are dropped as they surface.
     # n_set     numbers make heap entries comparable and unique.
     __slots__ = ("_heap", "_live", "n_set")
 
     def __init__(self) -> None:
-        self._live: dict[Name, tuple[float, int]] = {}
+        self._live: dict[Name, tuple[float, int, Name]] = {}
         self._heap: list[tuple[float, int, Name]] = []
         self.n_set = 0
 
@@ -82,11 +82,11 @@ class DeadlineQueue(Generic[Name]):
         self._put(name, at, number)
 
     def _put(self, name: Name, at: float, number: int) -> None:
-        self._live[name] = (at, number)
-        heapq.heappush(self._heap, (at, number, name))
+        entry = self._live[name] = (at, number, name)
+        heapq.heappush(self._heap, entry)
         # Stale entries with distant times would otherwise stay until those times come.
         if len(self._heap) > 64 + 2 * len(self._live):
-            self._heap = [(at, number, name) for name, (at, number) in self._live.items()]
+            self._heap = list(self._live.values())
             heapq.heapify(self._heap)
 
     def clear(self, name: Name) -> None:
@@ -95,16 +95,16 @@ class DeadlineQueue(Generic[Name]):
 
     def items(self) -> list[tuple[Name, float]]:
         """Return every name with its time, in the order in which they were set."""
-        ordered = sorted(self._live.items(), key=lambda item: item[1][1])
-        return [(name, at) for name, (at, _) in ordered]
+        ordered = sorted(self._live.values(), key=lambda entry: entry[1])
+        return [(name, at) for at, _, name in ordered]
 
     def first(self) -> float | None:
         """Return the earliest time, or None."""
         heap = self._heap
         while heap:
-            at, number, name = heap[0]
-            if self._live.get(name) == (at, number):
-                return at
+            entry = heap[0]
+            if self._live.get(entry[2]) is entry:
+                return entry[0]
             heapq.heappop(heap)
         return None
 

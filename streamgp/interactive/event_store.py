@@ -383,7 +383,7 @@ class EventStore:
         """Record that an answer was handled."""
         name = answer.annotator, answer.answer_id
         self._answers.add(name)
-        record.answers.append(name)
+        record.answers = (*record.answers, name)
 
     def forget(self, record: Conversation) -> None:
         """Forget an event and the answers about it."""

@@ -1,5 +1,7 @@
 """Conversations are published on pages."""
 
+import gc
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -25,6 +27,12 @@ def publish(book, fresh, plain_again=plain):
 
 def names(published):
     return {n: segment and [plain[0] for plain in segment] for n, segment in published.items()}
+
+
+def test_the_garbage_collector_passes_over_remembered_events():
+    one = record("a")
+    assert not gc.is_tracked(one)
+    assert not gc.is_tracked(one.event)
 
 
 def test_what_comes_between_two_publications_shares_a_page():

@@ -288,7 +288,7 @@ def record_of(
         record.request = Question(**request)
     record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
     names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
-    record.answers = list(zip(names, saved.answer_ids, strict=True))
+    record.answers = tuple(zip(names, saved.answer_ids, strict=True))
     return record, deadline
 
 
