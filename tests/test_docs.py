@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, get_args
 
@@ -235,6 +237,42 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
         "features that are texts: Ebene (at least 2 different)",
         "features that are texts: id (at least 2 different)",
     ]
+
+
+MADE_A_LOG = {
+    "several files": {"DIR/a.csv": "x,room\n1,hall\n", "DIR/b.csv": "x,room\n2,bath\n"},
+    "the same": {"DIR/a.csv": "x,room\r\n1,hall\r\n", "DIR/b.csv": "x,room\r\n2,bath\r\n"},
+    "no header": {"OLD": "1,hall,,,,,,,,\n2,bath,,,,,,,,\n"},
+    "lines before": {"OLD": "Pump\n\n7\n\nx,room\n1,hall\n2,bath\n"},
+    "spaces": {"OLD": " x    room \n 1  hall\n22   bath \n"},
+    "ARFF": {
+        "OLD": "% a\n@Relation r\n@attribute x numeric\n@ATTRIBUTE 'the room' {hall, bath}\n@data\n"
+        "1,hall\n% b\n2,bath\n"
+    },
+    "a JSON array": {"OLD": '[{"x": 1, "room": "hall"},\n{"x": 2, "room": "bath"}]'},
+    "Prometheus": {
+        "OLD": '{"data": {"result": [{"metric": {"room": "hall"}, "values": [[9, "1"], [9, "2"]]},'
+        '{"metric": {"room": "bath"}, "values": [[9, "3"]]}]}}'
+    },
+}
+
+
+@pytest.mark.parametrize("what", MADE_A_LOG)
+def test_the_commands_for_other_formats_make_a_log(tmp_path, what):
+    [block] = re.findall(r"^```bash\n(.*?)^```$", LOGS, re.M | re.S)
+    [command] = re.findall(rf"^# {what}[^\n]*\n((?:[^#\n][^\n]*\n)+)", block, re.M)
+    if shutil.which(command.strip("(").split()[0]) is None:
+        pytest.skip("the program is missing")
+    for name, text in MADE_A_LOG[what].items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    label = {"no header": "c2", "ARFF": "the room"}.get(what, "room")
+    log = LogSource(tmp_path / "NEW", label=label)
+    events = [received.message for received in log.poll()]
+    assert list(dict.fromkeys(event.truth for event in events)) == ["hall", "bath"]
+    assert all(event.x for event in events)
 
 
 def test_the_exit_statuses_of_a_worker_are_listed():

@@ -40,7 +40,7 @@ from connectors.tables.cells import (
     time_of,
     with_point,
 )
-from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
+from connectors.tables.readers import SHOWN, BadRow, Row, Table, TableError, cells_of, place_of
 from streamgp.base import FeatureName, Label, check_kind
 from streamgp.interactive.messages import Event, Rejected
 
@@ -459,7 +459,7 @@ class RowReader:
         path: object,
         roles: Roles,
         texts: bool,
-        first: Iterable[Row | BadRow],
+        first: Sequence[Row | BadRow],
         notes: Callable[[str], None],
     ) -> None:
         self._roles = roles
@@ -484,7 +484,9 @@ class RowReader:
         owner = f"the first {len(rows)} rows of {path} have"
         if table.columns is not None:
             owner = f"{path} has"
-        check_columns(columns, roles.named(), owner)
+        check_columns(columns, roles.named(), owner, head=table.head)
+        _check_rows(first, path)
+        _check_times(roles.time, rows, path)
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = list(roles.features or (c for c in columns if c not in apart))
@@ -710,8 +712,13 @@ def _n_numbers(labels: Iterable[Any]) -> int:
     return 0 if repeat or len(different) < _LEAST_DIFFERENT else len(different)
 
 
-def check_columns(columns: list[str], named: list[tuple[str, str]], owner: str) -> None:
-    """Refuse roles whose column is missing; `owner` begins the message, as in "log.csv has"."""
+def check_columns(
+    columns: list[str], named: list[tuple[str, str]], owner: str, *, head: Sequence[str] = ()
+) -> None:
+    """Refuse roles whose column is missing; `owner` begins the message, as in "log.csv has".
+
+    The first lines of a file, `head`, tell whether one of them is its header.
+    """
     for role, name in named:
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
@@ -720,11 +727,57 @@ def check_columns(columns: list[str], named: list[tuple[str, str]], owner: str) 
             if alike:
                 hint = f"; one that looks the same has another Unicode form, {alike[0]!a}"
             if len(columns) == 1 and name in columns[0]:
-                hint = "; expected commas, semicolons or tabs between the cells"
+                hint = (
+                    "; expected commas, semicolons or tabs between the cells, or a line before "
+                    "the header that names another sign, such as sep=|"
+                )
+            line = _line_with(name, head)
+            if line > 1:
+                hint = (
+                    f"; line {line} has it, so remove the lines before it (as with tail -n "
+                    f"+{line} OLD > NEW)"
+                )
             there = ", ".join(columns[:MOST_NAMED])
             more = len(columns) - MOST_NAMED
             there += f" and {more} more" if more > 0 else ""
             raise TableError(f"{owner} no column {name!r} ({role}); columns: {there}{hint}")
+
+
+def _line_with(name: str, head: Sequence[str]) -> int:
+    """Return the number of the first line with a name among its cells, and no number, 0 if none."""
+    for number, line in enumerate(head, 1):
+        for cells in (cells_of(line, delimiter) for delimiter in ",;\t"):
+            if name in cells and not any(map(is_number, cells)):
+                return number
+    return 0
+
+
+def _check_rows(first: Sequence[Row | BadRow], path: object) -> None:
+    """Refuse a table if all its first rows cannot be read for one reason, such as their width."""
+    reasons = {row.reason if isinstance(row, BadRow) else "" for row in first}
+    if len(reasons) == 1 and "" not in reasons:
+        raise TableError(
+            f"none of the first {len(first)} rows of {path} could be read; {place_of(first[0])}: "
+            f"{reasons.pop()}"
+        )
+
+
+def _check_times(name: str | None, rows: list[Cells], path: object) -> None:
+    """Refuse a table if the times of all its first rows are of a kind that cannot be read."""
+    cells = [row[name] for row in rows if not is_missing(row.get(name))] if name else []
+    error = ""
+    for cell in cells:
+        try:
+            time_of(cell)
+        except ValueError as unreadable:
+            error = error or str(unreadable)
+        else:
+            return
+    if error:
+        raise TableError(
+            f"no time in the first {len(rows)} rows of {path} can be read: {name!r} {error}; "
+            f"rewrite the column, as {SHOWN}"
+        )
 
 
 def _required(cells: dict[str, Any], name: str, role: str, parse: Callable[[Any], Any]) -> Any:

@@ -15,6 +15,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias
@@ -24,6 +25,9 @@ import msgspec
 _BUFFER = 1 << 17
 DAMAGES: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
 """Errors raised while reading a damaged or unreadable file."""
+
+SHOWN = "docs/logs.md shows"
+"""Where a file that cannot be read is converted, in the words of an error."""
 
 
 class TableError(ValueError):
@@ -49,7 +53,9 @@ class BinaryFile:
         except FileNotFoundError:
             raise TableError(f"{path} does not exist; expected a file") from None
         except IsADirectoryError:
-            raise TableError(f"{path} is a directory; expected a file") from None
+            raise TableError(
+                f"{path} is a directory; expected a file: join the files of one log, as {SHOWN}"
+            ) from None
         except OSError as error:
             raise TableError(f"{path} cannot be read: {error.strerror}") from None
         self._size = self.path.stat().st_size
@@ -192,6 +198,9 @@ _QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _N_SEEN = 20  # rows from which the delimiter may be determined
 
 
+_SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
+
+
 class _Lines:
     """The lines of a text file, their number, and problems with those of the current row."""
 
@@ -234,7 +243,7 @@ class _Lines:
         try:
             line = data.decode()
         except UnicodeDecodeError:
-            self.damage = "is not UTF-8 text"
+            self.damage = f"is not UTF-8 text; {_SAVE_AS.format('CP1252')}"
             line = data.decode(errors="replace")
         if b"\0" in data:  # left by a crash where lines were not written yet
             self.damage = "holds a NUL byte"
@@ -256,9 +265,6 @@ class _TextTable:
         self._file.close()
 
 
-_SAVE_AS = "save it as UTF-8 (as with iconv -f {} -t UTF-8 OLD > NEW)"
-
-
 class CsvTable(_TextTable):
     """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
 
@@ -271,14 +277,15 @@ class CsvTable(_TextTable):
 
     def __init__(self, file: BinaryFile) -> None:
         super().__init__(file)
+        self.head: list[str] = []
         self._columns, self.unnamed = self._read_header()
         self.columns: list[str] | None = self._columns
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
         # Only peeked at: problems with these lines are reported when they are read.
-        seen = self._file.stream.peek(PEEK).decode(errors="replace").split("\n")[:-1]
-        later = [line for line in seen if line.strip()][1 : _N_SEEN + 1]
+        self.head = self._file.stream.peek(PEEK).decode(errors="replace").split("\n")[:-1]
+        later = [line for line in self.head if line.strip()][1 : _N_SEEN + 1]
         full = (line for line in self._lines if line.strip())
         first = next(full, "")
         told = _TOLD.fullmatch(first.strip(" \r\n"))
@@ -287,7 +294,7 @@ class CsvTable(_TextTable):
         if not first:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
         if self._lines.damage is not None:
-            raise TableError(f"{path} {self._lines.damage}; {_SAVE_AS.format('CP1252')}")
+            raise TableError(f"{path} {self._lines.damage}")
         delimiter = told[1] if told else _delimiter_of(first, later)
         self.decimal_comma = delimiter == ";"
         self._lines.again_from(self._lines.number - 1)
@@ -298,10 +305,15 @@ class CsvTable(_TextTable):
             header = [name.strip() for name in next(self._reader)]
         except csv.Error as error:
             raise TableError(f"{path} has an unreadable header: {_plain(error)}") from None
-        if all(_is_number(name) for name in header):
+        if _is_row(header, [cells_of(line, delimiter) for line in later]):
             raise TableError(
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
-                "name the columns in the first line"
+                f"name the columns in a line before it, as {SHOWN}"
+            )
+        if len(header) == 1 and _are_words(first, later):
+            raise TableError(
+                f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
+                f"replace them, as {SHOWN}"
             )
         unnamed = [f"column {i}" for i, name in enumerate(header, 1) if not name]
         columns = [name or f"column {i}" for i, name in enumerate(header, 1)]
@@ -351,6 +363,7 @@ class JsonTable(_TextTable):
 
     def __init__(self, file: BinaryFile) -> None:
         super().__init__(file)
+        self.head: list[str] = []
         self.columns: list[str] | None = None
         self.unnamed: list[str] = []
 
@@ -403,6 +416,42 @@ def _delimiter_of(header: str, rows: list[str]) -> str:
     return candidates[0]
 
 
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line, without their quotes; a delimiter within quotes splits, too.
+
+    Examples
+    --------
+    >>> cells_of(' 0.5;"hall"; ', ";")
+    ['0.5', 'hall', '']
+
+    """
+    return [cell.strip(' \r"\ufeff') for cell in line.split(delimiter)]
+
+
+def _is_row(header: list[str], rows: list[list[str]]) -> bool:
+    """Return whether a header holds values instead of names.
+
+    It does if it begins with a time or has a number twice, or if each name is a number or recurs
+    below in its own column. Lines below that repeat the whole header do not count.
+    """
+    if _is_date(header[0]):
+        return True
+    numbers = [name for name in header if _is_number(name)]
+    if len(set(numbers)) < len(numbers):
+        return True
+    below = [row for row in rows if row != header]
+    return all(
+        name and (_is_number(name) or any(name in row[i : i + 1] for row in below))
+        for i, name in enumerate(header)
+    )
+
+
+def _are_words(header: str, rows: list[str]) -> bool:
+    """Return whether most rows have as many words as the header, which has several."""
+    n = len(header.split())
+    return n > 1 and 2 * sum(len(row.split()) == n for row in rows) > len(rows)
+
+
 def _with_room(line: str) -> str:
     """Allow a cell to be as long as its line, which is passed to `csv` immediately.
 
@@ -444,12 +493,20 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return not _is_number(text)
+
+
 def _plain(error: csv.Error) -> str:
     text = str(error)
     if text.startswith(("field larger", "unexpected end of data")):
         return _UNCLOSED
     if text.startswith("new-line character"):
-        return "lines end with CR alone; save it with LF or CR LF line ends"
+        return "lines end with CR alone; save it with LF line ends (tr '\\r' '\\n' < OLD > NEW)"
     return text
 
 
@@ -484,6 +541,7 @@ class ParquetTable:
             raise TableError(f"{file.path} is not readable as Parquet: {_first(error)}") from None
         self.columns: list[str] | None = list(self._parquet.schema_arrow.names)
         self.unnamed: list[str] = []
+        self.head: list[str] = []
         self._n_rows: int = self._parquet.metadata.num_rows
         self._n_read = 0
         try:
@@ -555,6 +613,9 @@ class Table(Protocol):
     unnamed: list[str]
     """Columns without a name, by the names generated for them."""
 
+    head: list[str]
+    """The first lines of a CSV file, as they are."""
+
     typed: bool
     """Whether cells have types; else all are text."""
 
@@ -592,20 +653,47 @@ def open_table(path: str | Path) -> Table:
         raise
 
 
+# What other files begin with, what they are, and how to make a log of them.
+_OTHERS = [
+    (re.compile(begins), what, then)
+    for begins, what, then in (
+        (rb"PK\x03\x04", "a ZIP archive or an Excel workbook", "unpack it, or save it as CSV"),
+        (rb"\xd0\xcf\x11\xe0", "an Excel workbook", "save it as CSV"),
+        (rb"\x28\xb5\x2f\xfd|BZh[1-9]|\xfd7zXZ", "compressed, but not with gzip", "unpack it"),
+        (rb"SQLite format 3", "an SQLite database", f"save a table as CSV, as {SHOWN}"),
+        (rb"\x89HDF|MATLAB [0-9]|\x93NUMPY", "a file of arrays", f"save it as CSV, as {SHOWN}"),
+        (rb"(?i)<(\?xml|!doctype|html|gpx|kml)\b", "XML or HTML", f"convert it, as {SHOWN}"),
+        (rb"(?i)(%[^\n]*\n\s*)*@relation\b", "ARFF of Weka", f"convert it, as {SHOWN}"),
+        (rb"#(group|datatype|default),", "annotated CSV of InfluxDB", f"convert it, as {SHOWN}"),
+        (rb"[^ \n]+ [^ =\n]+=.* [0-9]{10,19}\r?\n", "line protocol", f"convert it, as {SHOWN}"),
+        (rb"\$[A-Z]{5},", "NMEA of a GPS receiver", f"convert it, as {SHOWN}"),
+        (rb"[^\s,;]+( [0-9]+:[^\s,;]+){2}", "in LIBSVM's format", f"convert it, as {SHOWN}"),
+    )
+]
+
+
 def _open_by_content(file: BinaryFile, head: bytes) -> Table:
     if not head.strip():
         raise TableError(f"{file.path} is empty; expected a table with a header and rows")
     if head.startswith(b"PAR1"):
         return ParquetTable(file)
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for begins, what, then in _OTHERS:
+        if begins.match(start):
+            raise TableError(f"{file.path} is {what}; {then}")
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        raise TableError(f"{file.path} is UTF-32 text; {_SAVE_AS.format('UTF-32')}")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{file.path} is UTF-16 text; {_SAVE_AS.format('UTF-16')}")
     kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip"
     # A text file may contain null bytes after its first line, if a crash truncated it.
     if b"\0" in head.lstrip().partition(b"\n")[0]:
         raise TableError(f"{file.path} is binary, or UTF-16 text; expected {kinds}, in UTF-8")
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"[{") or (start.startswith(b"[") and file.names_json):
-        raise TableError(f"{file.path} is a JSON array; expected one JSON object on each line")
+        raise TableError(
+            f"{file.path} is a JSON array; expected one JSON object on each line (as from jq -c "
+            "'.[]' OLD > NEW)"
+        )
     if start.startswith(b"{") or file.names_json:
         return JsonTable(file)
     return CsvTable(file)

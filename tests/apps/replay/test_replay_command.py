@@ -673,7 +673,7 @@ def test_an_empty_directory_name_is_wrong_use(tmp_path):
 
 def test_a_log_without_one_readable_row_is_an_error(tmp_path):
     path = tmp_path / "log.csv"
-    path.write_bytes(b"a,room\n1,k\xfcche\n2,k\xfcche\n")
+    path.write_bytes(b"a,room\n1,k\xfcche\n2,hall,\n")
     result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room"])
     assert result.exit_code == 2
     assert f"Error: no row of {path} could be read" in result.stderr

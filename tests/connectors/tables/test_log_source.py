@@ -592,7 +592,7 @@ def test_columns_without_any_value_are_noted_once_at_the_end(tmp_path):
 
 def test_columns_of_rows_that_cannot_be_read_are_not_called_empty(tmp_path):
     notes = []
-    assert len(reasons(drain(source(tmp_path, rows("1,2", "3,4"), notes=notes.append)))) == 2
+    assert len(reasons(drain(source(tmp_path, rows("1,2", "3"), notes=notes.append)))) == 2
     assert notes == []
 
 
@@ -844,10 +844,44 @@ def test_a_column_in_another_unicode_form_is_told(tmp_path):
         source(tmp_path, text, label="o\u0308")
 
 
-@pytest.mark.parametrize("delimiter", ["|", " ", "~"])
+@pytest.mark.parametrize("delimiter", ["|", "~"])
 def test_a_header_of_one_cell_says_what_parts_cells(tmp_path, delimiter):
-    with pytest.raises(TableError, match=r"expected commas, semicolons or tabs between the cells$"):
+    with pytest.raises(
+        TableError, match=r"expected commas, .*, or a line before .*such as sep=\|$"
+    ):
         source(tmp_path, CSV.replace(",", delimiter))
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("Device: pump 7\nSerial: 123\n\n", 4),
+        ("# exported\n", 2),
+        ("Pump 7,,,,,\r\nFirmware,1.2,,,,\r\n", 3),
+    ],
+)
+def test_lines_before_the_header_are_told(tmp_path, before, line):
+    with pytest.raises(
+        TableError, match=rf"; line {line} has it, so .* tail -n \+{line} OLD > NEW"
+    ):
+        source(tmp_path, before + CSV)
+    with pytest.raises(TableError, match=r"columns: light, noise, name, at, who, room$"):
+        source(tmp_path, label="kitchen")  # a cell below
+    text = (before + CSV).split("\n", line - 1)[-1]
+    assert len(drain(source(tmp_path, text))) == len(drain(source(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "time", ["02.03.2026 14:19", "03/02/2026 02:19 PM", "14:19:00", "2026-03-02 14:19 CET"]
+)
+def test_a_log_whose_times_cannot_be_read_is_refused_at_once(tmp_path, time):
+    text = rows(f"{time},1,x", ",2,x", f"{time},3,y")
+    with pytest.raises(
+        TableError, match=r"^no time .*: 'a' must be .*rewrite the column, as docs/lo"
+    ):
+        source(tmp_path, text, time="a")
+    found = drain(source(tmp_path, text + "2026-03-02 14:22,4,z\n", time="a"))
+    assert len(reasons(found)) == 3
 
 
 def test_of_many_columns_some_are_named(tmp_path):
@@ -904,9 +938,15 @@ def test_a_table_without_rows_says_so(tmp_path):
 
 
 def test_a_log_whose_first_rows_are_all_bad_goes_on(tmp_path):
-    found = drain(source(tmp_path, rows(*["1"] * 150, "1,2,p")))
+    found = drain(source(tmp_path, rows(*["1", "1,2"] * 75, "1,2,p")))
     assert len(reasons(found)) == 150
     assert found[-1].x == {"a": 1, "b": 2}
+
+
+def test_a_header_that_fits_no_row_is_refused(tmp_path):
+    match = r"^none of the first 100 rows of .* could be read; line 2: has 4 cells, expected 3$"
+    with pytest.raises(TableError, match=match):
+        source(tmp_path, rows(*["1,2,p,"] * 150))
 
 
 @pytest.mark.parametrize("limit", [1, 50, 150, BATCH, BATCH + 1, 1000])

@@ -1,5 +1,7 @@
 import builtins
+import bz2
 import gzip
+import lzma
 import random
 import struct
 import tracemalloc
@@ -11,6 +13,8 @@ from connectors.tables.readers import BadRow, Row, TableError, open_table, refus
 
 CSV = b"a,b,room\n1,2.5,hall\n3,,kitchen\n"
 CELLS = [{"a": "1", "b": "2.5", "room": "hall"}, {"a": "3", "b": "", "room": "kitchen"}]
+
+NOT_UTF_8 = "is not UTF-8 text; save it as UTF-8 (as with iconv -f CP1252 -t UTF-8 OLD > NEW)"
 
 
 def read(path):
@@ -123,7 +127,7 @@ def test_columns_without_a_name_get_one_and_are_reported(tmp_path):
         (b"1,2", (3, 3), "has 2 cells, expected 3"),
         (b"1,2,3,4", (3, 3), "has 4 cells, expected 3"),
         (b'1,"2"x,3', (3, 3), r"is not CSV: ',' expected after '\"'"),
-        (b"1,\xff,3", (3, 3), "is not UTF-8 text"),
+        (b"1,\xff,3", (3, 3), NOT_UTF_8),
         (b"1,\0\0\0,3", (3, 3), "holds a NUL byte"),
         (b'1,"two\nlines"', (3, 4), "has 2 cells, expected 3"),
     ],
@@ -165,7 +169,7 @@ def test_a_line_after_a_quote_that_is_not_closed_is_damaged_by_itself(tmp_path):
     found = read(write(tmp_path, b'a,b\n1,"2\n\xff,1\n"3\n4",5\n'))
     assert [row.number for row in found] == [1, 2, 3]
     assert found[0] == BadRow(1, 2, 2, "is not CSV: a quote is not closed")
-    assert found[1] == BadRow(2, 3, 3, "is not UTF-8 text")
+    assert found[1] == BadRow(2, 3, 3, NOT_UTF_8)
     assert found[2] == Row(3, 4, 5, {"a": "3\n4", "b": "5"})
 
 
@@ -182,7 +186,7 @@ def test_json_lines_bring_their_own_columns_and_types(tmp_path):
     ]
     assert rows[2] == BadRow(3, 4, 4, "is not a JSON object: '[1]'")
     assert rows[3].cells["a"] != rows[3].cells["a"]
-    assert rows[4] == BadRow(5, 6, 6, "is not UTF-8 text")
+    assert rows[4] == BadRow(5, 6, 6, NOT_UTF_8)
     assert rows[5] == BadRow(6, 7, 7, "is not a JSON object: '{\"a\"'")
 
 
@@ -292,7 +296,7 @@ def test_reading_takes_constant_memory(tmp_path):
         (b"\n  \n", r"log\.csv is empty; expected a table"),
         (gzip.compress(b"", mtime=0), r"log\.csv is empty; expected a table"),
         (b"\n" * 200_000, r"log\.csv is empty; expected a table"),
-        (b"PK\x03\x04\0\0junk", r"log\.csv is binary, or UTF-16 text; expected CSV, JSON lines or"),
+        (bytes(range(9)), r"log\.csv is binary, or UTF-16 text; expected CSV, JSON lines or"),
         (gzip.compress(b"ab\0", mtime=0), r"log\.csv is binary, or UTF-16 text; expected CSV"),
         (b"a,b\r1,2\r3,4\r", r"log\.csv has an unreadable header: lines end with CR alone; save"),
         ("a,b\n1,2\n".encode("utf-16-le"), r"log\.csv is binary, or UTF-16 text"),
@@ -304,17 +308,17 @@ def test_reading_takes_constant_memory(tmp_path):
             "a,b\n1,2\n".encode("utf-16"),
             r"log\.csv is UTF-16 text; save it as UTF-8 \(as with iconv -f UTF-16 ",
         ),
-        (b"1,2\n3,4\n", r"log\.csv has no header, its first line is '1,2'; name the columns in th"),
+        (b"1,2\n3,4\n", r"log\.csv has no header, its first line is '1,2'; name the columns in a"),
         (b"a,b,a\n1,2,3\n", r"log\.csv has several columns named 'a'; rename all but one$"),
         (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: a quote is not closed$"),
-        (b'[{"a": 1}]', r"log\.csv is a JSON array; expected one JSON object on each line$"),
+        (b'[{"a": 1}]', r"log\.csv is a JSON array; .* on each line \(as from jq -c '\.\[\]'"),
         (b"PAR1 and no more", r"log\.csv is not readable as Parquet: "),
         (
             gzip.compress(CSV, mtime=0)[:8],
             r"log\.csv is damaged from the start: Compressed file ended bef",
         ),
         (b"\x1f\x8b" + b"junk" * 9, r"log\.csv is damaged from the start: Unknown compression m"),
-        (b"\x28\xb5\x2f\xfd\0zstd", r"log\.csv is binary, or UTF-16 text; expected CSV"),
+        ("a,b\n1,2\n".encode("utf-32"), r"log\.csv is UTF-32 text; save it as UTF-8 \(as with "),
     ],
 )
 def test_a_file_that_holds_no_table_says_why(tmp_path, data, match):
@@ -322,6 +326,100 @@ def test_a_file_that_holds_no_table_says_why(tmp_path, data, match):
         pytest.importorskip("pyarrow")
     with pytest.raises(TableError, match=match):
         open_table(write(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"PK\x03\x04\0\0junk", "a ZIP archive or an Excel workbook; unpack it, or save it as C"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook; save it as CSV$"),
+        (b"\x28\xb5\x2f\xfd\0zstd", "compressed, but not with gzip; unpack it$"),
+        (bz2.compress(CSV), "compressed, but not with gzip; unpack it$"),
+        (lzma.compress(CSV), "compressed, but not with gzip; unpack it$"),
+        (b"SQLite format 3\0", "an SQLite database; save a table as CSV, as docs/logs.md shows$"),
+        (b"\x89HDF\r\n\x1a\n\0", "a file of arrays; save it as CSV, as docs/logs.md shows$"),
+        (b"\x93NUMPY\1\0", "a file of arrays; "),
+        (b"MATLAB 5.0 MAT-file\0", "a file of arrays; "),
+        (b'\xef\xbb\xbf<?xml version="1.0"?>\n<gpx>', "XML or HTML; convert it, as docs/logs.md "),
+        (b"<GPX version='1.1'>", "XML or HTML; "),
+        (b"@RELATION pump\n@DATA\n1,2\n", "ARFF of Weka; convert it, as docs/logs.md shows$"),
+        (b"% a % b\n%\n\n% c\n@relation pump\n", "ARFF of Weka; "),
+        (b"#group,false\n#datatype,string\n,result\n", "annotated CSV of InfluxDB; convert it"),
+        (b'pump,site=A vib=1,state="a b" 1772461140000000000\n', "line protocol; convert it"),
+        (b"$GPGGA,141900.00,4606.0000,N\n", "NMEA of a GPS receiver; convert it"),
+        (b"-1 1:0.5 2:7 3:1\n", "in LIBSVM's format; convert it"),
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_another_format_is_named_with_what_to_do(tmp_path, data, what, pack):
+    with pytest.raises(TableError, match=rf"log\.csv is {what}"):
+        open_table(write(tmp_path, pack(data)))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<DATE>,<TIME>,<OPEN>",
+        "# time,b,c",
+        "#groups,b,c",
+        "a b=c,d e=1,f",
+        "at 12:30,b,c",
+        "% a,b,c",
+        "$GPS,b,c",
+    ],
+)
+def test_a_header_that_looks_like_another_format_is_one(tmp_path, header):
+    table = open_table(write(tmp_path, f"{header}\n1,2,3\n".encode()))
+    assert table.columns == header.split(",")
+    table.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.5,0.25,g\n0.75,0.5,b\n1.5,2.5,g\n",
+        "0.5,0.5,first\n0.75,0.5,second\n",
+        "2026-03-02 14:19,0.5,None,\n2026-03-02 14:20,0.75,None,\n",
+        "'low';A1;3;'yes'\n'high';A2;4;'no'\n'low';A1;5;'yes'\n",
+        '"hall",5\n"bath",7\n"hall",9\n',
+    ],
+)
+def test_a_row_in_place_of_the_header_is_no_header(tmp_path, text):
+    with pytest.raises(
+        TableError, match=r"log\.csv has no header, its first line is .*; name the c"
+    ):
+        open_table(write(tmp_path, text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",0,1,2\n0,1,2,3\n",
+        "time,773869,767541\n1,2,3\n",
+        "yes,no\nyes,yes\n",
+        "a,b\na,b\n1,2\n",
+        "sensor,2026-03-01,2026-03-02\nt1,20.5,21\n",
+    ],
+)
+def test_names_that_are_numbers_times_or_values_may_be_a_header(tmp_path, text):
+    table = open_table(write(tmp_path, text.encode()))
+    assert [name for name in table.columns if name != "column 1"] == [
+        name for name in text.split("\n")[0].split(",") if name
+    ]
+    table.close()
+
+
+@pytest.mark.parametrize("text", ["a b  c\n1 2 3\n4 5 6\n", " 0.1   20 3\n 0.2    1 3\n"])
+def test_spaces_between_cells_are_told(tmp_path, text):
+    with pytest.raises(TableError, match=r"has spaces between its cells; .*, as docs/logs\.md sh"):
+        open_table(write(tmp_path, text.encode()))
+
+
+def test_the_only_column_may_have_a_name_of_several_words(tmp_path):
+    assert cells(read(write(tmp_path, b"outside temperature\n20.5\n21\n"))) == [
+        {"outside temperature": "20.5"},
+        {"outside temperature": "21"},
+    ]
 
 
 def test_a_json_array_is_refused_by_name_too(tmp_path):
@@ -332,7 +430,7 @@ def test_a_json_array_is_refused_by_name_too(tmp_path):
 def test_a_missing_file_and_a_directory_are_named(tmp_path):
     with pytest.raises(TableError, match=r"nothing\.csv does not exist; expected a file$"):
         open_table(tmp_path / "nothing.csv")
-    with pytest.raises(TableError, match=r"is a directory; expected a file$"):
+    with pytest.raises(TableError, match=r"is a directory; expected a file: join the files of on"):
         open_table(tmp_path)
     with pytest.raises(TableError, match=r"cannot be read: Not a directory$"):
         open_table(write(tmp_path, CSV) / "log.csv")
