@@ -32,7 +32,11 @@ _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
 # What programs write in place of a number. In a text column each may be a value, such as the fault
 # code "none".
-_NO_NUMBER = frozenset(["na", "n/a", "#n/a", "null", "none", "-", "?"])
+_NO_NUMBER = (
+    frozenset(["na", "n/a", "n.a.", "#n/a", "null", "(null)", "none", "nil", "-", "--", ".", "?"])
+    | {"\\n", "unknown", "unavailable", "missing", "1.#qnan", "-1.#ind"}
+    | {"#div/0!", "#value!", "#ref!", "#num!", "#null!", "#name?"}
+)
 
 
 def is_missing(cell: Any) -> bool:

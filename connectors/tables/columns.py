@@ -442,7 +442,7 @@ class RowReader:
     # _patterns  ignored names with a `*`, which also apply to columns that appear later.
     # _known     every column judged or excluded; only if rows name their own columns.
     # _integers  whether text labels are integers; None before the first label.
-    # _classes   every label so far that is no number to predict, keyed by itself
+    # _classes   every class so far, keyed by itself
     # _commas    whether numbers may have decimal commas
     # _written   columns whose commas are kept: they hold keys or classes.
     # _last_at   time of the last valid row, for rows whose own time cannot be read.
@@ -520,14 +520,12 @@ class RowReader:
         roles = self._roles
         if roles.label is not None and not roles.numbers:
             if self.n_numbers:
-                yield (
-                    f"every different number in {roles.label!r} counts as a class, "
-                    f"{self.n_numbers} in the first {len(rows)} rows; to predict the number "
-                    'itself, set target = "number" (for replay, --target number)'
-                )
+                among = f"{self.n_numbers} in the first {len(rows)} rows"
+                yield _hint_of_numbers(roles.label, among)
             else:
                 yield _hint_of_distinct_labels(roles.label, labels, len(rows))
             yield _hint_of_no_labels(roles.label, rows)
+        yield _hint_of_sentinels(features, rows)
         if self._commas:
             numbers = [*features, roles.label] if roles.numbers and roles.label else features
             yield _hint_of_both_signs(numbers, given)
@@ -546,6 +544,11 @@ class RowReader:
         for y in self._classes:
             alike.setdefault(str(y).casefold(), []).append(y)
         return [classes for classes in alike.values() if len(classes) > 1]
+
+    def late_numbers(self) -> str | None:
+        """Return a note if classes so far are many numbers, which the first rows did not show."""
+        n = 0 if self.n_numbers or len(self._classes) < _MANY_NUMBERS else _n_numbers(self._classes)
+        return _hint_of_numbers(self._roles.label, f"{n} in all") if n else None
 
     def read(self, row: Row | BadRow) -> Received:
         """Convert a row to an event, or to a rejection."""
@@ -618,7 +621,8 @@ class RowReader:
             text = str(cell.strip())
             return self._classes.setdefault(text, text)
         if is_integer_text(cell):
-            return int(cell)
+            number = int(cell)
+            return self._classes.setdefault(number, number)
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
 
 
@@ -639,12 +643,46 @@ def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
     )
 
 
+# Nines, and the smallest and largest integers of 16 and 32 bits.
+_SENTINEL = re.compile(r"(?:-99|-?9{3,}|-32768|32767|65535|-2147483648|2147483647)(?:\.[09]*)?")
+
+
+def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
+    """Return a note if numbers that often stand for a missing one are far from all others."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        texts = [str(row[name]).strip() for row in rows if not is_no_number(row.get(name))]
+        for text in {text for text in texts if _SENTINEL.fullmatch(text)}:
+            if texts.count(text) > 1 and _is_far(text, texts):
+                found.setdefault(text, []).append(name)
+    if not found:
+        return None
+    told = "; ".join(f"{text} in {', '.join(columns)}" for text, columns in sorted(found.items()))
+    return (
+        f"far from all other numbers: {told}; if it stands for a missing number, leave the cell "
+        "empty"
+    )
+
+
+def _is_far(text: str, texts: list[str]) -> bool:
+    """Return whether a number is farther from all others than these are from each other."""
+    far = float(text)
+    others = []
+    for other in texts:
+        with suppress(ValueError):
+            number = float_of_text(other)
+            others += [] if number in (None, far) else [number]
+    return bool(others) and min(abs(far - x) for x in others) > max(others) - min(others)
+
+
 # Numbers above these cannot be seconds (the year 5138), milliseconds, and so on.
 _UNITS = [
     (1e11, "milliseconds", 10**3),
     (1e14, "microseconds", 10**6),
     (1e17, "nanoseconds", 10**9),
 ]
+# Days since 1900 from 2000 to 2064, with a time of day; seconds have fewer digits.
+_DAYS = re.compile(r"(?:3[7-9]|[45][0-9])[0-9]{3}\.[0-9]{5,}")
 _DATE = re.compile(
     r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     r"(?:(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){1,2})?"
@@ -667,6 +705,11 @@ def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
     for least, unit, n in reversed(_UNITS):
         if 2 * sum(at > least for at in times) > len(times):
             return f"times of {name!r} look like {unit}, and count as seconds: divide them by {n}"
+    if texts and all(map(_DAYS.fullmatch, texts)) and max(times) - min(times) < len(times):
+        return (
+            f"times of {name!r} look like days, as spreadsheets count them ({texts[0]}), and count "
+            f"as seconds: convert them, as {SHOWN}"
+        )
     return None
 
 
@@ -688,6 +731,15 @@ def _hint_of_no_labels(name: str, rows: list[Cells]) -> str | None:
 
 # Classes repeat, and their names are whole numbers, if numbers at all.
 _LEAST_DIFFERENT = 20
+_MANY_NUMBERS = 100  # so many whole numbers that repeat are hardly names either
+
+
+def _hint_of_numbers(name: str | None, among: str) -> str:
+    """Return a note that numbers count as classes, `among` which there are so many."""
+    return (
+        f"every different number in {name!r} counts as a class, {among}; to predict the number "
+        'itself, set target = "number" (for replay, --target number)'
+    )
 
 
 def _hint_of_distinct_labels(name: str, labels: list[Any], n_rows: int) -> str | None:

@@ -197,6 +197,9 @@ class LogSource(Source):
             if self._ended and not ended_before:
                 self._say_without_values()
                 self._say_spellings()
+                late = self._reader.late_numbers()
+                if late is not None:
+                    self._notes(late)
         return received
 
     def _say_order(self) -> None:

@@ -308,7 +308,7 @@ class CsvTable(_TextTable):
         if _is_row(header, [cells_of(line, delimiter) for line in later]):
             raise TableError(
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
-                f"name the columns in a line before it, as {SHOWN}"
+                f"name the {len(header)} columns in a line before it, as {SHOWN}"
             )
         if len(header) == 1 and _are_words(first, later):
             raise TableError(

@@ -280,7 +280,10 @@ def test_empty_and_nan_cells_among_texts_are_missing(tmp_path):
     assert all("b" not in m.x for m in found[1:4])
 
 
-@pytest.mark.parametrize("cell", ["NA", "n/a", "#N/A", "Null", " none ", "-", "?"])
+@pytest.mark.parametrize(
+    "cell",
+    ["NA", "n/a", "#N/A", "Null", " none ", "-", "?", "--", "\\N", "#DIV/0!", "unavailable", "."],
+)
 def test_what_stands_for_a_missing_number_is_missing_among_numbers(tmp_path, cell):
     """Also where most of the first rows lack the number, and in a label that is a number."""
     text = rows(*[f"1,{cell},{cell}"] * 5, "2,7,0.5", "3,warm,0.5")
@@ -512,6 +515,66 @@ def test_numbers_are_told_from_classes(tmp_path, text, n):
         assert log.n_numbers == n
     with closing(source(tmp_path, text, numbers=True)) as log:
         assert log.n_numbers == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "n"),
+    [
+        (["0"] * 200 + [str(n) for n in range(1, 100)], 100),
+        (["0"] * 200 + [str(n) for n in range(1, 99)], 0),
+        (["0.5"] * 200 + [f"{n}.5" for n in range(1, 100)], 100),
+        (["0.5"] * 200 + [f"{n}.5" for n in range(1, 100)] + ["off"], 0),
+        ([str(n) for n in range(300)], 0),  # noted at the start
+    ],
+)
+def test_many_numbers_that_come_late_are_told_from_classes_at_the_end(tmp_path, labels, n):
+    notes = []
+    text = rows(*[f"1,2,{label}" for label in labels])
+    log = source(tmp_path, text, notes=notes.append)
+    first = list(notes)
+    drain(log)
+    told = [note.split(";")[0] for note in notes[len(first) :]]
+    assert told == [f"every different number in 'room' counts as a class, {n} in all"] * bool(n)
+    notes.clear()
+    drain(source(tmp_path, text.replace("off", "1"), numbers=True, notes=notes.append))
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "noted"),
+    [
+        (["0.5", "-999", "2", "-999.0", "-999"], "-999 in a"),
+        (["0.5", "-9999", "?", "-9999"], "-9999 in a"),
+        (["20", "65535", "25", "65535", "65535"], "65535 in a"),
+        (["0.5", "-999", "2"], None),  # it does not recur
+        (["-2000", "-999", "2000", "-999"], None),
+        (["0.5", "-998", "2", "-998"], None),
+        (["-999", "-999", "warm"], None),
+        (["true", "999", "false", "999"], "999 in a"),
+    ],
+)
+def test_numbers_that_may_stand_for_a_missing_one_are_noted(tmp_path, cells, noted):
+    notes = []
+    drain(source(tmp_path, rows(*[f"{cell},2,x" for cell in cells]), notes=notes.append))
+    found = [note for note in notes if note.startswith("far from all")]
+    what = f"far from all other numbers: {noted}; if it stands for a missing number, leave the c"
+    assert [note[: len(what)] for note in found] == [what] * (noted is not None)
+
+
+@pytest.mark.parametrize(
+    ("times", "noted"),
+    [
+        (["46083.59653", "46083.597222222", "46083.597916667"], True),
+        (["46083.59653", "46086.59722", "46089.59792"], False),
+        (["50400.02", "50400.04", "50400.06"], False),
+        (["6083.59653", "6083.59722", "6083.59792"], False),
+        (["46083", "46084", "46085"], False),
+    ],
+)
+def test_times_that_are_days_of_a_spreadsheet_are_noted(tmp_path, times, noted):
+    found = notes_on_times(tmp_path, rows(*[f"{time},1,x" for time in times]))
+    told = f"times of 'a' look like days, as spreadsheets count them ({times[0]}), and count as"
+    assert [note[: len(told)] for note in found] == [told] * noted
 
 
 def test_labels_that_may_stand_for_none_are_noted(tmp_path):
