@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -34,6 +35,14 @@ Show: TypeAlias = Callable[[str, float], None]
 
 # rich takes a lock for every update, so only one in this many calls updates the bar.
 CALLS_PER_UPDATE = 20
+
+
+@contextlib.contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Report warnings in the block as notes of one line, without their place in the code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_where: tell(f"note: {message}")
+        yield
 
 
 @contextlib.contextmanager

@@ -272,7 +272,8 @@ class EventStore:
         if self._horizon_s is None and len(self._records) == MANY:
             warnings.warn(
                 f"{MANY} events are remembered, and none is ever forgotten; give answer_horizon_s, "
-                "the seconds for which an event can be answered",
+                "the seconds for which an event can be answered (section [loop] of a "
+                "configuration file)",
                 RuntimeWarning,
                 stacklevel=2,
             )

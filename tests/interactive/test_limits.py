@@ -202,7 +202,7 @@ def test_a_loop_that_forgets_nothing_warns_once_when_it_has_become_large(monkeyp
             loop.on_event(event(n), float(n))
     assert [str(each.message) for each in caught] == [
         "2 events are remembered, and none is ever forgotten; give answer_horizon_s, the seconds "
-        "for which an event can be answered"
+        "for which an event can be answered (section [loop] of a configuration file)"
     ]
 
 

@@ -26,6 +26,7 @@ from streamgp.apps.console import (
     number,
     progress,
     tell,
+    warnings_as_notes,
 )
 from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import (
@@ -170,7 +171,7 @@ def play_log(
         if notes is not None:
             notes.show()
         game = Game(loop, log, build.build_annotator(config), sink, target=config.target)
-        with seldom_collected():
+        with seldom_collected(), warnings_as_notes():
             played = game.play(on_event=lambda n: on_event(n, log.progress))
     return replace(played, drifts=drifts_of(loop, played.by_key))
 
@@ -294,7 +295,7 @@ def _play(
             around = {"game": game.state(), "sink": sink.state()}
             return Cut(loop=loop.snapshot(with_environment=False), game=around, sizes=sizes)
 
-        with seldom_collected():
+        with seldom_collected(), warnings_as_notes():
             played = game.play(
                 on_event=lambda n: show(number(n, "event"), log.progress),
                 on_commit=None if keeper is None else partial(keeper.save_if_due, now),

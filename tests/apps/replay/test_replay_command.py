@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +36,7 @@ from streamgp.interactive import (
     KeyedLoops,
     LabelledExample,
     RunStatistics,
+    event_store,
 )
 
 NAMES = {
@@ -669,6 +671,19 @@ def test_an_empty_directory_name_is_wrong_use(tmp_path):
     result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--out", ""])
     assert result.exit_code == 2
     assert "expected a directory, got an empty text" in result.stderr
+
+
+@pytest.mark.filterwarnings("default::RuntimeWarning")
+def test_a_log_of_which_nothing_is_forgotten_is_noted_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_store, "MANY", 2)
+    path = tmp_path / "log.csv"
+    path.write_text("a,room\n1,x\n2,y\n3,x\n")
+    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room"])
+    assert result.stderr.splitlines()[0].startswith(
+        "note: 2 events are remembered, and none is ever forgotten; give answer_horizon_s, the "
+    )
+    with pytest.warns(UserWarning, match="elsewhere"):  # it is restored
+        warnings.warn("elsewhere", stacklevel=1)
 
 
 def test_a_log_without_one_readable_row_is_an_error(tmp_path):
