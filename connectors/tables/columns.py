@@ -643,8 +643,9 @@ def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:
     )
 
 
-# Nines, and the smallest and largest integers of 16 and 32 bits.
-_SENTINEL = re.compile(r"(?:-99|-?9{3,}|-32768|32767|65535|-2147483648|2147483647)(?:\.[09]*)?")
+# Nines, the smallest and largest integers of 16 and 32 bits, and other negative integers.
+_SENTINEL = re.compile(r"(?:-?9{3,}|32767|65535|2147483647|-[1-9][0-9]*)(?:\.[09]*)?")
+_ONLY_NEGATIVE = re.compile(r"-(?!9{2,}\b|32768\b|2147483648\b)")
 
 
 def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
@@ -665,14 +666,20 @@ def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
 
 
 def _is_far(text: str, texts: list[str]) -> bool:
-    """Return whether a number is farther from all others than these are from each other."""
+    """Return whether a number is farther from all others than these, which differ, are apart.
+
+    Of negative numbers, only nines and the smallest integers are far from other negative ones.
+    """
     far = float(text)
-    others = []
+    others: list[float] = []
     for other in texts:
         with suppress(ValueError):
             number = float_of_text(other)
             others += [] if number in (None, far) else [number]
-    return bool(others) and min(abs(far - x) for x in others) > max(others) - min(others)
+    if not others or (_ONLY_NEGATIVE.match(text) and min(others) < 0):
+        return False
+    apart = max(others) - min(others)
+    return 0 < apart < min(abs(far - number) for number in others)
 
 
 # Numbers above these cannot be seconds (the year 5138), milliseconds, and so on.

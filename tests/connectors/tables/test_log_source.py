@@ -544,13 +544,16 @@ def test_many_numbers_that_come_late_are_told_from_classes_at_the_end(tmp_path, 
     ("cells", "noted"),
     [
         (["0.5", "-999", "2", "-999.0", "-999"], "-999 in a"),
-        (["0.5", "-9999", "?", "-9999"], "-9999 in a"),
+        (["-0.5", "-9999", "?", "7", "-9999"], "-9999 in a"),
         (["20", "65535", "25", "65535", "65535"], "65535 in a"),
         (["0.5", "-999", "2"], None),  # it does not recur
         (["-2000", "-999", "2000", "-999"], None),
-        (["0.5", "-998", "2", "-998"], None),
+        (["0.5", "998", "2", "998"], None),
         (["-999", "-999", "warm"], None),
         (["true", "999", "false", "999"], "999 in a"),
+        (["5", "-200", "9.5", "-200"], "-200 in a"),
+        (["5", "-200", "-9.5", "-200"], None),
+        (["0", "-1", "0", "-1"], None),
     ],
 )
 def test_numbers_that_may_stand_for_a_missing_one_are_noted(tmp_path, cells, noted):
