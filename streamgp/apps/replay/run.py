@@ -327,6 +327,9 @@ def _status(path: Path, played: Played, sink: ReplaySink, *, is_resumable: bool)
         further = "; the same command continues from here" if is_resumable else ""
         tell(f"interrupted; what was done so far is kept{further}")
         return INTERRUPTED
+    if not counts.n_events:
+        tell(f"Error: the rows of {path} make no window; see the notes above")
+        return WRONG_USE
     if 0 < counts.n_answered <= sink.n_unlearnable and not counts.n_learned:
         tell("Error: the learner could not learn a single label; see the reasons above")
         return WRONG_USE

@@ -70,8 +70,8 @@ def run(*arguments, status=0):
     return result
 
 
-def replayed():
-    result = run("replay", "raw.csv", "--config", "w.toml", "--out", "out")
+def replayed(status=0):
+    result = run("replay", "raw.csv", "--config", "w.toml", "--out", "out", status=status)
     lines = Path("out/predictions.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines], result.stderr
 
@@ -190,9 +190,10 @@ def test_repeated_and_backward_times_are_counted_and_named():
 @pytest.mark.parametrize(("unit", "more"), [(1000, ""), (1, "min_rows = 500")])
 def test_a_log_without_a_window_says_so(unit, more):
     write(({**row, "time": unit * float(row["time"])} for row in rows()), more=more)
-    predictions, told = replayed()
+    predictions, told = replayed(status=2)
     assert predictions == []
     assert "400 rows make no window: the time must be in seconds" in told
+    assert "Error: the rows of raw.csv make no window; see the notes above" in told
 
 
 @pytest.mark.usefixtures("folder")
