@@ -652,8 +652,8 @@ def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
     """Return a note if numbers that often stand for a missing one are far from all others."""
     found: dict[str, list[str]] = {}
     for name in names:
-        texts = [str(row[name]).strip() for row in rows if not is_no_number(row.get(name))]
-        for text in {text for text in texts if _SENTINEL.fullmatch(text)}:
+        texts = [str(row.get(name, "")).strip() for row in rows]
+        for text in set(filter(_SENTINEL.fullmatch, texts)):
             if texts.count(text) > 1 and _is_far(text, texts):
                 found.setdefault(text, []).append(name)
     if not found:
@@ -712,7 +712,8 @@ def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
     for least, unit, n in reversed(_UNITS):
         if 2 * sum(at > least for at in times) > len(times):
             return f"times of {name!r} look like {unit}, and count as seconds: divide them by {n}"
-    if texts and all(map(_DAYS.fullmatch, texts)) and max(times) - min(times) < len(times):
+    n_days = sum(_DAYS.fullmatch(text) is not None for text in texts)
+    if 2 * n_days > len(texts) and max(times) - min(times) < len(times):
         return (
             f"times of {name!r} look like days, as spreadsheets count them ({texts[0]}), and count "
             f"as seconds: convert them, as {SHOWN}"
