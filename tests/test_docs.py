@@ -252,6 +252,7 @@ MADE_A_LOG = {
         "1,hall\n% b\n2,bath\n"
     },
     "a JSON array": {"OLD": '[{"x": 1, "room": "hall"},\n{"x": 2, "room": "bath"}]'},
+    "MQTT": {"OLD": 'home/pump {"x": 1, "room": "hall"}\nhome/pump {"x": 2, "room": "bath"}\n'},
     "Prometheus": {
         "OLD": '{"data": {"result": [{"metric": {"room": "hall"}, "values": [[9, "1"], [9, "2"]]},'
         '{"metric": {"room": "bath"}, "values": [[9, "3"]]}]}}'
