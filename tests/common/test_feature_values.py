@@ -119,6 +119,9 @@ def test_a_feature_of_any_type_is_learned_and_saved_as_a_plain_one(value, plain)
 class Unreadable:
     """Looks like a scalar of pyarrow, and is none."""
 
+    def __repr__(self):
+        return "Unreadable()"
+
     def as_py(self):
         raise RuntimeError("not readable")
 
