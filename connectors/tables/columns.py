@@ -7,6 +7,7 @@ In CSV the labels are integers if all labels of the first rows are, otherwise te
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -652,10 +653,8 @@ def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
     """Return a note if numbers that often stand for a missing one are far from all others."""
     found: dict[str, list[str]] = {}
     for name in names:
-        texts = [str(row.get(name, "")).strip() for row in rows]
-        for text in set(filter(_SENTINEL.fullmatch, texts)):
-            if texts.count(text) > 1 and _is_far(text, texts):
-                found.setdefault(text, []).append(name)
+        for text in _sentinels(Counter(str(row.get(name, "")).strip() for row in rows)):
+            found.setdefault(text, []).append(name)
     if not found:
         return None
     told = "; ".join(f"{text} in {', '.join(columns)}" for text, columns in sorted(found.items()))
@@ -665,20 +664,25 @@ def _hint_of_sentinels(names: Iterable[str], rows: list[Cells]) -> str | None:
     )
 
 
-def _is_far(text: str, texts: list[str]) -> bool:
+def _sentinels(texts: Counter[str]) -> list[str]:
+    """Return texts that recur, and may stand for a missing number far from all numbers."""
+    recurring = [text for text, n in texts.items() if n > 1 and _SENTINEL.fullmatch(text)]
+    numbers: set[float] = set()
+    for text in texts if recurring else ():
+        with suppress(ValueError):
+            number = float_of_text(text)
+            numbers |= set() if number is None else {number}
+    return [text for text in recurring if _is_far(text, numbers - {float(text)})]
+
+
+def _is_far(text: str, others: Collection[float]) -> bool:
     """Return whether a number is farther from all others than these, which differ, are apart.
 
     Of negative numbers, only nines and the smallest integers are far from other negative ones.
     """
-    far = float(text)
-    others: list[float] = []
-    for other in texts:
-        with suppress(ValueError):
-            number = float_of_text(other)
-            others += [] if number in (None, far) else [number]
     if not others or (_ONLY_NEGATIVE.match(text) and min(others) < 0):
         return False
-    apart = max(others) - min(others)
+    far, apart = float(text), max(others) - min(others)
     return 0 < apart < min(abs(far - number) for number in others)
 
 
@@ -823,8 +827,8 @@ def _check_rows(first: Sequence[Row | BadRow], path: object) -> None:
 
 
 def _check_times(name: str | None, rows: list[Cells], path: object) -> None:
-    """Refuse a table if the times of all its first rows are of a kind that cannot be read."""
-    cells = [row[name] for row in rows if not is_missing(row.get(name))] if name else []
+    """Refuse a table if its first rows have times, and all are of a kind that cannot be read."""
+    cells = [row[name] for row in rows if not _is_no_time(row.get(name))] if name else []
     error = ""
     for cell in cells:
         try:
@@ -838,6 +842,11 @@ def _check_times(name: str | None, rows: list[Cells], path: object) -> None:
             f"no time in the first {len(rows)} rows of {path} can be read: {name!r} {error}; "
             f"rewrite the column, as {SHOWN}"
         )
+
+
+def _is_no_time(cell: Any) -> bool:
+    """Return whether a cell is what a clock that was not set yet has written."""
+    return is_no_number(cell) or not str(cell).strip("0-/.: TZ")
 
 
 def _required(cells: dict[str, Any], name: str, role: str, parse: Callable[[Any], Any]) -> Any:

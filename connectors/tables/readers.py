@@ -666,7 +666,7 @@ _OTHERS = [
         (rb"(?i)(%[^\n]*\n\s*)*@relation\b", "ARFF of Weka", f"convert it, as {SHOWN}"),
         (rb"#(group|datatype|default),", "annotated CSV of InfluxDB", f"convert it, as {SHOWN}"),
         (rb"[^ \n]+ [^ =\n]+=.* [0-9]{10,19}\r?\n", "line protocol", f"convert it, as {SHOWN}"),
-        (rb"\$[A-Z]{5},", "NMEA of a GPS receiver", f"convert it, as {SHOWN}"),
+        (rb"\$(G[A-Z]|BD)[A-Z]{3},", "NMEA of a GPS receiver", f"convert it, as {SHOWN}"),
         (rb"[^\s,;]+( [0-9]+:[^\s,;]+){2}", "in LIBSVM's format", f"convert it, as {SHOWN}"),
     )
 ]

@@ -950,6 +950,14 @@ def test_a_log_whose_times_cannot_be_read_is_refused_at_once(tmp_path, time):
     assert len(reasons(found)) == 3
 
 
+@pytest.mark.parametrize("time", ["0000-00-00 00:00:00", "0000-00-00T00:00:00.000Z", "-", "n/a"])
+def test_a_clock_that_was_set_late_does_not_refuse_a_log(tmp_path, time):
+    text = rows(*[f"{time},1,x"] * 100, "2026-03-02 14:22,4,z")
+    found = drain(source(tmp_path, text, time="a"))
+    assert len(reasons(found)) == 100
+    assert found[100].event_id == "101"
+
+
 def test_of_many_columns_some_are_named(tmp_path):
     header = ",".join(f"c{n}" for n in range(100))
     with pytest.raises(TableError, match=r"columns: c0, .*, c29 and 70 more; did you mean"):

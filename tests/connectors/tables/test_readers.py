@@ -366,6 +366,7 @@ def test_another_format_is_named_with_what_to_do(tmp_path, data, what, pack):
         "at 12:30,b,c",
         "% a,b,c",
         "$GPS,b,c",
+        "$PRICE,b,c",
     ],
 )
 def test_a_header_that_looks_like_another_format_is_one(tmp_path, header):
