@@ -26,6 +26,7 @@ SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 _LONGEST = 500
 _MOST_UNKNOWN = 3
+_LONGEST_NAME = 40  # twice as long as any field's; to compare one of megabytes takes seconds
 _NOWHERE = object()
 _EXPECTED = re.compile(r"Expected (.+?)(?:, got .+)?")
 _MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)`)?")
@@ -116,7 +117,8 @@ def misspelt_fields(data: bytes | None, types: Iterable[type]) -> str:
         return ""
     known = {"type", "version", *chain.from_iterable(map(get_type_hints, types))}
     told = ""
-    for name in [name for name in found if name not in known][:_MOST_UNKNOWN]:
+    short = [name for name in found if name not in known and len(name) <= _LONGEST_NAME]
+    for name in short[:_MOST_UNKNOWN]:
         if near := get_close_matches(name.lower(), known - found.keys(), n=1):
             told += f"; unknown field {shortened(repr(name), 40)}, did you mean {near[0]!r}?"
     is_clear = not found.keys().isdisjoint({"type", "x", "event_id", "request_id"})

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.topics import Record
+from connectors.wire import explain
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import MAX_INPUT_BYTES, encode
 from connectors.wire.explain import misspelt_fields
@@ -83,6 +84,14 @@ def test_a_refused_line_is_told_which_field_may_be_misspelt(value, end):
 def test_whatever_a_refused_message_holds_it_is_told_something(value):
     data = value.encode() if isinstance(value, str) else value
     assert len(misspelt_fields(data, [Event, Answer])) < 500
+
+
+def test_a_name_of_megabytes_is_compared_with_no_field(monkeypatch):
+    """It would stop a worker for seconds."""
+    compared = []
+    monkeypatch.setattr(explain, "get_close_matches", lambda name, *_, **__: compared.append(name))
+    misspelt_fields(json.dumps({"k" * 10**6: 1, "kee": 2}).encode(), [Event])
+    assert compared == ["kee"]
 
 
 # --- complete records
