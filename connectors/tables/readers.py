@@ -310,7 +310,7 @@ class CsvTable(_TextTable):
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
                 f"name the {len(header)} columns in a line before it, as {SHOWN}"
             )
-        if len(header) == 1 and _are_words(first, later):
+        if told is None and len(header) == 1 and _are_words(first, later):
             raise TableError(
                 f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
                 f"replace them, as {SHOWN}"
@@ -447,9 +447,10 @@ def _is_row(header: list[str], rows: list[list[str]]) -> bool:
 
 
 def _are_words(header: str, rows: list[str]) -> bool:
-    """Return whether most rows have as many words as the header, which has several."""
-    n = len(header.split())
-    return n > 1 and 2 * sum(len(row.split()) == n for row in rows) > len(rows)
+    """Return whether most rows have a number, and several words, as many as the header."""
+    n, words = len(header.split()), [row.split() for row in rows]
+    n_alike = sum(len(some) == n and any(map(_is_number, some)) for some in words)
+    return n > 1 and 2 * n_alike > len(rows)
 
 
 def _with_room(line: str) -> str:

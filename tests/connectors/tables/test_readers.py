@@ -423,6 +423,15 @@ def test_the_only_column_may_have_a_name_of_several_words(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [("last message\ndoor open\n", "door open"), ("sep=,\nlast zone\nzone 3\n", "zone 3")],
+)
+def test_the_only_column_may_hold_several_words(tmp_path, text, row):
+    [only] = cells(read(write(tmp_path, text.encode())))
+    assert list(only.values()) == [row]
+
+
 def test_a_json_array_is_refused_by_name_too(tmp_path):
     with pytest.raises(TableError, match=r"log\.json is a JSON array; expected one JSON object on"):
         open_table(write(tmp_path, b"[\n1]", "log.json"))
