@@ -1,8 +1,9 @@
 """What the default gains from its temporal filter and its scaling, and where it loses.
 
 `isgp()` plays each log with three scalings: that of the first 200 events, frozen; the same clipped
-at three standard deviations; and its own, which is also renewed at 400, 800, ... events. Questions
-and learning do not depend on the filter, so each run gives predictions both with and without it.
+at three standard deviations; and its own, which is also renewed at 400, 800, ... events, and then
+weighs features by the labels. Questions and learning do not depend on the filter, so each run gives
+predictions both with and without it.
 `before` is the default without both: frozen scaling, and each event by itself; `filter`, `clip` and
 `rescale` add one thing each (rescaling includes the clip), `all` is the default. For each log, seed
 and scaling, the strictness `c` of `SkepticalAsk` is searched until 5 or 10 % of the events are
