@@ -68,6 +68,10 @@ def headers(
     ]
 
 
+class HeaderError(DecodeError):
+    """Headers that cannot be read, whatever the value of their record."""
+
+
 def type_of(headers: Headers) -> str | None:
     """Return the type of message that the headers announce, None if they announce none.
 
@@ -93,7 +97,7 @@ def type_of(headers: Headers) -> str | None:
             if found is None:
                 raise DecodeError(_flaw(value))
         elif isinstance(name, UndecodableName):
-            raise DecodeError(_NOT_UTF8.format(name))
+            raise HeaderError(_NOT_UTF8.format(name))
     return found
 
 
@@ -102,13 +106,13 @@ def check_header_names(headers: Headers) -> None:
 
     Raises
     ------
-    DecodeError
+    HeaderError
         If there is one.
 
     """
     for name, _ in headers:
         if isinstance(name, UndecodableName):
-            raise DecodeError(_NOT_UTF8.format(name))
+            raise HeaderError(_NOT_UTF8.format(name))
 
 
 @lru_cache(maxsize=1 << 14)

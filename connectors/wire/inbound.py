@@ -17,7 +17,13 @@ from operator import attrgetter
 from typing import Any
 
 from connectors.topics import Record, TopicName
-from connectors.wire.cloudevents import EARLIEST, LATEST, check_header_names, type_of
+from connectors.wire.cloudevents import (
+    EARLIEST,
+    LATEST,
+    HeaderError,
+    check_header_names,
+    type_of,
+)
 from connectors.wire.codec import (
     INPUT_TYPES,
     MAX_INPUT_BYTES,
@@ -246,7 +252,9 @@ def read(
             )
         return _input(record, record.value, key, signatures)
     except DecodeError as error:
-        reason = str(error) + misspelt_fields(record.value, INPUT_TYPES.values())
+        reason = str(error)
+        if not isinstance(error, HeaderError):
+            reason += misspelt_fields(record.value, INPUT_TYPES.values())
         fault: Fault = "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
     at = record_time(record)
     return Rejected(subject=record.position, key=key, fault=fault, reason=reason, at=at)

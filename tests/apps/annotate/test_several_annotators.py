@@ -15,7 +15,10 @@ from streamgp.cli.main import cli
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import Answer, Challenge, LabelledExample
 
-TWO = ("--annotator", "name=ann,error_rate=0.05", "--annotator", "name=bob,error_rate=0.4")
+TWO = (
+    "--annotator", "name=ann,error_rate=0.05,seed=1",
+    "--annotator", "name=bob,error_rate=0.4,seed=11",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,7 @@ def test_two_annotators_share_the_questions_and_are_judged_apart(
     people = {person["name"]: person for person in summary["annotators"]}
     assert set(people) == {"ann", "bob"}
     assert sum(person["n_answers"] for person in people.values()) == summary["results"]["n_learned"]
-    assert 1.5 * people["ann"]["error_rate"] < people["bob"]["error_rate"]
+    assert 2.0 * people["ann"]["error_rate"] < people["bob"]["error_rate"]
     for name, person in people.items():
         line = (
             f"{name}: {100 * person['error_rate']:.0f} % wrong, "

@@ -80,9 +80,7 @@ def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_pre
     for letter in letters:
         assert letter.key == b"ann"
         assert list(letter.headers[:3]) == [("caf\\xe9", b"\xff"), ("trace", b"7"), ("\\xff", b"")]
-        [error, *hint] = letter_of(letter).error.split("; ")
-        assert error == "names of headers must be UTF-8, got caf\\xe9"
-        assert bool(hint) == (letter.value == b"{}")  # which fields would say what it is
+        assert letter_of(letter).error == "names of headers must be UTF-8, got caf\\xe9"
     assert (letter_of(letters[1]).topic, letter_of(letters[1]).offset) == ("events", 1)
     # Sent again, it has names that every client can read.
     write(topics, resend(letters[1]))
